@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from musls_analysis.linear import LinearModel
     from musls_analysis.sweep.plan import Plan
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -185,6 +186,26 @@ def fly(
         ended.recording = recording  # type: ignore[attr-defined]
         raise ended
     return recording
+
+
+def linearise(
+    scenario: AnyScenario, at: float | None = None, *, inputs: str = "rotor_speeds"
+) -> LinearModel:
+    """Linear model of a scenario's plant, open loop: A, B, C, D with names, and modes.
+
+    Args:
+        scenario: What to linearise, see `load_scenario`.
+        at: Time of its flight [s]; None for hanging in formation at rest.
+        inputs: "rotor_speeds" (commanded) or "forces" (thrust and moments of each drone, ideal).
+
+    Raises:
+        ConfigError: The plant has no linear model there, `inputs` is unknown, or the flight is over
+            before `at`.
+    """
+    from musls_analysis.linear import linearise as linearised
+
+    chosen = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+    return linearised(chosen, at, inputs)
 
 
 def replay(

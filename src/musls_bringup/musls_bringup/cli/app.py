@@ -74,6 +74,7 @@ COMMANDS = {
     "fly": ("fly:run", "fly circle --set system.cables.links=29 --seed 3"),
     "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
     "formation": ("formation:run", "formation x500_trio --drones 5 --out formations/five"),
+    "modes": ("modes:run", "modes circle --set cable_model=massless --out modes/circle"),
     "compare": ("compare:run", "compare real_flight.csv runs/shm --stage shm --skip-sim 2"),
     "replay": (
         "replay:run",

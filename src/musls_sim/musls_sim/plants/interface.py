@@ -235,6 +235,31 @@ class Change:
     cable_models: ClassVar[tuple[str, ...]] = ()
 
 
+class LocalState:
+    """Minimal coordinates of a plant around the state that it had when this was made.
+
+    The load's rotation is a rotation vector from that state, world; rates are those of the
+    coordinates, but angular velocities of free bodies.
+
+    Attributes:
+        names: Of the coordinates; their rates follow in the same order, (n,).
+    """
+
+    names: tuple[str, ...]
+
+    def move(self, shift: Array, rate_shift: Array) -> None:
+        """Set the plant to the first state moved by these, (n,) each; rotors as they were."""
+        raise NotImplementedError
+
+    def read(self) -> tuple[Array, Array]:
+        """By how much coordinates and rates now differ from the first state, (n,) each."""
+        raise NotImplementedError
+
+    def advance(self, inputs: PlantInputs, time_s: float) -> None:
+        """Advance the plant by a short time, in one step, with the inputs held."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class PlantSetup:
     """Inputs of a plant's factory.
@@ -366,6 +391,17 @@ class Plant:
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
         return np.inf, np.inf
+
+    def local_state(self) -> LocalState:
+        """Coordinates around the present state, for linear models.
+
+        Raises:
+            ConfigError: This plant has none, or not in this state.
+        """
+        raise ConfigError(
+            f"cable_model = {self.cable_model}: no linear model; choose rigid_links (engine "
+            "embedded), massless or rigid_rods"
+        )
 
     def winch_input(self, winch: int) -> str | None:
         """What a winch (from 0) takes: feed_m_s, torque_n_m or speed_rad_s; None for no winches."""

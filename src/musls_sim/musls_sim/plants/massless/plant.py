@@ -13,7 +13,13 @@ from scipy.optimize import brentq
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.obstacles import AnyObstacle
-from musls_description.rotations import yaw_of
+from musls_description.rotations import (
+    from_rotation_vector,
+    matrix,
+    product,
+    rotation_vector,
+    yaw_of,
+)
 from musls_description.spawn import HangingEquilibrium, freed, ground_spawn, hanging_equilibrium
 from musls_description.system import SlungLoadSystem, slung_system
 from musls_sim.plants.changes import (
@@ -30,6 +36,7 @@ from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
     EventRecord,
+    LocalState,
     Plant,
     PlantInputs,
     PlantSetup,
@@ -149,6 +156,10 @@ class LightLinesPlant(Plant):
         else:
             super().apply(change)
         self.forget_inputs()
+
+    def local_state(self) -> LocalState:
+        """See `interface.Plant`."""
+        return LineState(self)
 
     def forget_inputs(self) -> None:
         """Look at the cables anew in the next step: something was changed from outside."""
@@ -332,6 +343,113 @@ class MasslessPlant(LightLinesPlant):
         """Taut cables, (n,) of bool."""
         flags: Array = self.records.cables["taut"] != 0
         return flags
+
+
+# ---------- Coordinates around a state
+
+
+class LineState(LocalState):
+    """Load, directions of the taut cables, drones; or the whole of a structure of rods.
+
+    See `interface.LocalState`. A cable's direction turns about two axes across it, a drone about
+    its own axes.
+    """
+
+    def __init__(self, plant: LightLinesPlant) -> None:
+        self._plant, self._kept = plant, plant._memory.copy()
+        y = plant.moving["state"].copy()
+        self._first, self._free = y, len(y) - 1
+        turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
+        cables = [f"cable_{k + 1} {axis}" for k in range(self._free) for axis in "ab"]
+        drones = [f"drone_{k + 1} turn_{axis}" for k in range(self._free) for axis in "xyz"]
+        self.names = (*turns, *places, *cables, *drones)
+        if self._free:
+            slack = np.flatnonzero(plant.records.cables["taut"] == 0)
+            if len(slack):
+                raise ConfigError(
+                    f"linear model: cable_{slack[0] + 1} is slack at {plant.time_s:.3f} s; choose "
+                    "a time at which all cables are taut"
+                )
+            along, _ = self._cables()
+            level = np.cross(along, [[0.0, 1.0, 0.0]])  # a: about y, b: about x, for a cable that
+            level /= np.linalg.norm(level, axis=1)[:, None]  # points up
+            self._along = along
+            self._axes = np.stack([np.cross(along, -level), level], axis=-1)  # (n, 3, 2)
+        self._rates = np.zeros(len(self.names))
+        self._rates = self.read()[1]
+
+    def _arms(self) -> tuple[Array, Array, Array, Array]:
+        """Arms of the cables' ends on load and drones and how fast they turn, (n, 3) each."""
+        y, cables = self._plant.moving["state"], self._plant.records.cables
+        turn = matrix(y["attitude"])
+        omega = np.einsum("nij,nj->ni", turn, y["omega"])
+        load, drone = (
+            cables["load_point"] @ turn[0].T,
+            np.einsum("nij,nj->ni", turn[1:], cables["drone_point"]),
+        )
+        return load, np.cross(omega[0], load), drone, np.cross(omega[1:], drone)
+
+    def _cables(self) -> tuple[Array, Array]:
+        """Directions of the cables from load to drone, and their rates, (n, 3) each."""
+        y, length = self._plant.moving["state"], self._plant.records.cables["length"][:, None]
+        load, load_rate, drone, drone_rate = self._arms()
+        reach = y["position"][1:] + drone - y["position"][0] - load
+        rate = y["velocity"][1:] + drone_rate - y["velocity"][0] - load_rate
+        return reach / np.linalg.norm(reach, axis=1)[:, None], rate / length
+
+    def move(self, shift: Array, rate_shift: Array) -> None:
+        """See `interface.LocalState`."""
+        plant, n = self._plant, self._free
+        plant._memory[:] = self._kept
+        y, first, rates = plant.moving["state"], self._first, self._rates + rate_shift
+        y["position"][0] = first["position"][0] + shift[3:6]
+        y["velocity"][0] = rates[3:6]
+        world = from_rotation_vector(shift[:3])
+        y["attitude"][0] = product(world, first["attitude"][0])
+        y["omega"][0] = matrix(y["attitude"][0]).T @ rates[:3]
+        if n:
+            turns, spins = shift[6 + 2 * n :].reshape(n, 3), rates[6 + 2 * n :].reshape(n, 3)
+            y["attitude"][1:] = product(first["attitude"][1:], from_rotation_vector(turns))
+            y["omega"][1:] = spins
+            angles = np.einsum("nij,nj->ni", self._axes, shift[6 : 6 + 2 * n].reshape(n, 2))
+            sweep = np.einsum("nij,nj->ni", self._axes, rates[6 : 6 + 2 * n].reshape(n, 2))
+            turned = matrix(from_rotation_vector(angles))
+            along = np.einsum("nij,nj->ni", turned, self._along)
+            length = plant.records.cables["length"][:, None]
+            load, load_rate, drone, drone_rate = self._arms()
+            y["position"][1:] = y["position"][0] + load + length * along - drone
+            swept = length * np.cross(sweep, along)
+            y["velocity"][1:] = y["velocity"][0] + load_rate + swept - drone_rate
+        plant.forget_inputs()
+
+    def read(self) -> tuple[Array, Array]:
+        """See `interface.LocalState`."""
+        n, y, first = self._free, self._plant.moving["state"], self._first
+        back = first["attitude"] * [1.0, -1.0, -1.0, -1.0]
+        shift, rates = np.empty(len(self.names)), np.empty(len(self.names))
+        shift[:3] = rotation_vector(product(y["attitude"][0], back[0]))
+        shift[3:6] = y["position"][0] - first["position"][0]
+        rates[:3], rates[3:6] = matrix(y["attitude"][0]) @ y["omega"][0], y["velocity"][0]
+        if n:
+            along, rate = self._cables()
+            across = np.cross(self._along, along)
+            sine = np.linalg.norm(across, axis=1)
+            angle = np.arctan2(sine, np.sum(self._along * along, axis=1))
+            ratio = np.divide(angle, sine, out=np.ones(n), where=sine > 0.0)
+            shift[6 : 6 + 2 * n] = np.einsum("nij,n,ni->nj", self._axes, ratio, across).ravel()
+            # u x u' = w - u (u . w), and w has parts along the two axes alone
+            tilt = np.einsum("nij,ni->nj", self._axes, along)
+            gram = np.eye(2) - tilt[:, :, None] * tilt[:, None, :]
+            seen = np.einsum("nij,ni->nj", self._axes, np.cross(along, rate))
+            sweep = np.linalg.solve(gram, seen[..., None])
+            rates[6 : 6 + 2 * n] = sweep.ravel()
+            turned = rotation_vector(product(back[1:], y["attitude"][1:]))
+            shift[6 + 2 * n :], rates[6 + 2 * n :] = turned.ravel(), y["omega"][1:].ravel()
+        return shift, rates - self._rates
+
+    def advance(self, inputs: PlantInputs, time_s: float) -> None:
+        """See `interface.LocalState`."""
+        self._plant._advance(inputs, time_s)
 
 
 # ---------- The shape of a slack cable: that of a fine line

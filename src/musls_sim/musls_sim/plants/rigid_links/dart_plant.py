@@ -21,7 +21,14 @@ from musls_description.system import SlungLoadSystem
 from musls_description.tree import STOP_RAD, Tree
 from musls_description.vectors import add, cross, dot, increase, put, sub
 from musls_sim.plants.changes import LoadMass, RotorEfficiency
-from musls_sim.plants.interface import SPEED_LIMIT_M_S, Change, PlantInputs, SimulationDiverged
+from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
+    Change,
+    LocalState,
+    Plant,
+    PlantInputs,
+    SimulationDiverged,
+)
 from musls_sim.plants.rigid_body import add_soft_ground, clear, fastest_body, spin_rotors
 from musls_sim.plants.rigid_links.articulated import (
     STICK_RATE_RAD_S,
@@ -201,6 +208,10 @@ class DartPlant(RigidLinksPlant):
                 link = records.bodies[self.tree.drone[i] - 1] if end else body
                 records.force[i, end] = -link["rotation"].T @ force
             records.peak[i] = max(records.peak[i], *records.force[i, :, 0])
+
+    def local_state(self) -> LocalState:
+        """Not here: the step is DART's, see `interface.Plant`."""
+        return Plant.local_state(self)
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""

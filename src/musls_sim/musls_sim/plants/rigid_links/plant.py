@@ -15,6 +15,7 @@ import numpy as np
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.obstacles import AnyObstacle
+from musls_description.rotations import from_rotation_vector, product, rotation_vector
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import STOP_RAD, Tree, build_tree
@@ -32,6 +33,7 @@ from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
     EventRecord,
+    LocalState,
     Plant,
     PlantInputs,
     PlantState,
@@ -497,6 +499,12 @@ class RigidLinksPlant(Plant):
         self.records.rate[:] = pieces.velocities
         self.reset_counters()
 
+    def local_state(self) -> LocalState:
+        """See `interface.Plant`."""
+        if self.tree is not self.whole:
+            raise ConfigError("linear model: a cable is cut, or a hook open")
+        return ChainState(self)
+
     # --------------------------------------------------------------------------- what it shows
 
     def cable_nodes_enu_m(self, index: int) -> Array:
@@ -523,6 +531,45 @@ class RigidLinksPlant(Plant):
 
         step_s, system = self.physics_step_s, self.system
         return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
+
+
+class ChainState(LocalState):
+    """Load and joint angles around a state, see `interface.LocalState`."""
+
+    def __init__(self, plant: RigidLinksPlant) -> None:
+        self._plant, self._kept = plant, plant._memory.copy()
+        self._angle, self._rate = plant.records.angle.copy(), plant.velocities
+        load = plant.records.bodies[0]
+        self._attitude, self._place = load["attitude"].copy(), load["place"].copy()
+        joints = [f"{body.name} {axis}" for body in plant.tree.bodies[1:] for axis in body.axes]
+        turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
+        self.names = (*turns, *places, *joints)
+
+    def move(self, shift: Array, rate_shift: Array) -> None:
+        """See `interface.LocalState`."""
+        plant, t = self._plant, self._plant.records
+        plant._memory[:] = self._kept
+        load = t.bodies[0]
+        load["attitude"] = product(from_rotation_vector(shift[:3]), self._attitude)
+        load["place"] = self._place + shift[3:6]
+        t.angle[6:] = self._angle[6:] + shift[6:]
+        t.rate[:] = self._rate + rate_shift
+        restart(plant._address)
+
+    def read(self) -> tuple[Array, Array]:
+        """See `interface.LocalState`."""
+        t = self._plant.records
+        load, shift = t.bodies[0], t.angle - self._angle
+        turned = product(load["attitude"], self._attitude * [1.0, -1.0, -1.0, -1.0])
+        shift[:3], shift[3:6] = rotation_vector(turned), load["place"] - self._place
+        return shift, t.rate - self._rate
+
+    def advance(self, inputs: PlantInputs, time_s: float) -> None:
+        """See `interface.LocalState`."""
+        plant = self._plant
+        command = np.ascontiguousarray(inputs.rotor_command_rad_s)
+        held = inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
+        advance(plant._address, time_s, 1, command, *held, plant.levels.limits[0])
 
 
 def check_stops(tree: Tree, positions: Array) -> None:
