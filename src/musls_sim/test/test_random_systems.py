@@ -12,6 +12,7 @@ import yaml
 from random_systems import random_scenario
 from scipy.optimize import linprog
 
+from musls_control.formation import Cone
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.spawn import hanging_equilibrium
@@ -23,7 +24,7 @@ from musls_sim.session.session import Session
 PERIODS = 75
 """Control periods of a hop, 0.3 s."""
 
-QUICK = (3, 6, 28, 33)
+QUICK = (3, 6, 28, 33, 74)
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "60"))
 """Systems of a slow run; 300 take a quarter of an hour."""
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(ALL) if seed not in QUICK]
@@ -118,6 +119,17 @@ def test_a_place_that_makes_one_drone_carry_all_is_named(tmp_path):
         check_hover(high, hover_in_formation(high, np.array([0.0, 0.0, 2.0, 0.0])))
     with pytest.raises(ConfigError, match=r"formation\.places_m: .*musls formation` proposes"):
         hover_in_formation(plate(tmp_path, 0.6), np.array([0.0, 0.0, 2.0, 0.0]))
+
+
+def test_cables_of_unequal_length_hold_the_load_level(tmp_path):
+    hop = random_scenario(3) | {"system": "x500_trio_unequal"}
+    scenario = read(tmp_path, hop)
+    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 2.0, 0.0]))
+    assert hover.tilt_rad < np.radians(1.0)
+    one_height = dataclasses.replace(scenario, formation=Cone(radius_m=1.0, height_m=2.3))
+    hover = hover_in_formation(one_height, np.array([0.0, 0.0, 2.0, 0.0]))
+    with pytest.warns(UserWarning, match="the load will hang tilted by 25 deg"):
+        check_hover(one_height, hover)
 
 
 @pytest.mark.parametrize("seed", [15, 30])

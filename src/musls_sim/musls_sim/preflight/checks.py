@@ -208,7 +208,11 @@ MOST_PULL = 2.0
 
 
 LARGEST_TURN_RAD = np.radians(5.0)
-"""Yaw of the hanging load, or of a drone on its cable, from its set-point that is named."""
+"""Yaw of the hanging load, or of a drone on its cable, from its set-point that is named; and
+tilt of the load."""
+
+STEEPEST_LOAD_RAD = np.radians(45.0)
+"""Tilt of a load beyond which a formation does not hold it."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,7 @@ class Hover:
         weakest: Number of that drone, from 1.
         sag_m: How much lower the load hangs than its set-point.
         turn_rad: By how much the load is turned from its set-point's yaw.
+        tilt_rad: Angle of the load's z axis from upright; 0 of a point mass.
         drone_turn_rad: By how much the cables turn the drones from their set-points' yaws,
             (n_drones,).
     """
@@ -229,6 +234,7 @@ class Hover:
     weakest: int
     sag_m: float
     turn_rad: float
+    tilt_rad: float
     drone_turn_rad: np.ndarray
 
 
@@ -267,8 +273,11 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
     hanging = yaw_of(motion_of(system, equilibrium.configuration).orientation_wxyz)
     turns = np.angle(np.exp(1j * (hanging - [load_pose[3], *yaws[0]])))
-    weakest = int(margins.argmin()) + 1
-    return Hover(equilibrium, float(margins.min()), weakest, float(sag), float(turns[0]), turns[1:])
+    upright = 1.0 if system.load.point_mass else equilibrium.configuration.load_rotation[2, 2]
+    return Hover(
+        equilibrium, float(margins.min()), int(margins.argmin()) + 1, float(sag),
+        float(turns[0]), float(np.arccos(np.clip(upright, -1.0, 1.0))), turns[1:],
+    )  # fmt: skip
 
 
 def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> None:
@@ -288,6 +297,10 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
             "--force flies anyway"
         )
     _check_discs(scenario, force=force)
+    if hover.tilt_rad > STEEPEST_LOAD_RAD and not force:
+        reason = f"the load would hang tilted by {np.degrees(hover.tilt_rad):.0f} deg"
+        system = formation_of(scenario.system, "formation")
+        raise ConfigError(formation_refusal(system, scenario.formation, reason))
     if abs(hover.sag_m) > MAX_SAG_M:
         where = "below" if hover.sag_m > 0.0 else "above"
         fitting = scenario.formation.height_m + hover.sag_m
@@ -298,6 +311,7 @@ def check_hover(scenario: Scenario, hover: Hover, *, force: bool = False) -> Non
     _check_ground(scenario, hover)
     for text in [
         *_misfit_caution(scenario, hover),
+        *_tilt_caution(hover),
         *_turn_caution(scenario, hover),
         *_drone_turn_caution(scenario, hover),
         *cautions(scenario),
@@ -347,6 +361,15 @@ def _misfit_caution(scenario: Scenario, hover: Hover) -> Iterator[str]:
         f"exactly there it carries {'much more than' if too_far else 'little of'} its share; "
         f"[{', '.join(f'{v:.3f}' for v in off[k])}] m from there it carries its share"
     )
+
+
+def _tilt_caution(hover: Hover) -> Iterator[str]:
+    """Whether the load hangs askew."""
+    if hover.tilt_rad > LARGEST_TURN_RAD:
+        yield (
+            f"formation: the load will hang tilted by {np.degrees(hover.tilt_rad):.0f} deg; "
+            "`musls formation` proposes places that hold it level, if there are any"
+        )
 
 
 def _turn_caution(scenario: Scenario, hover: Hover) -> list[str]:

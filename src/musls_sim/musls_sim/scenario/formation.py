@@ -168,7 +168,7 @@ def _heights_m(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> Arr
 
 
 def _fits(system: SlungLoadSystem, cone: Cone, given: Mapping[str, Any]) -> bool:
-    """Whether the load hangs near its set-point and unturned in a formation."""
+    """Whether the load hangs near its set-point, level and unturned in a formation."""
     azimuths, even = _azimuths_rad(system)
     off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
     if not even or ("first_azimuth_rad" not in given and np.abs(off).max() > FITTING_RAD):
@@ -183,7 +183,8 @@ def _fits(system: SlungLoadSystem, cone: Cone, given: Mapping[str, Any]) -> bool
         if neighbours < 2.0 * tips + FITTING_TIPS_M:
             return False
     heights = _heights_m(system, azimuths, radius)
-    return bool(np.abs(heights - cone.height_m).max() <= FITTING_SAG_M)
+    level = np.ptp(heights) < LEVEL_M
+    return bool(level and np.abs(heights - cone.height_m).max() <= FITTING_SAG_M)
 
 
 def _radii_m(system: SlungLoadSystem, azimuths: Array) -> Array:
