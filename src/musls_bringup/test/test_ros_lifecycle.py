@@ -52,6 +52,33 @@ def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
     assert (tmp_path / "end").exists(), f"process {pid} was not told"
 
 
+@pytest.mark.parametrize("hangs", ["while True: pass", "time.sleep(300)"])
+def test_a_node_that_hangs_is_killed_after_its_parent(hangs):
+    """It does not hear the signal, as one that waits in a library does not."""
+    child = (
+        "import signal, time; from musls_control import parent\n"
+        "parent.STOP_S = parent.LOOK_S = 0.2\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('told', flush=True))\n"
+        f"parent.end_with_parent(); print('ready', flush=True)\n{hangs}\n"
+    )
+    code = (
+        "import os, subprocess, sys, time\n"
+        f"env = os.environ | {{'{VARIABLE}': str(os.getpid())}}\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], env=env)\n"
+        "print(child.pid, flush=True); time.sleep(60)\n"
+    )
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=own)
+    pid = int(parent.stdout.readline())
+    assert parent.stdout.readline() == b"ready\n"
+    time.sleep(1.0)  # nobody kills it while its parent lives
+    assert Path(f"/proc/{pid}").exists()
+    parent.kill()
+    assert parent.stdout.readline() == b"told\n"
+    parent.communicate()  # until the child has closed it, too
+    assert gone(pid)
+
+
 def test_a_node_that_is_told_to_end_while_it_starts_says_nothing():
     """Modules are imported for seconds; then the launch of another node may have failed."""
     code = "import musls_control.nodes, os, signal; os.kill(os.getpid(), signal.SIGINT); print(1)"

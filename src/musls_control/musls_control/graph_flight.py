@@ -290,11 +290,12 @@ class GraphContingency:
 
     def without(
         self, plan: FlightPlan, row: int, drone: int, place_enu_m: Array, *, falls: bool
-    ) -> tuple[FlightPlan, str] | None:
-        """The rest of a flight without a drone (from 0) that is at a place, (3,), and what it is.
+    ) -> tuple[FlightPlan, bool, str] | None:
+        """The rest of a flight without a drone (from 0) that is at a place, (3,).
 
         Returns:
-            None where the others would come too near a drone that does not fall.
+            The plan, whether the mission goes on in it after a first phase, and what it is; None
+            where the others would come too near a drone that does not fall.
         """
         found, spec, offsets = self.answers[drone], self.spec, self._offsets_m.copy()
         if found is not None:
@@ -309,7 +310,7 @@ class GraphContingency:
                 self._offsets_m = offsets
                 goes_on = len(ways) > 1 and way is ways[0]
                 done = replace(spec, then="continue" if goes_on else "land")
-                return way, sentence(found, done)
+                return way, goes_on, sentence(found, done)
         return None
 
     def down(self, plan: FlightPlan, row: int) -> FlightPlan:

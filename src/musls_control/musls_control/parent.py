@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
+from threading import Thread
 
 from musls_description.errors import MuslsError
 
@@ -17,6 +19,10 @@ VARIABLE = "MUSLS_PARENT"
 """Environment variable with the process id of the parent with which a node ends."""
 
 _PR_SET_PDEATHSIG = 1
+
+STOP_S = 30.0
+"""Time that a node gets to end after SIGINT before it is killed."""
+LOOK_S = 1.0
 
 
 def end_quietly_while_starting() -> None:
@@ -32,11 +38,20 @@ def end_quietly_while_starting() -> None:
 def end_with_parent() -> None:
     """Get SIGINT when the process named in MUSLS_PARENT ends; at once if it has ended already.
 
-    SIGINT lets a recorder finish its bag.
+    SIGINT lets a recorder finish its bag. A node that hangs is killed `STOP_S` later.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted.isdigit():
+        Thread(target=_kill_after, args=(int(wanted),), daemon=True).start()
         end_with(int(wanted), signal.SIGINT)
+
+
+def _kill_after(parent: int) -> None:
+    """Kill this process some time after its parent has ended."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    time.sleep(STOP_S)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def end_with(parent: int, number: int) -> None:

@@ -7,7 +7,7 @@ from musls_control.formation import Cone
 from musls_control.graph_flight import read_mission_file
 from musls_control.guard import Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState
+from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
 from musls_description.drone import tip_radius_m
 from musls_description.library import load_system
@@ -123,8 +123,8 @@ def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers
     found, plan, row = survives
     way = found.contingency()
     place = plan.drone_position_enu_m[row, 1]
-    rest, what = way.without(plan, row, 1, place, falls=falls)
-    assert ("goes on" in what) == ("line" in rest.stage_names)
+    rest, goes_on, what = way.without(plan, row, 1, place, falls=falls)
+    assert goes_on == ("goes on" in what) == ("line" in rest.stage_names)
     drones = np.concatenate([plan.drone_position_enu_m[row : row + 1], rest.drone_position_enu_m])
     steps = np.linalg.norm(np.diff(drones, axis=0), axis=2)
     assert steps[:-1].max() < 0.4  # at 5 Hz; the last one is PX4's landing
@@ -138,6 +138,56 @@ def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers
     assert down.landing_speed_m_s is not None
     first = np.linalg.norm(down.drone_position_enu_m[0] - rest.drone_position_enu_m[5], axis=1)
     assert first.max() < 0.2
+
+
+@pytest.mark.parametrize("person", ["before", "after", "nobody"])
+def test_without_a_drone_the_mission_waits_for_the_person_who_paused_it(survives, person):
+    """New places are taken at once, because the load must be held; the load does not move."""
+    found, plan, row = survives
+    way, begin_s = found.contingency(), row / plan.rate_hz
+    player = FlightPlayer(plan, found.formation, found.mission, GoalSettings())
+    player.start(0.0)
+    player.at(begin_s)
+    for who in {"before": "pg", "after": "gp", "nobody": "g"}[person]:
+        if who == "p" or player.moving:
+            player.pause(begin_s, by_guard=who == "g")
+    assert player.held == (person != "nobody")
+    place = player.at(begin_s + 1.0).load_pose
+    rest, goes_on, _ = way.without(
+        plan, player.row, 1, plan.drone_position_enu_m[row, 1], falls=True
+    )
+    first = int((rest.stage == 0).sum()) - 1
+    assert goes_on and rest.stage_names[0] == "reform"
+    player.swap(rest, begin_s + 1.0, way.down, hold_row=first)
+    times = begin_s + 1.0 + np.arange(0.0, first / rest.rate_hz + 20.0, 0.02)
+    for time_s in times:
+        now = player.at(time_s)
+    moved_m = np.linalg.norm(now.load_pose - place)
+    if person == "nobody":
+        assert moved_m > 0.5
+        return
+    assert (player.state, player.held, now.stage) == (PlayState.PAUSED, True, "reform")
+    assert np.all(now.drone_position_enu_m == rest.drone_position_enu_m[first]) and moved_m == 0.0
+    player.resume(times[-1])
+    assert player.at(times[-1] + 1.0).stage == "line" and player.state is PlayState.FLYING
+
+
+def test_a_pause_is_a_persons_until_somebody_else_decides(survives):
+    found, plan, row = survives
+    player = FlightPlayer(plan, found.formation, found.mission, GoalSettings())
+    player.start(0.0)
+    begin_s = row / plan.rate_hz
+    player.at(begin_s)
+    player.pause(begin_s)
+    with pytest.raises(Refused, match="cannot pause: paused"):
+        player.pause(begin_s)
+    player.resume(begin_s + 1.0)
+    player.pause(begin_s + 1.0, by_guard=True)
+    assert not player.held
+    player.pause(begin_s + 1.0)
+    assert player.held
+    player.set_down(begin_s + 2.0)
+    assert player.state is PlayState.ABORTING and not player.held
 
 
 def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives):

@@ -284,3 +284,17 @@ def test_what_a_received_bag_lacks_is_counted(hold, tmp_path):
             bag.add("/cable_1/tension", force, time_ns)
     bag.close()
     assert bag.lost == {"/load/pose": 4, "/cable_1/tension": 1}
+
+
+def test_bodies_with_stamps_of_their_own_are_not_said_to_be_lost(hold, tmp_path):
+    """Motion capture sees bodies one by one; what shares stamps with others is still counted."""
+    bag = ReceivedBag(tmp_path / "bag", hold.system)
+    bag.begin(0)
+    for tick in range(100):
+        time_ns = tick * 20_000_000
+        for k, body in enumerate(("load", "drone_1", "drone_2", "drone_3")):
+            bag.add(f"/{body}/pose", pose_at(time_ns + k * 1_000_000 * (tick > 2)))
+            if (k, tick) != (1, 40):
+                bag.add(f"/{body}/twist", pose_at(time_ns))
+    bag.close()
+    assert bag.lost == {"/drone_1/twist": 1}

@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from musls_control.parent import VARIABLE
+from musls_control.parent import STOP_S, VARIABLE
 from musls_description.errors import MuslsError
-
-STOP_S = 30.0
-"""Time that a node gets to end after SIGINT before it is killed."""
 
 
 class NodeFailed(MuslsError):  # noqa: N818 (the name says what happened)

@@ -17,7 +17,7 @@ from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
 from musls_bringup.shipped import find_scenario
-from musls_control.parent import VARIABLE
+from musls_control.parent import STOP_S, VARIABLE
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.models.urdf import urdf_text
 from musls_description.schema import to_yaml
@@ -327,8 +327,8 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
             output="screen",
             # A loaded machine takes longer than launch's 5 s to end a node, and a node that is
             # killed leaves an unfinished bag.
-            sigterm_timeout=str(graph.STOP_S),
-            sigkill_timeout=str(graph.STOP_S),
+            sigterm_timeout=str(STOP_S),
+            sigkill_timeout=str(STOP_S),
         )
         ended = OnProcessExit(target_action=node, on_exit=partial(_over, spec.executable))
         actions += [node, RegisterEventHandler(ended)]

@@ -163,6 +163,12 @@ class FlightPlayer(PlanPlayer):
         self._resume = PlayState.FLYING
         self._rows_before, self.row, self._lands = 0, 0, False
         self._down: WayDown | None = None
+        self._held, self._hold_row = False, -1
+
+    @property
+    def held(self) -> bool:
+        """Whether a person has paused the flight."""
+        return self._held
 
     @property
     def moving(self) -> bool:
@@ -191,6 +197,8 @@ class FlightPlayer(PlanPlayer):
         if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
             self.abort(time_s)
             self.advance(time_s)
+        if 0 <= self._hold_row <= self.row and self.state in _MOVING:
+            self.pause(time_s)
         plan, row = self.plan, self.row
         if self.state is PlayState.FLYING and self.ended and plan.landing_speed_m_s is None:
             self.state = PlayState.DONE
@@ -211,17 +219,21 @@ class FlightPlayer(PlanPlayer):
             return Reference.rest(self.plan.load_pose[self.row]).at(0.0)
         return super().reference_at(time_s)
 
-    def pause(self, time_s: float) -> None:
-        """Hold the present set-points.
+    def pause(self, time_s: float, *, by_guard: bool = False) -> None:
+        """Hold the present set-points; a pause of the guard's may become a person's.
 
         Raises:
             Refused: Nothing is being flown, or the drones are touching down.
         """
+        if self.state is PlayState.PAUSED and not (by_guard or self._held):
+            self._held = True
+            return
         if self.state not in _MOVING:
             raise Refused(f"cannot pause: {self.state.value}")
         if self._lands:
             raise Refused("cannot pause: touching down")
         self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
+        self._held, self._hold_row = not by_guard, -1
 
     def resume(self, time_s: float) -> None:
         """Go on after a pause.
@@ -232,7 +244,7 @@ class FlightPlayer(PlanPlayer):
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise Refused(f"cannot resume: {self.state.value}")
         self.begin_s += time_s - self._paused_at_s
-        self.state, self._paused_at_s = self._resume, None
+        self.state, self._paused_at_s, self._held = self._resume, None, False
 
     def go_to(self, load_pose: Array, time_s: float) -> None:
         """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
@@ -300,15 +312,19 @@ class FlightPlayer(PlanPlayer):
         self._replace(self._way_down(ground, carries=False), time_s)
         self.state = PlayState.ABORTING
 
-    def swap(self, plan: FlightPlan, time_s: float, down: WayDown | None = None) -> None:
+    def swap(
+        self, plan: FlightPlan, time_s: float, down: WayDown | None = None, *, hold_row: int = -1
+    ) -> None:
         """Fly another rest of the flight, which begins where the set-points are; ends a pause.
 
         `down`: makes the way down from a row of a plan from now on, when the formation is another.
+        `hold_row`: a pause that a person asked for holds again from this row on; -1 for never.
         """
         if self.state is PlayState.PAUSED:
             self.state = self._resume
-        self._down = down or self._down
+        held, self._down = self._held, down or self._down
         self._replace(plan, time_s)
+        self._hold_row = hold_row if held else -1
 
     def finish(self) -> None:
         """All drones are down and disarmed."""
@@ -323,6 +339,7 @@ class FlightPlayer(PlanPlayer):
         self._rows_before += self.row + 1
         self.take(plan, time_s)
         self.row, self._gates, self._paused_at_s = 0, [], None
+        self._held, self._hold_row = False, -1
 
     def _draft(self, name: str) -> Draft:
         """Draft of a plan whose first row are the present set-points."""

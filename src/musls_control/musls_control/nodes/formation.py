@@ -369,14 +369,17 @@ class FormationNode(ManagedNode):
         found = way.without(player.plan, player.row, lost, places[lost], falls=bool(falls))
         if found is None:
             return False
-        plan, what = found
+        plan, goes_on, what = found
         self._apply_event({"kind": "release", "cable": lost + 1})
-        player.swap(plan, time_s, way.down)
+        holds = goes_on and player.held  # a person decides when the mission goes on
+        reformed = int((plan.stage == plan.stage[0]).sum()) - 1
+        player.swap(plan, time_s, way.down, hold_row=reformed if holds else -1)
         self._given_up = name
         self._tell_step(
             self._guard.survive(time_s),
             f"{name}: {'falls' if falls else self._guard.fault(bodies[name])}; its hook opens; "
-            + what,
+            + what
+            + (", after the pause" if holds else ""),
         )
         return True
 
@@ -390,7 +393,7 @@ class FormationNode(ManagedNode):
         lost = self._bodies.index(self._given_up) - 1
         plan = way.beside(player.plan, player.row, lost, places)
         if plan is not None:
-            player.swap(plan, time_s)
+            player.swap(plan, time_s, hold_row=0)
 
     def _health(self, body: str, time_s: float) -> Health:
         """Health of a body; a drone's distance from its set-point only in flight."""
@@ -405,7 +408,7 @@ class FormationNode(ManagedNode):
     ) -> None:
         """Do what the guard says, and tell it."""
         if step is GuardStep.PAUSE and player.moving:
-            player.pause(time_s)
+            player.pause(time_s, by_guard=True)
         elif step is GuardStep.LOWER:
             player.set_down(time_s)
         elif step is GuardStep.LAND:

@@ -153,15 +153,23 @@ class _Counted:
             self._times.setdefault(channel, Counter())[time_ns] += 1
 
     def missing(self, channels: Mapping[str, int]) -> dict[str, int]:
-        """Messages that lack, by topic; the first and the last time may be cut and do not count."""
+        """Messages that lack, by topic; the first and the last time may be cut and do not count.
+
+        Topics with stamps of their own, such as bodies that are seen one by one, cannot be told.
+        """
         lost: dict[str, int] = {}
         for kind in self._kinds:
             seen = {t: self._times.get(channels[t], Counter()) for t in kind if t in channels}
+            shared = Counter(time_ns for found in seen.values() for time_ns in found)
+            seen = {  # of what is not published here, as in a real flight, nothing
+                topic: found
+                for topic, found in seen.items()
+                if 2 * sum(shared[time_ns] > 1 for time_ns in found) > len(found)
+            }
             times = sorted(set().union(*seen.values()))[1:-1]
             for topic, found in seen.items():
-                if found:  # others are not published here, as in a real flight
-                    lack = sum(max(kind[topic] - found[time_ns], 0) for time_ns in times)
-                    lost |= {topic: lack} if lack else {}
+                lack = sum(max(kind[topic] - found[time_ns], 0) for time_ns in times)
+                lost |= {topic: lack} if lack else {}
         return lost
 
 
