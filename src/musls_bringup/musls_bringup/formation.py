@@ -137,6 +137,7 @@ def draw(found: Proposal, path: Path) -> None:
     at_load = np.array(system.load.cable_attachments_m)
     corners = system.load.collision.corners_m
     tips = [tip_radius_m(drone) for drone in system.drones]
+    margins = [margin.thrust_margin for margin in found.margins]
     reach = 1.05 * float((np.abs(places[:, :2]).max(axis=1) + tips).max())
     top, bottom = float(places[:, 2].max()) + 0.3, float(corners[:, 2].min()) - 0.2
     with style.styled():
@@ -153,13 +154,14 @@ def draw(found: Proposal, path: Path) -> None:
                 ax.plot(*ends.T, color=style.CABLE, lw=1.0)
                 if up == 1:
                     ax.add_patch(Circle(place[:2], tips[i], color=ink, alpha=0.3))
-                    text = f"{i + 1}: {found.shares[i]:.2f}"
-                    ax.annotate(text, place[:2], ha="center", va="center", fontsize=7)
+                    text = f"drone {i + 1}\n{found.shares[i]:.2f} / {margins[i]:.2f}"
+                    ax.annotate(text, place[:2], ha="center", va="center", fontsize=6)
                 else:
                     ax.plot([place[0] - tips[i], place[0] + tips[i]], [place[2]] * 2, color=ink)
+            ax.annotate("load", (low + high) / 2.0, ha="center", va="center", fontsize=6)
             ax.set_aspect("equal")
             ax.set(xlim=(-reach, reach), xlabel="x [m]", ylabel="yz"[up - 1] + " [m]")
-        views[0].set(ylim=(-reach, reach), title="From above: drone and share of the weight")
+        views[0].set(ylim=(-reach, reach), title="From above: share of the weight / thrust margin")
         views[1].set(ylim=(bottom, top), title="From the side")
         style.margins(figure, 0.6, 0.15, 0.45, 0.3, wspace=0.25)
         style.save(figure, path)

@@ -11,7 +11,7 @@ import pytest
 import musls
 from musls_bringup.check import phases, planned, prepare
 from musls_bringup.cli import main
-from musls_bringup.cli.new import TEMPLATES, class_name
+from musls_bringup.cli.new import class_name
 from musls_control.trajectories import TRAJECTORIES
 
 
@@ -103,7 +103,6 @@ def test_controller_template_is_python_with_the_class_that_is_told(empty, capsys
     assert [n.name for n in tree.body if isinstance(n, ast.ClassDef)] == ["SoftLaw2"]
     assert "soft_law2.py:SoftLaw2" in capsys.readouterr().out
     assert class_name("a_b-c") == "ABC"
-    assert set(TEMPLATES) == {"system", "scenario", "controller", "sweep"}
 
 
 def test_plan_is_what_is_flown():
@@ -158,3 +157,87 @@ def test_shell_completes_commands_options_and_scenarios(empty, monkeypatch, caps
         "circle_payload",
         "cirrus.yaml",
     ]
+
+
+LOADS = [("box", 1), ("beam", 5), ("plate", 4), ("ring", 6), ("L", 3), ("point", 3)]
+
+
+@pytest.mark.parametrize(("kind", "count"), LOADS)
+def test_system_from_a_few_sizes_hangs_level(empty, capsys, kind, count):
+    assert main(["new", "system", "--load", kind, "--drones", str(count), "--cable", "2"]) == 0
+    assert f"musls fly hold --set system={kind}_{count}.yaml" in capsys.readouterr().out
+    changes = {"system": f"{kind}_{count}.yaml", "mission.stages.0.duration_s": 0.4}
+    changes |= {"system.cables.links": 2, "cable_model": "massless"}
+    scenario = musls.load_scenario("hold", changes)
+    assert scenario.system.n_drones == count
+    run = musls.fly(scenario)
+    assert max(row.translational_error_max_m for row in run.errors() if row.body == "load") < 0.03
+    assert max(row.geodesic_error_max_deg for row in run.errors() if row.body == "load") < 1.5
+
+
+def test_inertia_of_ring_and_angle():
+    """A hoop's axis; the two arms of an L, summed point by point."""
+    from musls_bringup.starting import LoadKind, starting_load
+    from musls_description.strict_yaml import parse_yaml
+
+    def inertia(kind):
+        text = "\n".join(starting_load(kind, (1.0, 0.02, 0.02), 2.0, 4).body)
+        return np.array(parse_yaml(text, "load")["inertia_kg_m2"])
+
+    assert inertia(LoadKind.ring)[2, 2] == pytest.approx(2.0 * 0.5**2)
+    along = (np.arange(1000) + 0.5) / 1000.0
+    arms = np.zeros((2000, 3))
+    arms[:1000, 0], arms[1000:, 1] = along, along
+    arms -= arms.mean(axis=0)
+    points = 2.0 * (np.mean(arms**2) * 3.0 * np.eye(3) - arms.T @ arms / 2000.0)
+    np.testing.assert_allclose(inertia(LoadKind.L), points, atol=2e-4)
+    middle = starting_load(LoadKind.ring, (1.0, 0.02, 0.02), 2.0, 5).attachments_m.mean(axis=0)
+    np.testing.assert_allclose(middle[:2], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rotors", [4, 6, 8])
+def test_airframe_from_a_data_sheet_flies(empty, rotors):
+    words = ["--rotors", str(rotors), "--mass", "3", "--wheelbase", "0.9", "--propeller", "11"]
+    assert main(["new", "drone", "frame", *words, "--thrust", "14.2", "--rpm", "7000"]) == 0
+    assert main(["new", "system", "mine", "--drone", "frame.yaml"]) == 0
+    changes = {"system": "mine.yaml", "cable_model": "massless", "mission.stages.0.duration_s": 0.5}
+    scenario = musls.load_scenario("hold", changes)
+    drone = scenario.system.drones[0]
+    assert drone.max_thrust_n == pytest.approx(14.2 * rotors, rel=1e-3)
+    assert np.linalg.norm(np.sum([r.position_m[:2] for r in drone.rotors], axis=0)) < 1e-3
+    assert sum(1 if r.spin == "ccw" else -1 for r in drone.rotors) == 0
+    run = musls.fly(scenario)
+    assert max(row.translational_error_max_m for row in run.errors() if row.body == "load") < 0.03
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["drone", "x", "--mass", "9"], "weighs 88.3 N"),
+        (["drone", "x", "--propeller", "14"], "touch"),
+        (["drone", "x", "--rotors", "5"], "4, 6 or 8"),
+        (["drone", "x", "--mass", "nan"], "must be from"),
+        (["system", "x", "--load", "L", "--drones", "2"], "needs 3"),
+        (["system", "x", "--mass", "99"], "cannot lift 99 kg"),
+        (["system", "x", "--drones", "0"], "must be from 1"),
+        (["system", "x", "--length", "-2"], "--length is -2 m"),
+        (["system", "x", "--drone", "nowhere.yaml"], "no such file"),
+        (["system", "x", "--load", "beam", "--length", "0.2", "--cable", "0.5"], "no places"),
+        (["system", "x", "--load", "cube"], "not one of"),
+    ],
+)
+def test_what_cannot_fly_is_refused_and_not_written(empty, capsys, words, reason):
+    assert main(["new", *words]) == 2
+    error = capsys.readouterr().err
+    assert reason in error and len(error.splitlines()) == 1
+    assert not list(empty.iterdir())
+
+
+def test_picture_of_a_system(empty, capsys):
+    assert main(["draw", "x500_quad"]) == 0
+    said = capsys.readouterr().out
+    assert "least thrust margin" in said and "x500_quad.png" in said
+    assert (empty / "x500_quad.png").stat().st_size > 10_000
+    assert main(["draw", "x500_quad"]) == 2  # nothing is replaced
+    assert main(["draw", "crane"]) == 2 and main(["draw", "x500_quad", "--out", "a.txt"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3

@@ -109,3 +109,8 @@ def test_extending(walk):
     events = json.loads(Path("runs/both/summary.json").read_text())["events"]
     assert any(event["kind"] == "breeze_of_page" for event in events)
     assert "pendulum_path" in load_errors("runs/both")
+
+
+def test_own_drone(walk):
+    walk("own_drone.md")
+    assert "hold" in load_errors("runs/mine")

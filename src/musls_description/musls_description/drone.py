@@ -282,7 +282,8 @@ class Drone:
         rotors: The rotors, four to twelve.
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
-        model: Name of the airframe's Gazebo model, e.g. "x500".
+        model: Name of the airframe's Gazebo model. An "x500" flies with PX4's own mixer and gains,
+            any other with those that follow from its rotors.
         propulsion: Air, propellers, motors and battery; left out for rotors without currents.
     """
 
@@ -293,7 +294,7 @@ class Drone:
     rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
     collision: Box
     drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
-    model: str = "x500"
+    model: str = "multirotor"
     propulsion: Propulsion | None = None
 
     def __post_init__(self) -> None:

@@ -75,6 +75,7 @@ COMMANDS = {
     "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
     "formation": ("formation:run", "formation x500_trio --drones 5 --out formations/five"),
     "modes": ("modes:run", "modes circle --set cable_model=massless --out modes/circle"),
+    "draw": ("formation:draw_system", "draw x500_quad --out quad.png"),
     "compare": ("compare:run", "compare real_flight.csv runs/shm --stage shm --skip-sim 2"),
     "replay": (
         "replay:run",
@@ -90,7 +91,7 @@ COMMANDS = {
     "fit-drones": ("reproduce:fit", "fit-drones flights/ --out runs/drones"),
     "model": ("model:run", "model x500_trio --format world --out worlds"),
     "ros": ("ros:app", "ros fly circle"),
-    "new": ("new:run", "new scenario my_first --system my_system.yaml"),
+    "new": ("new:app", "new system --load beam --length 2 --drones 5 --cable 2"),
     "list": ("describe:list_shipped", "list systems"),
     "describe": ("describe:run", "describe mission.stages.circle"),
     "test": ("test:run", "test -k catenary"),

@@ -68,3 +68,35 @@ def run(
             (out / "formation.yaml").write_text(text, encoding="utf-8")
             draw(found, out / "formation.png")
         console.print(f"{out / 'formation.yaml'}, {out / 'formation.png'}")
+
+
+def draw_system(
+    system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=path_of, metavar="FILE.png", show_default="SYSTEM.png"),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draws a system at rest from above and from the side: names, shares, thrust margins.
+
+    The drones are in the formation that a scenario without one of its own gets; nothing is flown.
+    """
+    from musls_bringup.formation import draw, propose
+    from musls_description.errors import MuslsError, writing
+    from musls_description.library import load_system
+    from musls_description.system import formation_of
+
+    chosen = formation_of(load_system(system), "musls draw")
+    path = out or Path(f"{Path(system).stem}.png")
+    if path.suffix != ".png":
+        raise MuslsError(f"--out = {path}: must end in .png")
+    if path.exists() and not overwrite:
+        raise MuslsError(f"{path} exists already; --overwrite replaces it")
+    found = propose(chosen)
+    with writing(path):
+        draw(found, path)
+    print(chosen)
+    weakest = min(found.margins, key=lambda m: m.thrust_margin)
+    apart = f", rotor tips {found.tips_apart_m:.2f} m apart" if chosen.n_drones > 1 else ""
+    print(f"least thrust margin {weakest.thrust_margin:.2f}{apart}; picture in {path}")

@@ -1,70 +1,199 @@
-"""`musls new`: commented templates to start from."""
+"""`musls new`: commented files to start from."""
 
 from __future__ import annotations
 
 import keyword
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from musls_description.errors import ConfigError, near_names
+from musls_bringup.cli.options import within
+from musls_bringup.starting import EDGES_M, LOAD_SHARE, Airframe, LoadKind, rows, starting_load
+from musls_description.errors import ConfigError
 from musls_description.strict_yaml import shown
 
-
-def run(
-    kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="system, scenario, controller or sweep.")
-    ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new file.")],
-    system: Annotated[
-        str, typer.Option(help="System that the new scenario flies: a shipped one or a file.")
-    ] = "x500_trio",
-) -> None:
-    """Writes a commented template that works as it is; never replaces a file."""
-    from musls_description.library import system_path
-
-    if system != "x500_trio" and kind != "scenario":
-        raise ConfigError("--system belongs to `musls new scenario`")
-    folder = Path(name).parent
-    if kind == "scenario":
-        system_path(system, relative_to=folder)  # its file counts from the scenario's folder
-    path, uses = write_new(kind, name, system)
-    typer.echo(f"{path} written. Next:")
-    for use in uses:
-        typer.echo(f"    {use}")
-
+app = typer.Typer(
+    name="new",
+    help="Writes a commented file that works as it is; never replaces one.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
 LONGEST_NAME = 80
 """Letters of a name; folders of results add date and time."""
 
+LARGEST_M, LARGEST_KG = 100.0, 1000.0
 
-TEMPLATES = {
-    "system": ("musls fly hold --set system={file}", "musls new scenario NAME --system {file}"),
-    "scenario": ("musls fly {file} --plan", "musls check {file}", "musls fly {file}"),
-    "controller": ("musls fly circle --controller {file}:{class_name}",),
-    "sweep": ("musls sweep {file}",),
-}
-"""Commands that use what is made from each template."""
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the new file.")]
 
 
-def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, list[str]]:
-    """Write a template under a name of one's own."""
-    if kind not in TEMPLATES:
-        raise ConfigError(f"no template for '{shown(kind)}': {near_names(kind, TEMPLATES)}")
-    suffix = ".py" if kind == "controller" else ".yaml"
-    path = _path(name, suffix)
-    texts = {"name": path.stem, "system": system, "class_name": class_name(path.stem)}
-    if kind == "controller" and keyword.iskeyword(texts["class_name"]):
+@app.command("system", epilog="\b\nExample:\n  musls new system --load beam --length 2 --drones 5")
+def system(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Name of the new file.", show_default="LOAD_DRONES"),
+    ] = None,
+    load: Annotated[LoadKind, typer.Option(help="What is carried.")] = LoadKind.box,
+    length: Annotated[
+        float | None,
+        typer.Option(help="Of the load; of a ring its diameter, of an L each arm [m]."),
+    ] = None,
+    width: Annotated[float | None, typer.Option(help="Of the load, ring or arms [m].")] = None,
+    height: Annotated[float | None, typer.Option(help="Of the load [m].")] = None,
+    mass: Annotated[
+        float | None,
+        typer.Option(help="Of the load [kg].", show_default=f"{LOAD_SHARE:g} x that of the drones"),
+    ] = None,
+    drones: Annotated[int, typer.Option(help="Number of drones, each with a cable.")] = 3,
+    cable: Annotated[float, typer.Option(help="Length of the cables [m].")] = 2.5,
+    drone: Annotated[
+        str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
+    ] = "x500",
+) -> None:
+    """Load, drones and cables, with attachments that hold the load level; checked to fly."""
+    from musls_bringup.formation import propose
+    from musls_description.library import build_system
+    from musls_description.strict_yaml import parse_yaml
+    from musls_description.system import MAX_CABLES, formation_of
+
+    within("--drones", drones, 1, MAX_CABLES)
+    within("--cable", cable, 0.1, LARGEST_M, " m")
+    edges = [
+        usual if own is None else within(f"--{option}", own, 0.001, LARGEST_M, " m")
+        for option, own, usual in zip(
+            ("length", "width", "height"), (length, width, height), EDGES_M[load], strict=True
+        )
+    ]
+    path = _path(f"{load.value}_{drones}" if name is None else name, ".yaml")
+    frame = _airframe(drone, path)
+    if mass is None:
+        mass = float(f"{LOAD_SHARE * drones * frame:.2g}")
+    found = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
+    more = " --set cable_model=massless" if load == LoadKind.point else ""
+    text = _rendered("system.yaml", {
+        "name": path.stem, "more": more, "what": found.what, "body": found.body,
+        "mass": f"{mass:g}",
+        "attachments": rows(found.attachments_m), "drones": drones, "airframe": drone,
+        "drone": Path(drone).stem, "cable": f"{cable:g}", "cable_mass": f"{0.008 * cable:.3g}",
+    })  # fmt: skip
+    hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), "new system"))
+    margin = min(m.thrust_margin for m in hung.margins)
+    if margin < 1.05:
+        raise ConfigError(
+            f"{path.stem}: {drones} {Path(drone).stem} cannot lift {mass:g} kg on these cables: "
+            f"full thrust is {margin:.2f} times what they need; less --mass, more --drones or "
+            "longer --cable"
+        )
+    _write(path, text)
+    _tell(path, [
+        f"musls draw {path}", f"musls fly hold --set system={path}{more}",
+        f"musls new scenario NAME --system {path.name}",
+    ])  # fmt: skip
+    apart = f", rotor tips {hung.tips_apart_m:.2f} m apart" if drones > 1 else ""
+    typer.echo(f"at rest: full thrust is {margin:.2f} times what the drones need{apart}")
+
+
+def _airframe(name: str, system: Path) -> float:
+    """Mass of an airframe, which a system in a file would take."""
+    from musls_description.library import build_system
+
+    data = {
+        "name": "one", "drones": {"from": name}, "cables": {"from": "rope"},
+        "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
+                 "collision": {"size_m": [1.0, 1.0, 1.0]}},
+    }  # fmt: skip
+    return build_system(data, str(system)).drones[0].mass_kg
+
+
+@app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")
+def drone(
+    name: _Name,
+    mass: Annotated[float, typer.Option(help="Ready to fly, without load [kg].")] = 1.5,
+    rotors: Annotated[int, typer.Option(help="4, 6 or 8.")] = 4,
+    wheelbase: Annotated[float, typer.Option(help="Distance of opposite motors [m].")] = 0.45,
+    height: Annotated[float, typer.Option(help="From the feet to the rotors [m].")] = 0.25,
+    propeller: Annotated[float, typer.Option(help="Diameter [inch].")] = 10.0,
+    thrust: Annotated[
+        float, typer.Option(help="Of one rotor at full throttle [N]; 1000 g are 9.81 N.")
+    ] = 9.0,
+    rpm: Annotated[float, typer.Option(help="Speed at full throttle [1/min].")] = 8500.0,
+    torque: Annotated[
+        float | None,
+        typer.Option(help="Of one rotor at full throttle [N m].", show_default="a usual one"),
+    ] = None,
+) -> None:
+    """An airframe from weighed and measured values and a motor's data sheet."""
+    frame = Airframe(
+        mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),
+        rotors=rotors,
+        wheelbase_m=within("--wheelbase", wheelbase, 0.01, 20.0, " m"),
+        height_m=within("--height", height, 0.001, 10.0, " m"),
+        propeller_in=within("--propeller", propeller, 0.5, 200.0, " inch"),
+        thrust_n=within("--thrust", thrust, 0.001, 1e4, " N"),
+        speed_rpm=within("--rpm", rpm, 10.0, 2e5, " rpm"),
+        torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
+    )
+    path = _path(name, ".yaml")
+    values = frame.as_text()
+    _write(
+        path,
+        _rendered(
+            "drone.yaml", {"name": path.stem, "model": path.stem.replace("-", "_"), **values}
+        ),
+    )
+    _tell(path, [f"musls new system mine --drone {path.name}"])
+    typer.echo(f"it hovers with {100 * float(values['hover']):.0f} % of its full thrust")
+
+
+@app.command("scenario", epilog="\b\nExample:\n  musls new scenario first --system box.yaml")
+def scenario(
+    name: _Name,
+    system: Annotated[
+        str, typer.Option(help="System that it flies: a shipped one or a file.")
+    ] = "x500_trio",
+) -> None:
+    """All about one flight: what is flown, by whom, with what disturbances."""
+    from musls_description.library import system_path
+
+    system_path(system, relative_to=Path(name).parent)  # its file counts from the scenario's folder
+    path = _path(name, ".yaml")
+    _write(path, _rendered("scenario.yaml", {"name": path.stem, "system": system}))
+    _tell(path, [f"musls fly {path} --plan", f"musls check {path}", f"musls fly {path}"])
+
+
+@app.command("controller", epilog="\b\nExample:\n  musls new controller my_law")
+def controller(name: _Name) -> None:
+    """A control law in Python."""
+    path = _path(name, ".py")
+    made = class_name(path.stem)
+    if keyword.iskeyword(made):
         raise ConfigError(f"'{path.stem}' is no name for a class in Python")
+    _write(path, _rendered("controller.py", {"name": path.stem, "class_name": made}))
+    _tell(path, [f"musls fly circle --controller {path}:{made}"])
+
+
+@app.command("sweep", epilog="\b\nExample:\n  musls new sweep study")
+def sweep(name: _Name) -> None:
+    """A parameter study."""
+    path = _path(name, ".yaml")
+    _write(path, _rendered("sweep.yaml", {"name": path.stem}))
+    _tell(path, [f"musls sweep {path}"])
+
+
+def _rendered(template: str, values: dict[str, Any]) -> str:
     from jinja2 import Environment, StrictUndefined
 
-    source = (FOLDER / f"{kind}{suffix}.j2").read_text(encoding="utf-8")
+    source = (FOLDER / f"{template}.j2").read_text(encoding="utf-8")
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-    text = environment.from_string(source).render(texts)
+    return environment.from_string(source).render(values)
+
+
+def _write(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -72,7 +201,12 @@ def write_new(kind: str, name: str, system: str = "x500_trio") -> tuple[Path, li
         raise ConfigError(f"{path} exists already: choose another name or remove it") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-    return path, [use.format(file=path, class_name=texts["class_name"]) for use in TEMPLATES[kind]]
+
+
+def _tell(path: Path, uses: list[str]) -> None:
+    typer.echo(f"{path} written. Next:")
+    for use in uses:
+        typer.echo(f"    {use}")
 
 
 def _path(name: str, suffix: str) -> Path:

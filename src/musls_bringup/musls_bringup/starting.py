@@ -1,0 +1,235 @@
+"""Systems and airframes to start from, from a few sizes, for `musls new`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from musls_description.arrays import Array
+from musls_description.drone import BoxShape, inertia_of
+from musls_description.errors import ConfigError
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
+
+
+class LoadKind(str, Enum):
+    """Loads that need no drawing."""
+
+    box = "box"
+    beam = "beam"
+    plate = "plate"
+    ring = "ring"
+    L = "L"
+    point = "point"
+
+
+EDGES_M = {
+    LoadKind.box: (0.4, 0.3, 0.12),
+    LoadKind.beam: (2.0, 0.05, 0.05),
+    LoadKind.plate: (0.6, 0.4, 0.02),
+    LoadKind.ring: (1.0, 0.05, 0.05),
+    LoadKind.L: (1.0, 0.05, 0.05),
+    LoadKind.point: (0.1, 0.1, 0.1),
+}
+"""Length, width and height where they are not given. Of a ring the length is its diameter, of an L
+that of each arm; the width is that of the ring and of the arms."""
+
+INSET = 0.9
+"""Share of the half size at which the outermost cables are attached."""
+
+LOAD_SHARE = 0.2
+"""Mass of the load over that of the drones, where it is not given."""
+
+
+@dataclass(frozen=True)
+class StartingLoad:
+    """A load in words for its file.
+
+    Attributes:
+        body: Keys of the load but mass and attachments, as YAML.
+        attachments_m: One per cable, from the centre of mass, (n, 3).
+        what: In words.
+    """
+
+    body: Sequence[str]
+    attachments_m: Array
+    what: str
+
+
+def starting_load(
+    kind: LoadKind, edges_m: Sequence[float], mass_kg: float, count: int
+) -> StartingLoad:
+    """Load of a kind with attachments for so many cables.
+
+    Raises:
+        ConfigError: It cannot hang level on so few.
+    """
+    length, width, height = edges_m
+    least = {LoadKind.L: 3, LoadKind.ring: 2}.get(kind, 1)
+    if count < least:
+        raise ConfigError(f"--drones = {count}: the {kind.value} needs {least} to hang level")
+    top = height / 2.0
+    if kind == LoadKind.point:
+        return StartingLoad(
+            ["point_mass: true     # all cables pull at its centre, it does not turn",
+             f"collision: {{size_m: {_row(edges_m)}}}"],
+            np.zeros((count, 3)), "a point mass",
+        )  # fmt: skip
+    if kind == LoadKind.ring:
+        radius = length / 2.0
+        across = mass_kg * (radius**2 / 2.0 + height**2 / 12.0)
+        inertia = np.diag([across, across, mass_kg * radius**2])
+        body = [*_inertia(inertia), f"collision: {{size_m: {_row((length, length, height))}}}"]
+        return StartingLoad(body, _around(radius, radius, top, count), f"a ring of {length:g} m")
+    if kind == LoadKind.L:
+        return _angle(length, width, height, mass_kg, count)
+    body = [f"shape: {{kind: box, size_m: {_row(edges_m)}}}   # or cylinder, rod; or inertia_kg_m2"]
+    what = f"a {kind.value} of {' x '.join(f'{edge:g}' for edge in edges_m)} m"
+    if kind == LoadKind.beam or count == 2:
+        row = INSET * length / 2.0 * (np.linspace(1.0, -1.0, count) if count > 1 else np.zeros(1))
+        return StartingLoad(body, np.column_stack([row, 0.0 * row, 0.0 * row + top]), what)
+    x, y = INSET * length / 2.0, INSET * width / 2.0
+    if count == 4:  # the corners
+        x, y = math.sqrt(2.0) * x, math.sqrt(2.0) * y
+    return StartingLoad(body, _around(x, y, top, count), what)
+
+
+def _around(x_m: float, y_m: float, z_m: float, count: int) -> Array:
+    """Points on an ellipse, their middle above the origin, (count, 3)."""
+    if count == 1:
+        return np.array([[0.0, 0.0, z_m]])
+    angle = 2.0 * np.pi * np.arange(count) / count + (np.pi / 4.0 if count == 4 else 0.0)
+    return np.column_stack([x_m * np.cos(angle), y_m * np.sin(angle), z_m + 0.0 * angle])
+
+
+def _angle(
+    arm_m: float, width_m: float, height_m: float, mass_kg: float, count: int
+) -> StartingLoad:
+    """Two equal arms along x and y that meet in a corner."""
+    inertia = np.zeros((3, 3))
+    centre = np.array([arm_m / 4.0, arm_m / 4.0, 0.0])
+    for size, middle in (
+        ((arm_m, width_m, height_m), np.array([arm_m / 2.0, 0.0, 0.0])),
+        ((width_m, arm_m, height_m), np.array([0.0, arm_m / 2.0, 0.0])),
+    ):
+        off = middle - centre
+        inertia += inertia_of(BoxShape(size_m=size), mass_kg / 2.0)
+        inertia += mass_kg / 2.0 * (off @ off * np.eye(3) - np.outer(off, off))
+    along = INSET * arm_m * np.linspace(-1.0, 1.0, count)
+    points = np.column_stack([np.maximum(-along, 0.0), np.maximum(along, 0.0), 0.0 * along])
+    box = _row((arm_m + width_m / 2.0, arm_m + width_m / 2.0, height_m))
+    box_middle = _row((arm_m / 4.0 - width_m / 4.0, arm_m / 4.0 - width_m / 4.0, 0.0))
+    body = [*_inertia(inertia), f"collision: {{size_m: {box}, center_m: {box_middle}}}"]
+    top = np.array([0.0, 0.0, height_m / 2.0])
+    return StartingLoad(body, points - centre + top, f"an L with arms of {arm_m:g} m")
+
+
+def _inertia(inertia: Array) -> list[str]:
+    rows = [_row(row, 6) for row in inertia]
+    return [f"inertia_kg_m2: [{', '.join(rows)}]   # about the centre of mass"]
+
+
+def _row(values: Sequence[float] | Array, digits: int = 4) -> str:
+    return f"[{', '.join(f'{round(float(value), digits) + 0.0:g}' for value in values)}]"
+
+
+def rows(points_m: Array) -> list[str]:
+    """Points as rows of YAML."""
+    return [_row(point) for point in points_m]
+
+
+# ---------- Airframes
+
+SPREAD_M = 0.064
+"""Torque over thrust of a propeller per diameter: C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1, as
+two-bladed ones of 8 to 15 inches have at rest (UIUC propeller database)."""
+
+INCH_M = 0.0254
+IDLE = 0.15
+"""Speed at zero command over the largest, as of PX4's x500."""
+
+
+@dataclass(frozen=True)
+class Airframe:
+    """What was weighed and measured of a multirotor, and a motor's data sheet.
+
+    Attributes:
+        mass_kg: Ready to fly, with battery, without load.
+        rotors: 4, 6 or 8, evenly on a circle.
+        wheelbase_m: Distance of opposite motors.
+        height_m: From the feet to the plane of the rotors.
+        propeller_in: Diameter in inches.
+        thrust_n: Of one rotor at full throttle, from the data sheet.
+        speed_rpm: At the same throttle.
+        torque_n_m: Of one rotor at the same throttle; None for a usual propeller's.
+    """
+
+    mass_kg: float
+    rotors: int
+    wheelbase_m: float
+    height_m: float
+    propeller_in: float
+    thrust_n: float
+    speed_rpm: float
+    torque_n_m: float | None = None
+
+    def as_text(self) -> dict[str, Any]:
+        """Numbers for the template of an airframe.
+
+        Raises:
+            ConfigError: It cannot fly: too little thrust, or propellers that touch.
+        """
+        if self.rotors not in ORDER:
+            raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
+        weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
+        lift_n = self.rotors * self.thrust_n
+        if lift_n < 1.2 * weight_n:
+            raise ConfigError(
+                f"--thrust = {self.thrust_n:g}: {self.rotors} rotors give {lift_n:.3g} N, the "
+                f"drone weighs {weight_n:.3g} N: at least 1.2 times as much is needed to fly"
+            )
+        diameter_m = self.propeller_in * INCH_M
+        apart_m = self.wheelbase_m * math.sin(math.pi / self.rotors)
+        if diameter_m >= apart_m:
+            raise ConfigError(
+                f"--propeller = {self.propeller_in:g}: {diameter_m:.3f} m wide propellers touch, "
+                f"neighbouring motors are {apart_m:.3f} m apart"
+            )
+        speed = self.speed_rpm * 2.0 * math.pi / 60.0
+        ratio = self.torque_n_m / self.thrust_n if self.torque_n_m else SPREAD_M * diameter_m
+        step = 2.0 * math.pi / self.rotors
+        places = []
+        for k, spin in ORDER[self.rotors]:
+            angle = (k + 0.5) * step
+            x, y = np.cos(angle), np.sin(angle)
+            place = np.array([x, y, 0.0]) * self.wheelbase_m / 2.0 + [0.0, 0.0, 0.06]
+            places.append((_row(place), spin))
+        return {
+            "mass_kg": f"{self.mass_kg:g}",
+            "body": _row([0.5 * self.wheelbase_m, 0.5 * self.wheelbase_m, 0.35 * self.height_m]),
+            "feet": _row([0.7 * self.wheelbase_m, 0.7 * self.wheelbase_m, self.height_m]),
+            "feet_middle": _row([0.0, 0.0, 0.06 - self.height_m / 2.0]),
+            "constant": f"{self.thrust_n / speed**2:.5g}",
+            "ratio": f"{ratio:.4g}",
+            "ratio_from": "the data sheet" if self.torque_n_m else "a usual propeller",
+            "idle": f"{IDLE * speed:.1f}",
+            "top": f"{speed:.1f}",
+            "diameter_m": f"{diameter_m:.4g}",
+            "thrust_n": f"{self.thrust_n:g}",
+            "speed_rpm": f"{self.speed_rpm:g}",
+            "hover": f"{weight_n / lift_n:.2f}",
+            "places": places,
+        }
+
+
+ORDER = {
+    4: ((3, "ccw"), (1, "ccw"), (0, "cw"), (2, "cw")),
+    6: tuple((k, "cw" if k % 2 else "ccw") for k in range(6)),
+    8: tuple((k, "cw" if k % 2 else "ccw") for k in range(8)),
+}
+"""Arms in the order of the motors, anti-clockwise from ahead, and how their rotors spin; of four in
+the order of PX4's quadrotor x."""
