@@ -27,6 +27,7 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import wrapped, yaw_of
 from musls_description.system import slung_system
+from musls_description.typed import typed
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
@@ -70,6 +71,7 @@ class TransportEnv(gymnasium.Env[Array, Array]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
+    @typed
     def __init__(
         self,
         scenario: str | Scenario = "hold",

@@ -23,12 +23,13 @@ from musls_bringup.fly import FlyOptions, fly_in_memory
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import find_scenario, sweep_path, sweep_scenario_path
 from musls_control.controllers import Controller
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, check_present_folder
 from musls_description.library import load_system
 from musls_description.schema import to_data
 from musls_description.strict_yaml import parse_yaml
 from musls_description.system import RigSystem, slung_system
 from musls_description.tables import Rows
+from musls_description.typed import typed
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.scenario import load_scenario as read_scenario
 from musls_sim.session.loop import Observer
@@ -92,6 +93,7 @@ class Recording(recordings.Recording):
         return lines + self.errors()._repr_html_()
 
 
+@typed
 def read_recording(path: Path | str, options: ReadOptions | None = None) -> Recording:
     """Read a flight, real or simulated.
 
@@ -110,6 +112,7 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
     return Recording.of(readers.read_recording(path, options))
 
 
+@typed
 def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     """Read a scenario.
 
@@ -132,6 +135,7 @@ def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     return find_scenario(str(name), list(overrides))
 
 
+@typed
 def fly(
     scenario: AnyScenario,
     *,
@@ -174,6 +178,7 @@ def fly(
         if out is None:
             session = Session(scenario, controller=controller, observers=observers, force=force)
             return Recording.of(fly_in_memory(session, realtime=realtime), parameters)
+        check_present_folder()
         options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
         summary = fly_into_folder(scenario, Path(out), options, observers, controller=controller)
         recording = Recording.of(readers.read_recording(out), parameters)
@@ -188,6 +193,7 @@ def fly(
     return recording
 
 
+@typed
 def linearise(
     scenario: AnyScenario, at: float | None = None, *, inputs: str = "rotor_speeds"
 ) -> LinearModel:
@@ -208,6 +214,7 @@ def linearise(
     return linearised(chosen, at, inputs)
 
 
+@typed
 def replay(
     recording: Flown,
     system: RigSystem | Mapping[str, Any] | str = "x500_trio_swivel",
@@ -235,6 +242,7 @@ def replay(
     return replayed.run(chosen, cable_model=cable_model)
 
 
+@typed
 def compare(
     real: Flown,
     sims: Flown | Sequence[Flown],
@@ -266,6 +274,7 @@ def compare(
     ]
 
 
+@typed
 def sweep(
     study: str | Path,
     *,
@@ -297,6 +306,7 @@ def sweep(
         if progress is not None:
             progress(state.total - state.left, state.total)
 
+    check_present_folder()
     path, plan = plan_sweep(study)
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
     with keep as folder:

@@ -13,6 +13,7 @@ from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, slack_threshold_n
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
+from musls_description.typed import typed
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
@@ -50,6 +51,7 @@ def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
     _with_step(scenario, smallest_s / PARTS[-1], PARTS[-1] if segments else 1)
 
 
+@typed
 def verify(
     scenario: AnyScenario,
     first: Flight | None = None,

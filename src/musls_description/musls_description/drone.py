@@ -309,6 +309,9 @@ class Drone:
         )
         object.__setattr__(self, "_given", self.rotors)
         object.__setattr__(self, "rotors", completed)
+        check_drag("drag_n_s_m", max(self.drag_n_s_m), self.mass_kg)
+        of_rotors = sum(rotor.drag_n_s2_m_rad * rotor.speed_max_rad_s for rotor in completed)
+        check_drag("rotors: drag_n_s2_m_rad at full speed", of_rotors, self.mass_kg)
 
     def as_written(self) -> dict[str, Any]:
         """Fields as they were given, see `schema.to_data`: what follows is not written."""
@@ -321,6 +324,20 @@ class Drone:
     def max_thrust_n(self) -> float:
         """Thrust with all rotors at full speed [N]."""
         return sum(rotor.max_thrust_n for rotor in self.rotors)
+
+
+FASTEST_DRAG_1_S = 100.0
+"""Drag per mass: air that stops a body sooner than in 10 ms is none, nor could a step follow it."""
+
+
+def check_drag(name: str, drag_n_s_m: float, mass_kg: float) -> None:
+    """Refuse a drag that no air has, ValueError."""
+    most_n_s_m = FASTEST_DRAG_1_S * mass_kg
+    if drag_n_s_m > most_n_s_m:
+        raise ValueError(
+            f"{name} = {drag_n_s_m:g} N s/m: would stop {mass_kg:g} kg within "
+            f"{mass_kg / drag_n_s_m:.2g} s; at most {most_n_s_m:.3g} N s/m (in 10 ms)"
+        )
 
 
 # ---------- Reach of a drone's rotors

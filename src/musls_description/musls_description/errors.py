@@ -49,6 +49,15 @@ def file_name(text: str) -> str:
     return re.sub(r"^[.-]|[^\w.+-]", "_", text)[:LONGEST_NAME] or "_"
 
 
+def check_present_folder() -> None:
+    """Refuse to work in a folder that has been deleted (raises ConfigError)."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"present folder: {reason}: change to one that exists") from None
+
+
 def check_regular(path: Path | str) -> None:
     """Refuse to read what is no file: a pipe would be waited for, a device has no end.
 

@@ -25,6 +25,7 @@ from musls_description.strict_yaml import (
     shown,
 )
 from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
+from musls_description.typed import typed
 
 SYSTEMS = Path(__file__).parent / "systems"
 
@@ -51,6 +52,7 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     return SYSTEMS / f"{name}.yaml"
 
 
+@typed
 def load_system(name: str | Mapping[str, Any]) -> RigSystem:
     """Read a system by shipped name, from a file, or from what a file would hold.
 

@@ -38,7 +38,12 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from musls_description.errors import ConfigError, MuslsError, near_names
+from musls_description.errors import (
+    ConfigError,
+    MuslsError,
+    check_present_folder,
+    near_names,
+)
 from musls_description.schema import adapter
 from musls_description.strict_yaml import shown
 
@@ -99,6 +104,7 @@ def load_file(path: str | Path) -> ModuleType:
     Raises:
         ConfigError: No such file, or an error in it (names the line).
     """
+    check_present_folder()
     # os.path, because Path raises for names that are too long or hold a NUL.
     file = Path(os.path.abspath(path))
     name = f"{_PREFIX}{file.stem}_{abs(hash(str(file))):x}"
@@ -241,6 +247,8 @@ class Registry(Mapping[str, T], Generic[T]):
         Raises:
             ConfigError: The name is taken by something else.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"register: name must be a text, not {name!r}")
 
         def enter(thing: Any) -> Any:
             known = self._entries.get(name)

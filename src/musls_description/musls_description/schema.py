@@ -138,6 +138,8 @@ def spec(cls: type[T]) -> type[T]:
     Construction raises `ConfigError` (one line: field, value, what is allowed) instead of
     pydantic's own error.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"spec: cls must be a class, not {_short(cls)}")
     unknown_refused: Any = classmethod(_known_keys)
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})

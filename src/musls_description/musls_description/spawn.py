@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq, least_squares
+from scipy.optimize import brentq, least_squares, lsq_linear
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
@@ -191,6 +191,12 @@ SPRING_M = 0.1
 LARGEST_MISFIT_M = 0.05
 """A drone may stand so far from the place that was asked for."""
 
+SOFT_SPRING_M = 1.0
+"""The same where shares that hold a level load are to stay as they are."""
+
+LEAST_SHARE = 0.05
+"""Of an even share: what each cable carries in the guess for a level load."""
+
 TRIES = 50
 """Steps on springs, and from there to places that fit exactly."""
 
@@ -278,23 +284,14 @@ def hanging_equilibrium(
         drone_yaws_rad = load_yaw_rad + np.array(azimuths) + np.pi
     places = np.asarray(drone_positions_enu_m, float)
     problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
-    guess = problem.first_guess()
-    # One cable leaves nothing to balance, nor the heading of a load below it.
-    balanced = problem.on_springs(guess) if system.n_drones > 1 else None
-    exact = root(
-        problem.residual,
-        guess if balanced is None else balanced,
-        problem.tolerance,
-        problem.jacobian,
-        TRIES,
-    )
-    if exact is not None and (balanced is None or problem.keeps(exact, balanced)):
-        return problem.result(exact)
-    # Once more from forces that balance the load as it hangs.
-    balanced = None if balanced is None else problem.on_springs(balanced)
-    if balanced is None:
+    found = problem.rest(problem.first_guess())
+    if system.n_drones > 1 and (found is None or _farthest_m(found) > LARGEST_MISFIT_M):
+        level = problem.rest(problem.level_guess(), SOFT_SPRING_M)
+        if level is not None and (found is None or _farthest_m(level) < _farthest_m(found)):
+            found = level
+    if found is None:
         raise NoEquilibriumError("the load finds no rest below the drones")
-    rest = problem.result(balanced)
+    rest = found
     off = np.linalg.norm(rest.misfit_m, axis=1)
     worst = int(off.argmax())
     if off[worst] > LARGEST_MISFIT_M:
@@ -313,6 +310,10 @@ def hanging_equilibrium(
             f"([{', '.join(f'{v:.2f}' for v in rest.misfit_m[worst])}] m from there)"
         )
     return rest
+
+
+def _farthest_m(rest: HangingEquilibrium) -> float:
+    return float(np.linalg.norm(rest.misfit_m, axis=1).max())
 
 
 def freed(system: SlungLoadSystem) -> SlungLoadSystem:
@@ -378,6 +379,8 @@ class _Problem:
 
     def first_guess(self) -> Array:
         """Load below the middle of the drones, each cable straight with its share of the weight."""
+        if len(self.drones) == 1:
+            return self._below_one()
         lengths = np.array([c.length_m for c in self.system.cables])
         center = self.drones.mean(axis=0)
         spread = np.linalg.norm(self.drones[:, :2] - center[:2], axis=1)
@@ -387,6 +390,51 @@ class _Problem:
         along = self.drones - (position + self.anchors @ self.yaw.T)
         share = self.system.load.mass_kg * self.g / len(self.drones)
         return np.concatenate([position, np.zeros(3), (along / along[:, 2:] * share).ravel()])
+
+    def _below_one(self) -> Array:
+        """Load below one drone, its attachment above its centre of mass, heading kept."""
+        arm = self.yaw @ self.anchors[0]
+        length_m, height_m = self.system.cables[0].length_m, float(np.linalg.norm(arm))
+        aside = float(np.hypot(arm[0], arm[1]))
+        turn = np.zeros(3)
+        if aside > 0.0:
+            turn = np.array([arm[1], -arm[0], 0.0]) / aside * math.atan2(aside, arm[2])
+        hook = self.hooks[0][2]
+        position = self.drones[0] + [0.0, 0.0, hook - length_m - height_m]
+        return np.concatenate([position, turn, self.weight_n])
+
+    def level_guess(self) -> Array:
+        """Level load where straight cables come nearest to it, with shares along them."""
+        n, guess = len(self.drones), self.first_guess()
+        lengths = np.array([cable.length_m for cable in self.system.cables])
+        anchors = self.anchors @ self.yaw.T
+        turned = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in self.drone_yaws]
+        hooks = self.drones + [r @ hook for r, hook in zip(turned, self.hooks, strict=True)]
+
+        def excess(position: Array) -> Array:
+            return np.asarray(np.linalg.norm(hooks - anchors - position, axis=1) - lengths)
+
+        position = least_squares(excess, guess[:3]).x
+        along = hooks - anchors - position
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        columns = (grasp_matrix(anchors).reshape(6, n, 3) * along).sum(axis=2)
+        weight_n, share_n = self.weight_n[2], self.weight_n[2] / n
+        rows = np.vstack([columns * 1e3, np.eye(n)])
+        wanted = np.concatenate([1e3 * weight_n * np.eye(6)[2], np.full(n, share_n)])
+        shares = lsq_linear(rows, wanted, (LEAST_SHARE * share_n, np.inf)).x
+        return np.concatenate([position, np.zeros(3), (shares[:, None] * along).ravel()])
+
+    def rest(self, guess: Array, spring_m: float = SPRING_M) -> HangingEquilibrium | None:
+        """Equilibrium near a guess; None where there is none."""
+        # One cable leaves nothing to balance, nor the heading of a load below it.
+        balanced = self.on_springs(guess, spring_m) if len(self.drones) > 1 else None
+        start = guess if balanced is None else balanced
+        exact = root(self.residual, start, self.tolerance, self.jacobian, TRIES)
+        if exact is not None and (balanced is None or self.keeps(exact, balanced)):
+            return self.result(exact)
+        # Once more from forces that balance the load as it hangs.
+        balanced = None if balanced is None else self.on_springs(balanced, spring_m)
+        return None if balanced is None else self.result(balanced)
 
     def _drone(self, i: int, rotation: Array, force: Array) -> tuple[Array, Array, Array, Array]:
         """Chain directions, end of the chain relative to its start, drone rotation and thrust."""
@@ -442,7 +490,7 @@ class _Problem:
         found[:6, 6:] = grasp_matrix(self.anchors @ rotation.T)
         return found
 
-    def on_springs(self, guess: Array) -> Array | None:
+    def on_springs(self, guess: Array, spring_m: float) -> Array | None:
         """Equilibrium of drones on springs, from balanced forces; None where there is none."""
         n = len(self.drones)
         share_n = self.weight_n[2] / n
@@ -452,7 +500,7 @@ class _Problem:
         grasp = grasp_matrix(self.anchors @ rotation.T)
         missing = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
         forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
-        self.spring_m_n, self.spring_force_n = SPRING_M / share_n, forces.reshape(n, 3)
+        self.spring_m_n, self.spring_force_n = spring_m / share_n, forces.reshape(n, 3)
         found = root(
             self.residual, np.concatenate([guess[:6], forces]), self.tolerance, self.jacobian, TRIES
         )

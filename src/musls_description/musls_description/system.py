@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from musls_description.drone import AnyShape, Box, Drone, inertia_instead_of
+from musls_description.drone import AnyShape, Box, Drone, check_drag, inertia_instead_of
 from musls_description.errors import ConfigError, near_names
 from musls_description.schema import (
     NO_INERTIA,
@@ -227,6 +227,11 @@ class Winch:
             raise ValueError(
                 "kind: drum needs stored_length_m, the length on the drum at the start"
             )
+        if self.radius_m is not None and self.layer_m > self.radius_m:
+            raise ValueError(
+                f"layer_m = {self.layer_m:g}: a layer of cable is not thicker than the drum's "
+                f"radius_m = {self.radius_m:g}"
+            )
         if self.keeps_stretch and (self.kind == "feed" or self.layer_m > 0.0):
             raise ValueError("keeps_stretch needs kind: drum without layers (layer_m 0)")
         if self.axis is not None and np.linalg.norm(self.axis) < 1e-9:
@@ -397,6 +402,7 @@ class Load:
             self._complete(self.shape)
         elif self.collision is _NO_BOX:
             raise ValueError("collision is missing: give it, or a shape, from which it follows")
+        check_drag("drag_n_s_m", max(self.drag_n_s_m), self.mass_kg)
         if self.point_mass == (self.inertia_kg_m2 != NO_INERTIA):
             raise ValueError(
                 "give one of shape (box, cylinder, rod or plate), inertia_kg_m2 and "

@@ -24,7 +24,7 @@ from musls_sim.session.session import Session
 PERIODS = 75
 """Control periods of a hop, 0.3 s."""
 
-QUICK = (3, 6, 28, 33, 74)
+QUICK = (3, 6, 28, 33, 74, 144, 228, 292)
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "60"))
 """Systems of a slow run; 300 take a quarter of an hour."""
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(ALL) if seed not in QUICK]
@@ -74,8 +74,8 @@ def test_a_random_system_flies_or_is_told_why_not(tmp_path, seed):
             assert scenario.system.n_drones < 3 or not hangs_level(
                 scenario.system.load.cable_attachments_m
             )
-        elif "slack cables with so few links cannot be laid out" in str(error):
-            assert any(cable.links < 5 for cable in scenario.system.cables)
+        elif "a load that hangs tilted attachments around its centre of mass" in str(error):
+            assert not hangs_level(scenario.system.load.cable_attachments_m)
         else:
             assert "no places side by side were found" in str(error)
             assert crowded(scenario.system)

@@ -69,6 +69,10 @@ FARTHEST_M = 1e8
 with the origin in the centre of the Earth stay."""
 
 
+SAME_TIME_S = 1e-9
+"""Samples that are nearer in time are of one time: stamps count nanoseconds."""
+
+
 def _note(notes: list[str], number: int, what: str) -> None:
     """Note a number of things that were dropped, with {s} for the plural; nothing if none was."""
     if number:
@@ -92,7 +96,9 @@ def _cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = F
     backward = int(np.count_nonzero(np.diff(values[:, 0]) < 0.0))
     _note(notes, backward, f"step{{s}} back in time in {name}: sorted")
     values = values[np.argsort(values[:, 0], kind="stable")]
-    again = np.concatenate([np.diff(values[:, 0]) == 0.0, [False]])[: len(values)]  # last counts
+    again = np.concatenate([np.diff(values[:, 0]) < SAME_TIME_S, [False]])[
+        : len(values)
+    ]  # last counts
     _note(notes, int(again.sum()), f"sample{{s}} of {name} at the time of another dropped")
     values = values[~again]
     if drop_stale:

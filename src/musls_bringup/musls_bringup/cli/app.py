@@ -27,7 +27,7 @@ from musls_bringup import results
 from musls_bringup.cli.terminal import tell
 from musls_bringup.shipped import VERSION
 from musls_description import ONE_THREAD
-from musls_description.errors import MuslsError, near_names
+from musls_description.errors import MuslsError, check_present_folder, near_names
 
 
 class Stream(io.TextIOWrapper):
@@ -212,15 +212,6 @@ def run(argv: Sequence[str]) -> int:
     except MuslsError as error:
         return report(str(error), debug)
     return status if isinstance(status, int) else 0
-
-
-def check_present_folder() -> None:
-    """Raises MuslsError if the folder that the command runs in has been deleted."""
-    try:
-        os.getcwd()
-    except OSError as error:
-        reason = error.strerror or error
-        raise MuslsError(f"present folder: {reason}: change to one that exists") from None
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

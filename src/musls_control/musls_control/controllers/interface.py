@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from math import isfinite
 from time import perf_counter
 from typing import ClassVar
 
@@ -154,9 +154,14 @@ class WatchedController:
         shapes: tuple[tuple[int, ...], ...],
         *,
         takes_nan: bool = False,
+        largest: float = math.inf,
     ) -> None:
-        """Prepare; commands have one of `shapes`, NaN stands for what is not given if it may."""
+        """Prepare; commands have one of `shapes`, NaN stands for what is not given if it may.
+
+        `largest`: beyond it, up or down, a command is a mistake.
+        """
         self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
+        self._largest = largest
         self.calls, self.total_s = 0, 0.0
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -184,16 +189,21 @@ class WatchedController:
                 f"{self._name}.step at {time_s:.3f} s returned an array of shape "
                 f"{commands.shape}, must be {allowed}"
             )
-        # The sum of squares is finite where all are (but for sizes that nobody flies), and quick.
-        if not (self._takes_nan or isfinite(np.vdot(commands, commands))) and not (
-            np.isfinite(commands).all()
-        ):
-            row, column = np.argwhere(~np.isfinite(commands))[0]
+        # No number is larger than the root of the sum of squares, which is quick.
+        if not math.sqrt(np.vdot(commands, commands)) < min(self._largest, math.inf):
+            self._check_sizes(time_s, commands)
+        return commands
+
+    def _check_sizes(self, time_s: float, commands: Array) -> None:
+        bad = np.abs(commands) > self._largest
+        if not self._takes_nan:
+            bad |= ~np.isfinite(commands)
+        for row, column in np.argwhere(bad)[:1]:
+            allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
             raise ControllerError(
                 f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
-                f"drone_{row + 1} in column {column}; must be finite"
+                f"drone_{row + 1} in column {column}; must be {allowed}"
             )
-        return commands
 
     @property
     def _name(self) -> str:

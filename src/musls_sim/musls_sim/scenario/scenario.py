@@ -20,7 +20,7 @@ from musls_control.controllers import AnyController, FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, check_present_folder
 from musls_description.library import expand_system, system_path
 from musls_description.obstacles import WorldSpec
 from musls_description.registry import NameIn, Registry, load_file, user_code
@@ -210,6 +210,7 @@ def load_scenario(source: Path | Mapping[str, Any], overrides: Sequence[str] = (
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the
             system's) or the override.
     """
+    check_present_folder()
     if isinstance(source, Mapping):
         path, text, data = Path("scenario"), None, to_data(source)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -29,6 +30,9 @@ Higher ones let the lag of the rotors eat up the damping."""
 
 LARGEST_MISS_RAD = 0.3
 """Largest integral of the error of a body rate."""
+
+ABSURD = 10.0
+"""Over the largest speed of a rotor, or thrust of a drone: a command beyond is a mistake."""
 
 BY_AUTOPILOT = (ControlLevel.DRONE_SETPOINTS, ControlLevel.AUTOPILOT_FORCES)
 """Levels at which the autopilot flies on, by the set-points that come out."""
@@ -105,6 +109,7 @@ class Control:
             controller,
             tuple((self._system.n_drones, width) for width in widths),
             takes_nan=level is ControlLevel.DRONE_SETPOINTS,
+            largest=self._largest(level),
         )
         self._reference = components.plan.reference.stepped(self._period_s)
         self.step = self._step_controller
@@ -185,6 +190,15 @@ class Control:
             return self._hold_rates, (4,)
         self._attitude = GeometricAttitude(inertia, (tilting, tilting, tilting / 3.0))
         return self._turn_drones, (3, 4, 7)
+
+    def _largest(self, level: ControlLevel) -> float:
+        """Largest command of a level that nothing limits on its way to the bodies."""
+        if level is ControlLevel.ROTOR_SPEEDS:
+            rotors = [rotor for drone in self._system.drones for rotor in drone.rotors]
+            return ABSURD * max(rotor.speed_max_rad_s for rotor in rotors)
+        if level is ControlLevel.IDEAL_THRUST_MOMENT:
+            return ABSURD * max(drone.max_thrust_n for drone in self._system.drones)
+        return math.inf
 
     def _follow_setpoints(self, commands: Array, tick: int) -> None:
         """Position and yaw, or all columns of the set-points; arming stays with the guidance."""

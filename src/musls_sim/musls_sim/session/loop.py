@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from time import perf_counter, sleep
 from typing import Any
 
+import numpy as np
 from typing_extensions import Self
 
 from musls_control.reference import Reference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
+from musls_description.typed import typed
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 
@@ -164,6 +166,7 @@ class Loop:
         self._named = dict(steps)
         self._steps = tuple(self._named.values())
 
+    @typed
     def insert_before(self, name: str, new: str, step: Step) -> None:
         """Put a step of one's own before another one.
 
@@ -177,6 +180,7 @@ class Loop:
         """
         self._insert(name, 0, new, step)
 
+    @typed
     def insert_after(self, name: str, new: str, step: Step) -> None:
         """Put a step of one's own after another one, see `insert_before`."""
         self._insert(name, 1, new, step)
@@ -189,6 +193,7 @@ class Loop:
         place, steps = self.step_names.index(name) + behind, list(self._named.items())
         self.set_steps(dict([*steps[:place], (new, step), *steps[place:]]))
 
+    @typed
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""
         self.observers.append(observer)
@@ -235,7 +240,16 @@ class Loop:
         self._begin_s = perf_counter()
 
     def advance(self, periods: int = 1) -> None:
-        """Run a number of control periods."""
+        """Run a number of control periods, from 0.
+
+        Raises:
+            TypeError: It is no whole number.
+            ConfigError: It is below 0.
+        """
+        if not isinstance(periods, (int, np.integer)):
+            raise TypeError(f"advance: periods must be a whole number, not {periods!r}")
+        if periods < 0:
+            raise ConfigError(f"advance: periods = {periods}: a flight does not go back")
         if not self._started:
             self.start()
         for tick in range(self.tick, self.tick + periods):

@@ -17,6 +17,7 @@ from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.registry import user_code
+from musls_description.typed import typed
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.preflight.separation import SeparationWatch
@@ -131,6 +132,7 @@ class Session(Loop):
     def __repr__(self) -> str:
         return f"<Session {self.scenario.name}: {self.time_s:.3f} s, stage {self.stage}>"
 
+    @typed
     @user_code()
     def __init__(
         self,
@@ -301,14 +303,17 @@ class Session(Loop):
         """Whether the flight is over, by its plan or because it was stopped."""
         return self.guidance.finished or self.stopped
 
+    @typed
     def add_event(self, event: Event) -> None:
         """Let something happen that is not in the scenario (raises ConfigError)."""
         self.events.add(event)
 
+    @typed
     def apply(self, event: Event | Mapping[str, Any]) -> None:
         """Let something happen at once, see `EventQueue.apply` (raises ConfigError)."""
         self.events.apply(event)
 
+    @typed
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at once, see `EventQueue.trigger` (raises ConfigError)."""
         self.events.trigger(name)
@@ -326,6 +331,7 @@ class Session(Loop):
             self.close()
             raise
 
+    @typed
     def run(self, *, realtime: bool = False) -> FlightResult:
         """Fly to the end, or until `stop`, and close everything, also when an exception ends it.
 

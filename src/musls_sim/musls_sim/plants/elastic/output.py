@@ -169,4 +169,7 @@ def _shown_force(t, cable, end):
     wound *= cable.linear_density
     carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.gravity))
     fx, fy, fz = scale(1.0 if end == 0 else -1.0, carried)
-    return fx * x + fy * y + fz * z, fy * c - fx * s, flat * fz - z * (fx * c + fy * s)
+    tension = fx * x + fy * y + fz * z
+    if cable.axial.slack:  # what the end lump of a slack cable weighs on the body is no tension
+        tension = max(tension, 0.0)
+    return tension, fy * c - fx * s, flat * fz - z * (fx * c + fy * s)

@@ -418,6 +418,8 @@ class ElasticPlant(Plant):
         row["mass"] = mass_kg
         row["inverse_inertia"] /= factor
         row["inertia"] *= factor
+        row["contact_stiffness"] *= factor  # or a heavier load would sink into the ground
+        row["contact_damping"] *= factor
         row["angular_momentum"] *= factor
         stage = self.engine.tables.bodies["stage"]
         stage["inertia"][0] *= factor

@@ -84,9 +84,13 @@ WEIGHTS = 20.0
 
 
 def not_finite(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """Forces that are not finite: names the input."""
+    """Forces that are not finite: names the input, or what jams."""
     named = [name for name, values in _inputs(inputs) if not np.isfinite(values).all()]
-    cause = _too_large(plant, inputs) or f"check {' and '.join(named) or 'rotor commands and wind'}"
+    if named:
+        cause = f"check {' and '.join(named)}"
+    elif not (cause := _too_large(plant, inputs)):
+        jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
+        cause = f"{jammed}joints beyond their stops; {_calmer(plant)}"
     return f"forces are not finite at {plant.time_s:.3f} s: {cause}"
 
 
@@ -192,6 +196,7 @@ class RigidLinksPlant(Plant):
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
         records: Bodies, coordinates and all else, see `mechanism.Tables`.
+        contact: What touches ground and obstacles, `physics.contact`.
         happened: Cables that broke, see `interface.Plant`.
     """
 
@@ -234,7 +239,7 @@ class RigidLinksPlant(Plant):
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
-        self._ground, self._obstacles, self._contact = ground_height_enu_m, obstacles, contact
+        self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
         self._memory, self.records = self._records_of(self.tree)
@@ -260,7 +265,7 @@ class RigidLinksPlant(Plant):
             ground_height_enu_m=self._ground,
             ahead_s=self.period_s,
             obstacles=self._obstacles,
-            contact=self._contact,
+            contact=self.contact,
         )
 
     def start_moving(self, rates: Array) -> None:
@@ -414,7 +419,8 @@ class RigidLinksPlant(Plant):
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
         load = self.records.bodies[0]
-        load["inertia"] *= mass_kg / load["mass"]
+        for name in ("inertia", "stiffness", "damping"):  # the contact's: it does not sink deeper
+            load[name] *= mass_kg / load["mass"]
         load["mass"] = mass_kg
         self.reset_counters()
 
@@ -580,6 +586,6 @@ def check_stops(tree: Tree, positions: Array) -> None:
         raise ConfigError(
             f"{tree.bodies[1 + worst].name}: at the start the joint below it is bent sideways "
             f"by {np.degrees(angles[worst]):.0f} degrees, its stop is at "
-            f"{np.degrees(STOP_RAD):.0f}: slack cables with so few links cannot be laid out, "
-            "choose more links per cable (or start in the air)"
+            f"{np.degrees(STOP_RAD):.0f}: choose more links for cables that hang slack, and for a "
+            "load that hangs tilted attachments around its centre of mass"
         )
