@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
@@ -27,8 +27,10 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.cache
     def hints() -> dict[str, Any]:  # at the first call, when all names that they use are there
-        found = hints_of(function, include_extras=True)
-        return {name: found[name] for name in signature.parameters if name in found}
+        named = dict(function.__annotations__)
+        named.pop("return", None)  # may be there for type checkers only
+        names = inspect.unwrap(function).__globals__
+        return hints_of(SimpleNamespace(__annotations__=named), names, include_extras=True)
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
