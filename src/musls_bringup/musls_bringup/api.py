@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from html import escape
 from pathlib import Path
@@ -119,20 +119,22 @@ def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     Args:
         name: A shipped scenario ("circle"), a YAML file, a result folder, what a file would hold
             ({"system": "x500_trio", "mission": {...}}), or a scenario to change.
-        overrides: Keys to change. What is given for a key replaces all that it holds; below a key
-            goes a dot. Numbers and arrays may be NumPy's, a system may be a `RigSystem`.
+        overrides: Keys to change; below a key goes a dot or a mapping, which leaves the keys that
+            it does not name. A mapping with a `kind`, a whole system (with `cables` and `load` or
+            `anchors`), a list and an object such as `RigSystem` replace what was there. Numbers
+            and arrays may be NumPy's.
 
     Raises:
         ConfigError: Unknown scenario or key, or a value that is not allowed.
     """
     if isinstance(overrides, Mapping):
         try:
-            overrides = [f"{key}={_as_text(value)}" for key, value in overrides.items()]
+            overrides = list(_as_texts(overrides))
         except TypeError as error:
             raise ConfigError(f"overrides: {error}: numbers, texts, lists and mappings") from None
     if isinstance(name, (Mapping, Scenario)):
-        return read_scenario(to_data(name), list(overrides))
-    return find_scenario(str(name), list(overrides))
+        return read_scenario(to_data(name), list(overrides), "override")
+    return find_scenario(str(name), list(overrides), "override")
 
 
 @typed
@@ -328,6 +330,23 @@ def plan_sweep(name: str | Path | None) -> tuple[Path, Plan]:
     path = sweep_path(None if name is None else str(name))
     spec = load_sweep(path)
     return path, make_plan(spec, sweep_scenario_path(spec.scenario, path))
+
+
+def _as_texts(overrides: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Texts as for `--set` of nested overrides."""
+    for name, value in overrides.items():
+        key = f"{above}{name}"
+        if isinstance(value, Mapping) and value and not _is_whole(key, value):
+            yield from _as_texts(value, f"{key}.")
+        else:
+            yield f"{key}={_as_text(value)}"
+
+
+def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
+    """Whether a mapping stands for itself, and not for changes of what is there."""
+    return "kind" in value or (
+        key == "system" and "cables" in value and ("load" in value or "anchors" in value)
+    )
 
 
 def _as_text(value: Any) -> str:

@@ -46,11 +46,11 @@ def named_file(what: str, name: str, folder: Path) -> Path:
     raise ConfigError(f"unknown {what} '{shown(name)}': {near_names(name, names)}")
 
 
-def find_scenario(name: str, overrides: list[str]) -> Scenario:
+def find_scenario(name: str, overrides: list[str], origin: str = "--set") -> Scenario:
     """Read a shipped scenario, a file or the scenario of a result folder, with overrides."""
     from musls_sim.scenario.scenario import load_scenario
 
-    return load_scenario(named_file("scenario", name, SCENARIOS), overrides)
+    return load_scenario(named_file("scenario", name, SCENARIOS), overrides, origin)
 
 
 def sweep_path(name: str | None) -> Path:

@@ -84,3 +84,40 @@ def test_parts_from_files_of_ones_own(tmp_path):
             (tmp_path / "frame.yaml").write_text(bad)
         with pytest.raises(musls.ConfigError, match=rf"own.yaml, line 3: from: .*{message}"):
             musls.load_system(str(tmp_path / "own.yaml"))
+
+
+def test_nested_overrides_leave_the_keys_that_they_do_not_name():
+    keys = {"system.load.mass_kg": 2.0, "mission.settle_s": 0.5}
+    dotted = musls.load_scenario("hold", {**keys, "autopilot.parameters.MPC_XY_P": 1})
+    nested = musls.load_scenario(
+        "hold",
+        {
+            "system": {"load": {"mass_kg": np.float64(2.0)}},
+            "mission": {"settle_s": 0.5},
+            "autopilot": {"parameters": {"MPC_XY_P": 1}},
+        },
+    )
+    assert to_data(nested) == to_data(dotted)
+    longer = musls.load_scenario("hold", {"system": {"cables": {0: {"length_m": 3.0}}}})
+    assert [cable.length_m for cable in longer.system.cables] == [3.0, 2.42, 2.42]
+    first = {"kind": "hold", "position_m": [0, 0, 2], "duration_s": 1}
+    replaced = musls.load_scenario("circle", {"mission": {"stages": {0: first}}})
+    assert replaced.mission.stages[0].kind == "hold"
+    forces = musls.load_scenario("hold", {"controller": {"kind": "payload"}})
+    assert forces.controller.kind == "payload"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"system": {"load": {"mass_kg": -1}}}, r"override system\.load\.mass_kg=-1: .*greater"),
+        ({"system": {"lod": {"mass_kg": 1}}}, r"override .*unknown key 'system\.lod': "),
+        ({"system": {"name": "x", "load": {}, "cables": []}}, r"^override system: "),
+        ({"system": "x500_tri"}, r"override system=x500_tri: unknown system"),
+        (["seed"], r"override seed: expected key"),
+    ],
+)
+def test_mistakes_in_overrides_are_named_as_python_has_them(changes, message):
+    with pytest.raises(musls.ConfigError, match=message) as caught:
+        musls.load_scenario("hold", changes)
+    assert "--set" not in str(caught.value)

@@ -328,10 +328,14 @@ class Override(NamedTuple):
     """One `key.path=value`, with the text as the user gave it.
 
     A list without an index in its path stands for all its elements.
+
+    Attributes:
+        origin: What messages call it: "--set" of the command line, "override" from Python.
     """
 
     path: tuple[str, ...]
     text: str
+    origin: str = "--set"
 
     def reaches(self, path: Sequence[Key]) -> bool | None:
         """Whether it set a value at a path of the data.
@@ -350,20 +354,21 @@ class Override(NamedTuple):
         return not mine
 
     @classmethod
-    def parse(cls, text: str) -> Override:
+    def parse(cls, text: str, origin: str = "--set") -> Override:
         """Read `key.path=value`."""
         key, equals, _ = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"--set {shown(text)}: expected key.path=value")
-        path = tuple(present_key(part, f"--set {shown(text)}") for part in key.strip().split("."))
+            raise ConfigError(f"{origin} {shown(text)}: expected key.path=value")
+        where = f"{origin} {shown(text)}"
+        path = tuple(present_key(part, where) for part in key.strip().split("."))
         if len(path) > MAX_DEPTH:
-            raise ConfigError(f"--set {shown(text)}: more than {MAX_DEPTH} nested keys")
-        return cls(path, text)
+            raise ConfigError(f"{where}: more than {MAX_DEPTH} nested keys")
+        return cls(path, text, origin)
 
     def apply(self, data: dict[str, Any]) -> None:
         """Set the value in plain data."""
         key, _, value = self.text.partition("=")
-        self._set(data, self.path, parse_yaml(value, f"--set {shown(key.strip())}"))
+        self._set(data, self.path, parse_yaml(value, f"{self.origin} {shown(key.strip())}"))
 
     def _set(self, data: Any, path: tuple[str, ...], value: Any) -> None:
         first, *below = path
@@ -389,7 +394,7 @@ class Override(NamedTuple):
             data[key] = copy.deepcopy(value)
 
     def __str__(self) -> str:
-        return f"--set {shown(self.text, 120)}"
+        return f"{self.origin} {shown(self.text, 120)}"
 
 
 def is_index(key: str) -> bool:

@@ -198,13 +198,15 @@ class Scenario(Shown):
 
 
 @user_code()
-def load_scenario(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Scenario:
+def load_scenario(
+    source: Path | Mapping[str, Any], overrides: Sequence[str] = (), origin: str = "--set"
+) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
     `source`: the file, or what it would hold; files that this names count from the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
-    `system.cables.0.links=5`).
+    `system.cables.0.links=5`). `origin`: what messages call an override.
 
     Raises:
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the
@@ -228,25 +230,25 @@ def load_scenario(source: Path | Mapping[str, Any], overrides: Sequence[str] = (
     # What an override names as a whole comes first: others may reach into it.
     files, whole = [file], []
     for key, find in (("system", system_path), ("imperfections", _imperfections_path)):
-        named = [o for o in overrides if _names_file(o, key)]
+        named = [o for o in overrides if _names_file(o, key, origin)]
         whole += named
         if named:
             data[key] = named[-1].partition("=")[2]
             if data[key].lstrip().startswith("{"):
-                data[key] = parse_yaml(data[key], f"--set {key}")
-                files.insert(0, SourceFile((key,), f"--set {key}", None))
+                data[key] = parse_yaml(data[key], f"{origin} {key}")
+                files.insert(0, SourceFile((key,), f"{origin} {key}", None))
         if isinstance(data.get(key), str):
             try:
                 place = find(data[key], relative_to=Path() if named else path.parent)
             except ConfigError as error:
-                origin = f"--set {shown(named[-1])}" if named else file.place((key,))
-                raise ConfigError(f"{origin}: {error}") from None
+                at = f"{origin} {shown(named[-1])}" if named else file.place((key,))
+                raise ConfigError(f"{at}: {error}") from None
             text = read_text(place)
             data[key] = parse_yaml(text, str(place))
             files.insert(0, SourceFile((key,), str(place), text))
         if key == "system" and key in data:  # its absence is told with that of all other keys
             data[key] = expand_system(data[key], files[0], (key,))
-    changes = [Override.parse(o) for o in overrides if o not in whole]
+    changes = [Override.parse(o, origin) for o in overrides if o not in whole]
     for change in changes:
         change.apply(data)
     for extension in _texts(data.get("extensions")):
@@ -266,13 +268,14 @@ def _with_formation(scenario: Scenario, given: Any) -> Scenario:
     return replace(scenario, formation=fitting_formation(system, kept))
 
 
-def _names_file(override: str, key: str) -> bool:
+def _names_file(override: str, key: str, origin: str) -> bool:
     """Whether an override names the file of a key's whole content."""
     found, _, value = override.partition("=")
     if found != key or (key == "imperfections" and "{" in value):
         return False
     if key == "system" and value.strip()[:1] in ("", "["):
-        raise ConfigError(f"--set {shown(override)}: must be a system's name, its file or its keys")
+        what = "must be a system's name, its file or its keys"
+        raise ConfigError(f"{origin} {shown(override)}: {what}")
     return True
 
 
