@@ -18,6 +18,7 @@ from musls_bringup.api import (
     read_recording,
     replay,
     sweep,
+    symbolic,
 )
 from musls_bringup.shipped import VERSION as __version__
 from musls_bringup.verify import verify
@@ -68,6 +69,7 @@ __all__ = [
     "replay",
     "spec",
     "sweep",
+    "symbolic",
     "trajectories",
     "verify",
 ]  # fmt: skip

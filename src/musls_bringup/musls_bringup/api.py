@@ -23,7 +23,12 @@ from musls_bringup.fly import FlyOptions, fly_in_memory
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import find_scenario, sweep_path, sweep_scenario_path
 from musls_control.controllers import Controller
-from musls_description.errors import ConfigError, check_present_folder
+from musls_description.errors import (
+    ConfigError,
+    MuslsError,
+    check_present_folder,
+    install_command,
+)
 from musls_description.library import load_system
 from musls_description.schema import to_data
 from musls_description.strict_yaml import parse_yaml
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
     from musls_analysis.linear import LinearModel
     from musls_analysis.sweep.plan import Plan
+    from musls_sim.plants.massless.symbolic import SymbolicSystem
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Values by key ({"system.cables.links": 29}), or texts as for `--set` ("seed=3")."""
@@ -214,6 +220,31 @@ def linearise(
 
     chosen = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
     return linearised(chosen, at, inputs)
+
+
+@typed
+def symbolic(
+    system: RigSystem | Mapping[str, Any] | str, *, gravity_m_s2: float = 9.80665
+) -> SymbolicSystem:
+    """The massless model of a system as CasADi functions: dynamics, tensions, lengths.
+
+    Args:
+        system: Load, drones and cables, or the name of a shipped system or file.
+        gravity_m_s2: Acceleration of gravity.
+
+    Raises:
+        ConfigError: The system has no such model: it is a rig.
+        MuslsError: CasADi, the extra `mpc`, is not installed.
+    """
+    try:
+        from musls_sim.plants.massless.symbolic import symbolic as functions_of
+    except ModuleNotFoundError as error:
+        if error.name != "casadi":
+            raise
+        raise MuslsError(f"musls.symbolic needs CasADi: {install_command('casadi')}") from None
+
+    given = system if isinstance(system, RigSystem) else load_system(system)
+    return functions_of(slung_system(given, "musls.symbolic"), gravity_m_s2)
 
 
 @typed
