@@ -122,7 +122,8 @@ ROSDEP = {
 }
 """Keys of the modules that are needed; those of ROS are their own keys."""
 
-NOT_NEEDED = {"dask", "gymnasium", "imageio_ffmpeg", "mocap4r2_msgs", "pyarrow", "rerun"}
+NOT_NEEDED = {"dask", "gymnasium", "imageio_ffmpeg", "pyarrow", "rerun"}
+NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces"}
 """Used where they are installed."""
 
 PART_OF = {"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"}

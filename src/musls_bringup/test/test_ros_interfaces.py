@@ -16,6 +16,7 @@ from musls_bringup.ros.workspace import (
     diagnostic_msgs,
     installed_px4,
     missing_packages,
+    musls_interfaces,
     px4_interface,
     px4_msgs,
     tf2_msgs,
@@ -120,6 +121,18 @@ def test_the_source_package_is_complete(tmp_path):
     cmake = (tmp_path / "px4_msgs" / "CMakeLists.txt").read_text()
     assert written == set(PX4) and all(f"msg/{name}.msg" in cmake for name in PX4)
     assert "<name>px4_msgs</name>" in (tmp_path / "px4_msgs" / "package.xml").read_text()
+
+
+def test_the_action_is_a_whole_source_package_and_nothing_needs_it(tmp_path):
+    musls_interfaces().write(tmp_path / "ours")
+    written = (tmp_path / "ours" / "action" / "FlyMission.action").read_text()
+    goal, result, feedback = written.split("---\n")
+    for part, name in ((goal, "mission_file"), (result, "success"), (feedback, "time_left_s")):
+        assert name in part
+    cmake = (tmp_path / "ours" / "CMakeLists.txt").read_text()
+    assert "action/FlyMission.action DEPENDENCIES action_msgs" in cmake
+    assert "<depend>action_msgs</depend>" in (tmp_path / "ours" / "package.xml").read_text()
+    assert "musls_interfaces" not in [p.name for p in missing_packages()]
 
 
 def test_without_ros_one_line_says_what_helps(monkeypatch):

@@ -12,8 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -86,13 +86,14 @@ class Px4Interface:
 
 @dataclass(frozen=True)
 class InterfacePackage:
-    """A ROS package that holds only messages.
+    """A ROS package that holds only messages and actions.
 
     Attributes:
         version: Of what it describes.
         messages: By name.
         depends: Packages whose messages it uses.
         origin: Release or folder of which they are; installed as `origin.txt`.
+        actions: Text of each .action file by name.
     """
 
     name: str
@@ -100,10 +101,12 @@ class InterfacePackage:
     messages: dict[str, MessageFacts]
     depends: Sequence[str] = ()
     origin: str = ""
+    actions: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Write package.xml, CMakeLists.txt and the .msg files into a new folder."""
-        (folder / "msg").mkdir(parents=True)
+        """Write package.xml, CMakeLists.txt, the .msg and the .action files into a new folder."""
+        files = {f"msg/{name}.msg": facts.text for name, facts in self.messages.items()}
+        files |= {f"action/{name}.action": text for name, text in self.actions.items()}
         depends = "".join(f"\n  <depend>{name}</depend>" for name in self.depends)
         find = "".join(f"find_package({name} REQUIRED)\n" for name in self.depends)
         uses = "".join(f" {name}" for name in self.depends)
@@ -116,12 +119,13 @@ class InterfacePackage:
                 find=find,
                 names=" ".join(self.depends),
                 uses=f" DEPENDENCIES{uses}" if uses else "",
-                messages=" ".join(f"msg/{name}.msg" for name in self.messages),
+                messages=" ".join(files),
             ),
             ORIGIN_FILE: f"{self.origin}\n",
-            **{f"msg/{name}.msg": facts.text for name, facts in self.messages.items()},
+            **files,
         }
         for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -199,6 +203,25 @@ def diagnostic_msgs() -> InterfacePackage:
     }
     return InterfacePackage("diagnostic_msgs", "5.3.6", facts, ("std_msgs",))
 
+
+def musls_interfaces() -> InterfacePackage:
+    """The action of the formation node, which does without it where it is not built."""
+    depends = ("action_msgs", "service_msgs", "unique_identifier_msgs")
+    actions = {"FlyMission": _FLY_MISSION}
+    return InterfacePackage("musls_interfaces", "0.1.0", {}, depends, actions=actions)
+
+
+_FLY_MISSION = """\
+string mission_file         # resolved scenario; empty for the one that the node has
+---
+bool success                # the mission was flown to its end
+string message
+---
+string stage
+string state                # of /formation/state
+float64 time_left_s         # of the plan that is flown
+float64[] tracking_error_m  # of each drone
+"""
 
 _PACKAGE_XML = """\
 <?xml version="1.0"?>
@@ -322,6 +345,8 @@ def set_up(say: Callable[[str], None] = lambda text: None, px4: str | None = Non
     if find_spec("rclpy") is None:
         check_ros()
     packages = missing_packages(px4)
+    if not os.environ.get("ROS_DISTRO") and find_spec("musls_interfaces") is None:
+        packages.append(musls_interfaces())
     if not packages:
         return []
     names = [package.name for package in packages]

@@ -11,8 +11,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -27,6 +28,7 @@ from geometry_msgs.msg import (
 )
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
@@ -74,6 +76,9 @@ from musls_control.nodes.stepped_node import (
     vector_of,
 )
 from musls_description.errors import ConfigError, MuslsError
+
+if TYPE_CHECKING:
+    from musls_control.nodes.fly_mission import MissionAction
 
 
 def listen_to_motion(
@@ -179,6 +184,7 @@ class FormationNode(ManagedNode):
         self._recent: deque[np.ndarray] = deque(maxlen=1 + round(LAG_S / LOOK_EVERY_S))
         self._published: dict[str, tuple[float, ...]] = {}
         self._stage, self._state = "", ""
+        self._action = self._mission_action()
         self._motion_inputs: list[Subscription] = []
         self._apply_out: Publisher | None = None
         self._pending, self._pending_since_s = False, -1.0
@@ -196,6 +202,32 @@ class FormationNode(ManagedNode):
         self._show_state("idle")
         self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())
         self.come_up()
+
+    def _mission_action(self) -> MissionAction | None:
+        """The action, where its type is built."""
+        if find_spec("musls_interfaces") is None:
+            return None
+        from musls_control.nodes.fly_mission import MissionAction
+
+        return MissionAction(self, self._fly, self._turn_back, "idle")
+
+    def _fly(self, mission_file: str) -> str:
+        """Start a mission; returns why not, or ""."""
+        if mission_file:
+            chosen = Parameter("mission_file", value=mission_file)
+            (taken,) = self.set_parameters([chosen])
+            if not taken.successful:
+                return taken.reason
+        answer = self._on_start(Trigger.Request(), Trigger.Response())
+        return "" if answer.success else answer.message
+
+    def _turn_back(self) -> str:
+        """Abort the flight, or the start that waits; returns why not, or ""."""
+        if self._player is None or self._player.state is PlayState.IDLE:
+            self._give_up()
+            return ""
+        answer = self._ask("abort", Trigger.Response())
+        return "" if answer.success else answer.message
 
     @property
     def busy(self) -> str:
@@ -351,6 +383,10 @@ class FormationNode(ManagedNode):
         if not self._reported_s <= time_s < self._reported_s + REPORT_EVERY_S:
             self._reported_s = time_s
             self._diagnostics_out.publish(self._report(time_s, bodies))
+            if self._action is not None and player is not None:
+                left_s = (len(player.plan.stage) - 1 - player.row) / player.plan.rate_hz
+                errors_m = [bodies[drone].error_m for drone in self._bodies[1:]]
+                self._action.show_progress(self._stage, player.state.value, left_s, errors_m)
 
     def _survive(self, player: FlightPlayer, time_s: float, bodies: dict[str, Health]) -> bool:
         """Go on without a drone that is lost, where there is a way; only one is given up."""
@@ -605,6 +641,8 @@ class FormationNode(ManagedNode):
             self.get_logger().info(f"stage {stage}")
 
     def _show_state(self, state: str) -> None:
+        if self._action is not None:
+            self._action.show_state(state)
         if state != self._state:
             self._state = state
             self._state_out.publish(String(data=state))
