@@ -377,3 +377,24 @@ def test_shipped_events_can_be_flown(name):
 def test_every_kind_is_a_specification():
     for kind in EVENTS:
         assert EVENTS[kind].kind == kind
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "elastic"])
+def test_a_load_that_becomes_heavy_on_the_ground_does_not_sink(model):
+    heavier = {"kind": "load_mass", "when": {"time_s": 0.2}, "mass_kg": 1e6}
+    session = flight(heavier, name="solo", cable_model=model, start="ground")
+    with session:
+        session.advance(250)
+    assert session.events.happened[0].kind == "load_mass"
+    half_m = session.scenario.system.load.collision.size_m[2] / 2.0
+    assert session.state.position_enu_m[0, 2] > half_m - 1e-3
+
+
+def test_a_slack_elastic_cable_never_pushes():
+    session = flight(name="solo", cable_model="elastic", start="ground")
+    with session:
+        least = np.inf
+        while session.time_s < 3.0:
+            session.advance(1)
+            least = min(least, session.state.tension_n.min())
+    assert least == 0.0

@@ -26,6 +26,7 @@ from musls_sim.preflight.checks import (
     hover_in_formation,
 )
 from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
@@ -249,3 +250,16 @@ def test_set_points_of_a_file_count_from_the_scenarios_folder(tmp_path, monkeypa
     file.write_text(file.read_text().replace("way.csv", "absent.csv"))
     with pytest.raises(ConfigError, match=r"deep.absent\.csv: no such file"):
         load_scenario(file)
+
+
+@pytest.mark.parametrize(("mass_kg", "links", "cure"), [(1e-4, 15, None), (5e-4, 59, 13)])
+def test_light_links_that_ask_for_tiny_steps_are_announced(mass_kg, links, cure):
+    def step_s(count):
+        changes = [f"system.cables.mass_kg={mass_kg}", f"system.cables.links={count}"]
+        return Session(load_scenario(SHIPPED / "hold.yaml", changes)).plant.physics_step_s
+
+    proposal = f"links = {cure} is fast, so is " if cure else "fast is "
+    with pytest.warns(UserWarning, match=f"a slow flight: the {links} links.*{proposal}cable_mod"):
+        assert step_s(links) <= 0.001
+    if cure is not None:
+        assert step_s(cure) >= 0.002

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,14 @@ from musls_description.spawn import (
     hanging_equilibrium,
 )
 from musls_description.system import SlungLoadSystem, formation_of
+from musls_sim.plants.interface import substeps
 from musls_sim.plants.massless.start import motion_of
+from musls_sim.plants.rigid_links.step_control import (
+    ENGAGEMENT_MARGIN,
+    TENSION_MARGIN,
+    design_tension_n,
+    largest_stable_step_s,
+)
 from musls_sim.preflight.trim import drag_n_s_m
 from musls_sim.scenario.formation import fitting_formation, why_none
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
@@ -35,6 +42,9 @@ from musls_sim.scenario.scenario import Scenario
 LONG_FLIGHT_S = 3600.0
 LARGE_BAG_BYTES = 1e9
 """A longer flight, or a larger bag, is announced before it starts."""
+
+SLOW_SUBSTEPS = 4
+"""So many steps of rigid links in a control period are announced before a flight."""
 
 FARTHEST_M = 10_000.0
 """Of the load from the origin: the world is flat, and the plants lose digits farther out."""
@@ -78,6 +88,7 @@ def cautions(scenario: Scenario) -> Iterator[str]:
     yield from _slack_caution(scenario)
     yield from _wind_caution(scenario)
     yield from _twist_caution(scenario)
+    yield from _step_caution(scenario)
 
 
 def flight_duration_s(scenario: Scenario) -> float:
@@ -171,6 +182,32 @@ def _twist_caution(scenario: Scenario) -> Iterator[str]:
             "contingency: rigid links that do not twist turn the drones when the load leans, which "
             "takes their thrust; choose system.cables.twist: free"
         )
+
+
+def _step_caution(scenario: Scenario) -> Iterator[str]:
+    """Whether light links ask for steps so short that the flight is slow, and which would not."""
+    if scenario.cable_model != "rigid_links" or scenario.physics.step_size_s != "auto":
+        return
+    system = formation_of(scenario.system, "formation")
+    snaps = any(stage.snaps_taut for stage in scenario.mission.stages)
+    margin = ENGAGEMENT_MARGIN if snaps else TENSION_MARGIN
+    tension_n = design_tension_n(system, scenario.physics.gravity_m_s2, margin)
+    steps_s = [largest_stable_step_s(cable, tension_n) for cable in system.cables]
+    k = int(np.argmin(steps_s))
+    if substeps(steps_s[k]) < SLOW_SUBSTEPS:
+        return
+    cable = system.cables[k]
+    fewer = [
+        links
+        for links in range(2, cable.links)
+        if substeps(largest_stable_step_s(replace(cable, links=links), tension_n)) <= 2
+    ]
+    cure = f"system.cables.links = {fewer[-1]} is fast, so is " if fewer else "fast is "
+    yield (
+        f"a slow flight: the {cable.links} links of cable_{k + 1}, {cable.link_mass_kg:.2g} kg "
+        f"each, ask for steps of {1e3 * steps_s[k]:.2g} ms, {substeps(steps_s[k])} in a control "
+        f"period; {cure}cable_model = massless"
+    )
 
 
 def _wind_caution(scenario: Scenario) -> Iterator[str]:
