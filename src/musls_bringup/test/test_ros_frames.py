@@ -1,5 +1,6 @@
 """Frames on the graph: what RViz and robot_state_publisher need, without either."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -132,3 +133,26 @@ def test_frames_of_wrenches_and_joints_are_where_the_bodies_are(
     for end, link in (("load_end", "link_01"), ("drone_end", f"link_{last:02d}")):
         there = matrix(row[f"cable_2/{end}"].transform)
         assert (load @ links[f"cable_2/{link}"])[:3, :3] == pytest.approx(there[:3, :3], abs=1e-9)
+
+
+@needs_ros()
+@pytest.mark.parametrize("starts", ["simulator", "relay"])
+def test_base_links_are_frames_by_option(nodes, probe, air, starts):
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from tf2_msgs.msg import TFMessage
+
+    found = {}
+
+    def note(message):
+        found.update({t.child_frame_id: t.header.frame_id for t in message.transforms})
+
+    every = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    probe.node.create_subscription(TFMessage, "/tf_static", note, every)
+    relay = graph.NodeSpec("musls_control", "mocap_relay", {"drones": [1, 2, 3]})
+    node = relay if starts == "relay" else graph.simulator(air)
+    nodes.start(replace(node, parameters={**node.parameters, "base_links": True}))
+    wanted = {f"{body}/base_link": body for body in ("load", "drone_1", "drone_2", "drone_3")}
+    assert probe.until(lambda: wanted.items() <= found.items()), found
+    assert found.items() - wanted.items() == (
+        set() if starts == "relay" else {("model/base_link", "load")}
+    )
