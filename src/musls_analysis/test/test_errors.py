@@ -6,6 +6,7 @@ from musls_analysis.comparison.errors import (
     error_table,
     error_track,
     geodesic_error_rad,
+    shown_setpoints,
     translational_error_m,
 )
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
@@ -135,6 +136,8 @@ def test_a_load_that_stands_has_no_error_to_references_below_the_ground():
         {"load": PoseTrack(t, standing, q)}, {"load": PoseTrack(t, below, q)}, stages=stages
     )
     assert [row.translational_error_max_m for row in error_table(recording)] == [0.0, 0.0]
+    drawn = shown_setpoints(recording)["load"].position_enu_m
+    assert drawn[:, 2].min() == pytest.approx(0.05)
 
 
 def test_an_error_counts_only_for_its_stage():

@@ -93,6 +93,14 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
     return PoseTrack(setpoint.time_s, place, setpoint.orientation_wxyz)
 
 
+def shown_setpoints(recording: Recording) -> dict[str, PoseTrack]:
+    """Held set-points as figures draw them: the load's not below the ground, see `above_ground`."""
+    return {
+        body: above_ground(recording, track) if body == LOAD else track
+        for body, track in recording.setpoints.items()
+    }
+
+
 _HEADINGS = (
     "body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]",
     "to held set-point [m]", "[°]",

@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
+from musls_analysis.comparison.errors import shown_setpoints
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import (
     LOAD,
@@ -28,7 +29,7 @@ SNAPSHOTS = 5
 
 def bounds_enu_m(recording: Recording) -> np.ndarray:
     """Lowest and highest corner that hold all bodies and set-points, with a margin (2, 3)."""
-    tracks = [*recording.bodies.values(), *recording.setpoints.values()]
+    tracks = [*recording.bodies.values(), *shown_setpoints(recording).values()]
     low = np.min([np.nanmin(t.position_enu_m, axis=0) for t in tracks], axis=0)
     high = np.max([np.nanmax(t.position_enu_m, axis=0) for t in tracks], axis=0)
     margin = 0.04 * np.max(high - low) + 0.05
@@ -65,7 +66,7 @@ def _draw_paths(ax: Any, recording: Recording, dimensions: int, cable_colour: st
 
     Seen from above in two dimensions, in space in three.
     """
-    for track in recording.setpoints.values():
+    for track in shown_setpoints(recording).values():
         look = style.SETPOINT_LINE | {"linewidth": 0.75}
         ax.plot(*track.position_enu_m.T[:dimensions], **look)
     for body, track in recording.bodies.items():

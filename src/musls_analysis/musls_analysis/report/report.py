@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_analysis.comparison.errors import error_track
+from musls_analysis.comparison.errors import error_track, shown_setpoints
 from musls_analysis.figures.style import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording, main_stages
 from musls_analysis.report.summary import PEAK_PLACES, sentence
@@ -72,7 +72,7 @@ def _data(recording: Recording, summary: Mapping[str, Any]) -> dict[str, Any]:
         "bodies": bodies,
         "setpoints": {
             name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
-            for name, track in recording.setpoints.items()
+            for name, track in shown_setpoints(recording).items()
         },
         "obstacles": _meshes(recording),
         "panels": [{"title": title, "curves": curves} for title, curves in panels.items()],
