@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from musls_bringup.imported import RigidBody
 from musls_description.arrays import Array
 from musls_description.drone import BoxShape, inertia_of
 from musls_description.errors import ConfigError
@@ -126,6 +127,13 @@ def _angle(
     body = [*_inertia(inertia), f"collision: {{size_m: {box}, center_m: {box_middle}}}"]
     top = np.array([0.0, 0.0, height_m / 2.0])
     return StartingLoad(body, points - centre + top, f"an L with arms of {arm_m:g} m")
+
+
+def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingLoad:
+    """A load as its file has it, with cables at named places."""
+    box, middle = _row(body.box_m), _row(body.box_middle_m)
+    lines = [*_inertia(body.inertia_kg_m2), f"collision: {{size_m: {box}, center_m: {middle}}}"]
+    return StartingLoad(lines, body.chosen(names), f"the body of {file}")
 
 
 def _inertia(inertia: Array) -> list[str]:

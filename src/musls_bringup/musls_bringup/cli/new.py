@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli.options import within
-from musls_bringup.starting import EDGES_M, LOAD_SHARE, Airframe, LoadKind, rows, starting_load
+from musls_bringup.starting import (
+    EDGES_M,
+    LOAD_SHARE,
+    Airframe,
+    LoadKind,
+    StartingLoad,
+    imported_load,
+    rows,
+    starting_load,
+)
 from musls_description.errors import ConfigError
 from musls_description.strict_yaml import shown
 
@@ -56,10 +65,7 @@ def system(
     ] = "x500",
 ) -> None:
     """Load, drones and cables, with attachments that hold the load level; checked to fly."""
-    from musls_bringup.formation import propose
-    from musls_description.library import build_system
-    from musls_description.strict_yaml import parse_yaml
-    from musls_description.system import MAX_CABLES, formation_of
+    from musls_description.system import MAX_CABLES
 
     within("--drones", drones, 1, MAX_CABLES)
     within("--cable", cable, 0.1, LARGEST_M, " m")
@@ -75,27 +81,67 @@ def system(
         mass = float(f"{LOAD_SHARE * drones * frame:.2g}")
     found = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
     more = " --set cable_model=massless" if load == LoadKind.point else ""
+    write_system(path, found, mass, drone, cable, more)
+
+
+def write_system(
+    path: Path, found: StartingLoad, mass_kg: float, drone: str, cable_m: float, more: str = ""
+) -> None:
+    """Write a system file, if what is in it hangs level and can be lifted."""
+    from musls_bringup.formation import propose
+    from musls_description.library import build_system
+    from musls_description.strict_yaml import parse_yaml
+    from musls_description.system import formation_of
+
+    count, kind = len(found.attachments_m), Path(drone).stem
     text = _rendered("system.yaml", {
         "name": path.stem, "more": more, "what": found.what, "body": found.body,
-        "mass": f"{mass:g}",
-        "attachments": rows(found.attachments_m), "drones": drones, "airframe": drone,
-        "drone": Path(drone).stem, "cable": f"{cable:g}", "cable_mass": f"{0.008 * cable:.3g}",
+        "mass": f"{mass_kg:g}", "attachments": rows(found.attachments_m), "drones": count,
+        "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
+        "cable_mass": f"{0.008 * cable_m:.3g}",
     })  # fmt: skip
-    hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), "new system"))
+    hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
     margin = min(m.thrust_margin for m in hung.margins)
     if margin < 1.05:
         raise ConfigError(
-            f"{path.stem}: {drones} {Path(drone).stem} cannot lift {mass:g} kg on these cables: "
-            f"full thrust is {margin:.2f} times what they need; less --mass, more --drones or "
-            "longer --cable"
+            f"{path.stem}: {count} {kind} cannot lift {mass_kg:g} kg on these cables: full thrust "
+            f"is {margin:.2f} times what they need; less mass, more drones or longer cables"
         )
     _write(path, text)
     _tell(path, [
         f"musls draw {path}", f"musls fly hold --set system={path}{more}",
         f"musls new scenario NAME --system {path.name}",
     ])  # fmt: skip
-    apart = f", rotor tips {hung.tips_apart_m:.2f} m apart" if drones > 1 else ""
+    apart = f", rotor tips {hung.tips_apart_m:.2f} m apart" if count > 1 else ""
     typer.echo(f"at rest: full thrust is {margin:.2f} times what the drones need{apart}")
+
+
+def import_load(
+    file: Annotated[Path, typer.Argument(metavar="FILE.urdf|xml", help="URDF or MJCF.")],
+    attach: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Links, bodies or sites where cables pull.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the new file.", show_default="FILE's")
+    ] = None,
+    cable: Annotated[float, typer.Option(help="Length of the cables [m].")] = 2.5,
+    drone: Annotated[
+        str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
+    ] = "x500",
+) -> None:
+    """Makes a system whose load is a URDF or MJCF file: mass, inertia, box, attachments by name.
+
+    Everything in the file is one rigid body. Needs MuJoCo (extra import).
+    """
+    from musls_bringup.imported import read_rigid_body
+    from musls_description.system import MAX_CABLES
+
+    within("--cable", cable, 0.1, LARGEST_M, " m")
+    path = _path(file.stem if name is None else name, ".yaml")
+    names = [part.strip() for part in attach.split(",")]
+    within("--attach: number of names", len(names), 1, MAX_CABLES)
+    body = read_rigid_body(file)
+    write_system(path, imported_load(body, names, file.name), body.mass_kg, drone, cable)
 
 
 def _airframe(name: str, system: Path) -> float:
