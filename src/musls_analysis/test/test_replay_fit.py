@@ -17,6 +17,7 @@ from musls_analysis.replay.fit import (
     put_all,
     uncertainty,
 )
+from musls_analysis.replay.identify import Derivatives, best_change, choose, identify, left_out
 from musls_analysis.replay.replay import with_links
 from musls_description.drone import BoxShape
 from musls_description.errors import ConfigError
@@ -251,3 +252,53 @@ def test_the_stiffness_of_elastic_cables_comes_back(truth, system):
     start = put_all(soft, {"ea": 1600.0}).system
     result = fit(replay, start, ["ea"], cable_model="elastic:2")
     assert result.values["ea"] == pytest.approx(800.0, rel=0.05)
+
+
+# ---------- Several recordings: what helps on those left out
+
+
+def made_up_recordings(random, at=(0.05, -0.03, 0.0), own=0.0):
+    """Residuals that three columns explain, the third with a change of each recording's own."""
+    found = []
+    for _ in range(4):
+        jacobian = random.normal(size=(600, 3))
+        change = np.array(at) + [0.0, 0.0, own * random.normal()]
+        residual = -jacobian @ change + 0.01 * random.normal(size=600)
+        found.append(Derivatives(residual, jacobian))
+    return found
+
+
+def test_what_helps_on_recordings_left_out_is_kept_in_the_order_of_its_worth():
+    random, groups = np.random.default_rng(3), {"one": [0], "two": [1], "three": [2]}
+    found = made_up_recordings(random)
+    assert list(choose(found, groups)) == ["one", "two"]
+    np.testing.assert_allclose(best_change(found, [0, 1]), [0.05, -0.03], atol=2e-3)
+    # A matter of each day fits every recording, and none that is left out.
+    ownish = made_up_recordings(random, own=0.05)
+    assert np.abs(best_change(ownish[:1], [2])).max() > 0.01
+    assert list(choose(ownish, groups)) == ["one", "two"]
+    one, two = (left_out(found, columns)[0] for columns in ([0, 1], []))
+    assert np.std(one) == pytest.approx(0.01, rel=0.1) and np.std(two) > 4.0 * np.std(one)
+
+
+def test_one_recording_is_too_few(unflown, system):
+    with pytest.raises(ConfigError, match="takes two recordings or more"):
+        identify([unflown], system)
+    with pytest.raises(ConfigError, match="nothing to fit called 'colour'"):
+        identify([unflown, unflown], system, ["colour"])
+
+
+@pytest.mark.slow
+def test_known_parameters_are_identified_and_others_left_as_they_are(truth, system):
+    replays = [Replay(noisy(truth, seed), SPEC) for seed in (1, 2)]
+    found = identify(replays, system, [*TRUTH, "load_attachment_1_x"])
+    kept = [p.name for p in found.parameters]
+    assert set(kept) == set(TRUTH)
+    assert list(found.dropped) == ["load_attachment_1_x"]
+    for name, true in TRUTH.items():
+        k = kept.index(name)
+        assert abs(found.value[k] - true) < 5.0 * found.std[k] + 1e-3, name
+    assert found.setup.system.cables[0].length_m == pytest.approx(TRUTH["length"], abs=0.01)
+    as_given, fitted, others = found.errors[:, :, 0].T
+    assert (fitted < 0.3 * as_given).all() and (others < 0.35 * as_given).all()
+    assert "parameter" in repr(found) and "<table" in found._repr_html_()

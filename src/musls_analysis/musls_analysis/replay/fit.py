@@ -97,6 +97,7 @@ GROUPS = {
     "length": "length of the cables, length_1 of one [m]",
     "rope_mass": "mass of the cables [kg]",
     "attachment": "cable's end on the drone, in its frame, x y z; attachment_1 of one [m]",
+    "load_attachment_1": "end of cable 1 on the load, in its frame, x y z [m]; others likewise",
     "load_com": "shift of the load's centre of mass against the rest of it, x y z [m]",
     "load_inertia": "factor of the load's inertia",
     "load_drag": "linear air drag of the load, alike in all directions [N s/m]",
@@ -158,6 +159,7 @@ def _all(setup: Setup) -> dict[str, Parameter]:
         _rope_mass(each, setup),
         *_attachments("attachment", each),
         *(p for i in each for p in _attachments(f"attachment_{i + 1}", [i])),
+        *(p for i in each for p in _load_attachment(i)),
         *_origins("load_origin", "load"),
         *_origins("drone_origin", DRONES),
         *(p for i in each for p in _origins(f"drone_origin_{i + 1}", f"drone_{i + 1}")),
@@ -274,6 +276,20 @@ def _attachments(name: str, which: Sequence[int]) -> list[Parameter]:
     )  # fmt: skip
 
 
+def _load_attachment(index: int) -> list[Parameter]:
+    """End of one cable on the load."""
+
+    def read(at: Setup) -> Vector:
+        return at.system.load.cable_attachments_m[index]
+
+    def moved(at: Setup, by: Array) -> Setup:
+        points = list(at.system.load.cable_attachments_m)
+        points[index] = _sum(points[index], by)
+        return _with_load(at, cable_attachments_m=tuple(points))
+
+    return _vector(f"load_attachment_{index + 1}", "m", 5.0, 0.01, read, moved)
+
+
 def _origins(name: str, body: str) -> list[Parameter]:
     """Recorded point of a body."""
     return _vector(
@@ -383,10 +399,10 @@ def fit(
     step of the work.
     """
     setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
-    _check_model(names, cable_model)
+    check_model(names, cable_model)
     chosen = _with_bounds(parameters(names, setup), bounds or {})
-    start = np.array([_inside(p, p.read(setup)) for p in chosen])
-    problem = _Problem(replay, setup, tuple(p.name for p in chosen), cable_model)
+    start = np.array([inside(p, p.read(setup)) for p in chosen])
+    problem = Problem(replay, setup, tuple(p.name for p in chosen), cable_model)
     if problem.samples.size * 6 <= 2 * len(chosen):
         raise ConfigError(
             f"{replay.recorded.source}: {problem.samples.size} samples of the load after the "
@@ -414,7 +430,8 @@ def fit(
     )  # fmt: skip
 
 
-def _check_model(names: Sequence[str], model: str) -> None:
+def check_model(names: Sequence[str], model: str) -> None:
+    """Refuse parameters that have no effect with a cable model."""
     elastic = model.startswith(ELASTIC)
     right = f"cables of links: --cable-model {RIGID_LINKS}" if elastic else "--cable-model elastic"
     for name in names:
@@ -437,7 +454,7 @@ def _with_bounds(
     return list(by_name.values())
 
 
-def _inside(parameter: Parameter, value: float) -> float:
+def inside(parameter: Parameter, value: float) -> float:
     """A start strictly within the bounds; far from an end, where a logarithm would be flat."""
     if parameter.lower < value < parameter.upper:
         return value
@@ -463,7 +480,7 @@ def _in_units(
     return Uncertainty(std, correlation, of_free.effective_samples, alike)
 
 
-class _Problem:
+class Problem:
     """Residuals for given values; goes to the worker processes."""
 
     def __init__(self, replay: Replay, setup: Setup, names: tuple[str, ...], model: str) -> None:
@@ -481,9 +498,11 @@ class _Problem:
         self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
 
     def named(self, values: Array) -> dict[str, float]:
+        """Values by the names of their parameters."""
         return dict(zip(self.names, map(float, values), strict=True))
 
     def replayed(self, values: Array) -> ReplayResult:
+        """Replay with given values."""
         setup = put_all(self.setup, self.named(values))
         return self.replay.run(setup.system, spec=setup.spec, cable_model=self.model)
 
@@ -502,7 +521,7 @@ class _Solver:
 
     def __init__(
         self,
-        problem: _Problem,
+        problem: Problem,
         chosen: Sequence[Parameter],
         each: Callable[..., Iterable[Array]],
         progress: Callable[[str], None] | None,

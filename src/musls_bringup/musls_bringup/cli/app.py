@@ -81,6 +81,10 @@ COMMANDS = {
         "replay:run",
         "replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com",
     ),
+    "identify": (
+        "identify:run",
+        "identify flights_2136/ flights_2044/ --offset load=0,0,-0.07 --out runs/identified",
+    ),
     "sweep": ("sweep:run", "sweep joint_damping --workers 4"),
     "view": ("view:run", "view flight.csv --with runs/circle --gif"),
     "figures": (

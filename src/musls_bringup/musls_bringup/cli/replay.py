@@ -80,7 +80,7 @@ def run(
     from musls_bringup.results import chosen_folder, result_folder
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
-    chosen = _system(system)
+    chosen = system_to_replay(system)
     models = _models(cable_model or ["rigid_links"], chosen)
     if fit is not None and len(models) > 1:
         raise ConfigError("--fit takes one --cable-model")
@@ -118,7 +118,8 @@ def _fit_of(
     return partial(fit_parameters, names=names, bounds=limits, cable_model=model, workers=count)
 
 
-def _system(name: str) -> SlungLoadSystem:
+def system_to_replay(name: str) -> SlungLoadSystem:
+    """A system that can be replayed: load and drones, cables free to twist."""
     from musls_description.library import load_system
     from musls_description.system import slung_system
 
