@@ -32,6 +32,7 @@ from musls_description.errors import ConfigError, MuslsError
 from musls_description.library import load_system
 from musls_description.registry import UserCodeError
 from musls_description.schema import spec
+from musls_sim.batch.batch import Batch
 from musls_sim.plants import PLANTS as plants
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.events import EVENTS as events
@@ -41,6 +42,7 @@ from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 __all__ = [
+    "Batch",
     "ConfigError",
     "ControlLevel",
     "ControlSetup",

@@ -1,4 +1,4 @@
-"""The scripts in examples/ and the code in docs/python.md run as they stand."""
+"""The scripts in examples/ and the code in docs/python.md and docs/batch.md run as they stand."""
 
 import json
 import re
@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "python.md"
+MANY = ROOT / "docs" / "batch.md"
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ come with a checkout")
 
@@ -44,6 +45,18 @@ def test_the_code_of_the_page_runs(here, name):
         pytest.importorskip("gymnasium", reason="the extra rl is not installed")
     exec(compile(text, str(PAGE), "exec"), {})
     assert list(here.iterdir()) == []
+
+
+def test_the_code_of_the_page_on_many_worlds_runs(here):
+    """Its blocks go on from each other."""
+    blocks = re.findall(r"```python\n(.*?)```", MANY.read_text(encoding="utf-8"), re.S)
+    assert len(blocks) == 3
+    names = {}
+    for text in blocks:
+        exec(compile(text, str(MANY), "exec"), names)
+    batch = names["batch"]
+    assert batch.motion.shape == (8, 4, 16)
+    assert batch.time_s.tolist() == [2.0, *[2.2] * 2, 2.0, *[2.2] * 4]
 
 
 def executed(notebook):

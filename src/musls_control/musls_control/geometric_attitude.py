@@ -60,6 +60,7 @@ class GeometricAttitude:
 
     Attributes:
         drones: What is wanted, and what follows: (n,) records of `DRONE`.
+        gains: On the error of attitude [1/s^2] and of body rate [1/s], (2, 3).
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class GeometricAttitude:
         damping = np.array(damping_ratio, np.float64)
         self.drones = np.zeros(len(inertia), DRONE)
         self.drones["inertia"] = inertia
-        self._gains = np.stack([frequency**2, 2.0 * damping * frequency])
+        self.gains = np.stack([frequency**2, 2.0 * damping * frequency])
 
     def step(self, motion: BodyMotion) -> None:
         """Compute thrust and moment of all drones from their measured motion.
@@ -87,7 +88,7 @@ class GeometricAttitude:
         Without a force, thrust is zero and the present direction of thrust is kept; where the force
         is along the desired heading, the present left side of the body is.
         """
-        attitude_moments(self.drones, self._gains, motion.orientation_wxyz, motion.omega_body_rad_s)
+        attitude_moments(self.drones, self.gains, motion.orientation_wxyz, motion.omega_body_rad_s)
 
 
 @compiled()

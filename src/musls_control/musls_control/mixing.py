@@ -52,7 +52,11 @@ def thrust_limits_n(drone: Drone) -> tuple[Array, Array]:
 
 
 class RotorMixer:
-    """Rotor speeds of all drones."""
+    """Rotor speeds of all drones.
+
+    Attributes:
+        rotors: Shares and limits of each rotor, (n, n_rotors) of `ROTOR`.
+    """
 
     def __init__(self, drones: Sequence[Drone]) -> None:
         """Invert the geometry."""
@@ -60,8 +64,8 @@ class RotorMixer:
         if len(counts) != 1:
             raise ConfigError(f"all drones need the same number of rotors, not {sorted(counts)}")
         self.n_drones, self.n_rotors = len(drones), counts.pop()
-        self._rotors = np.zeros((self.n_drones, self.n_rotors), ROTOR)
-        for number, (rotors, drone) in enumerate(zip(self._rotors, drones, strict=True), 1):
+        self.rotors = np.zeros((self.n_drones, self.n_rotors), ROTOR)
+        for number, (rotors, drone) in enumerate(zip(self.rotors, drones, strict=True), 1):
             effect = wrench_of_thrusts(drone)
             scale = np.abs(effect).max(axis=1, keepdims=True)
             possible = (scale > 0.0).all() and np.linalg.matrix_rank(effect / scale, 1e-6) == 4
@@ -78,7 +82,7 @@ class RotorMixer:
 
     def step(self, thrust_n: Array, moment_body_n_m: Array, speed_rad_s: Array) -> None:
         """Write rotor speeds, (n, n_rotors), for thrusts, (n,), and body moments, (n, 3)."""
-        mix(self._rotors, thrust_n, moment_body_n_m, speed_rad_s)
+        mix(self.rotors, thrust_n, moment_body_n_m, speed_rad_s)
 
 
 @compiled()

@@ -44,7 +44,7 @@ def test_accelerations_and_cable_forces_are_those_of_dart(name):
     """Any motion, any outside forces, in a step that is an instant."""
     plant, dart = contorted(name)
     expected = plant.records.change.copy(), plant.records.force.copy()
-    outside(dart._address, 0.0)
+    outside(dart.address, 0.0)
     dart.world.setTimeStep(INSTANT_S)
     dart.skeleton.setCommands(dart.records.change)
     dart.skeleton.computeForwardDynamics()

@@ -26,6 +26,7 @@ from musls_sim.plants.rigid_links.step_control import (
     design_tension_n,
     largest_stable_step_s,
     largest_stable_tension_n,
+    settle,
     stable_step_s,
     substeps,
 )
@@ -308,11 +309,11 @@ def test_refinement_flies_through_a_snap(links, damping):
 def test_step_is_doubled_again_after_a_calm_while():
     """At once from the finest ones, which serve the moment of a jerk."""
     plant, _, _ = hovering_plant(trio())
-    plant.levels.settle(3)
+    settle(plant.levels.record[0], 3)
     levels = []
     for _ in range(4 * CALM_PERIODS):
         levels.append(plant.levels.present)
-        plant.levels.settle(plant.levels.present)
+        settle(plant.levels.record[0], plant.levels.present)
     calm = [level for level in (2, 1, 0, 0) for _ in range(CALM_PERIODS)]
     assert levels == [3, *calm[: len(levels) - 1]]
 
@@ -325,7 +326,7 @@ def test_a_step_is_judged_by_tension_and_joint_rate():
         records.peak[:] = peak
         records.rate[:] = 0.0 if rates is None else rates
         limits = np.array([10.0, *[np.inf] * (TENSION - 1), *limit])
-        return judged(plant._address, limits)
+        return judged(plant.address, limits)
 
     assert verdict() == OK
     assert verdict(limit=(4.0, 4.9)) == TOO_COARSE

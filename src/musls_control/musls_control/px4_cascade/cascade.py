@@ -213,6 +213,10 @@ class Px4Cascade(Autopilot):
             per drone. CA_ROTORn_PX, _PY, _KM, _CT replace values of `rotors`.
         ground_height_enu_m: Height of the ground; the hover thrust estimator starts 1 m above it.
 
+    Attributes:
+        constants: Parameters and what follows from them, (n_drones,) of `PARAMETER_DTYPE`.
+        mixers: Allocation to the rotors, see `allocation.build_mixer`, (n_drones, n_rotors, ...).
+
     Raises:
         ConfigError: Unknown or impossible parameters, rotors or numbers.
     """
@@ -250,9 +254,9 @@ class Px4Cascade(Autopilot):
                 f"{[layout.n_rotors for layout in self.rotors]}"
             )
         self.n_rotors = self.rotors[0].n_rotors
-        self._mixers = np.stack([build_mixer(layout) for layout in self.rotors])
-        self._parameters = np.zeros(n_drones, PARAMETER_DTYPE)
-        for record, given in zip(self._parameters, self.parameters, strict=True):
+        self.mixers = np.stack([build_mixer(layout) for layout in self.rotors])
+        self.constants = np.zeros(n_drones, PARAMETER_DTYPE)
+        for record, given in zip(self.constants, self.parameters, strict=True):
             fill_parameter_record(record, given, dt_s, ground_height_enu_m)
         self._state = np.zeros(n_drones, STATE_DTYPE)
         self.reset()
@@ -263,7 +267,7 @@ class Px4Cascade(Autopilot):
         `in_flight` starts hovering instead: take-off state flight, not landed, thrust at
         MPC_THR_HOVER. The set-points must then be armed at once.
         """
-        self._state[:] = initial_state(self._parameters, in_flight=in_flight)
+        self._state[:] = initial_state(self.constants, in_flight=in_flight)
 
     def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
         """Start in flight and in equilibrium: all integrators as after a long hover.
@@ -273,7 +277,7 @@ class Px4Cascade(Autopilot):
         """
         self.reset(in_flight=True)
         for s, p, mixer, u, up in zip(
-            self._state, self._parameters, self._mixers, throttle, thrust_direction_enu, strict=True
+            self._state, self.constants, self.mixers, throttle, thrust_direction_enu, strict=True
         ):
             roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
             needed = -thrust * up[2]
@@ -290,14 +294,14 @@ class Px4Cascade(Autopilot):
 
     def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
         """Take over in flight: the integrators are as if the present thrust had been held long."""
-        slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
+        slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
         throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         self.trim(throttle, up)
 
     def scale_load(self, ratio: np.ndarray) -> None:
         """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""
-        slowest, fastest = self._mixers[:, :, OMEGA_MIN], self._mixers[:, :, OMEGA_MAX]
+        slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
         speed = slowest + self.hover_thrust[:, None] * (fastest - slowest)
         hover = (speed * np.sqrt(ratio)[:, None] - slowest) / (fastest - slowest)
         hover = hover.mean(axis=1)
@@ -322,7 +326,7 @@ class Px4Cascade(Autopilot):
                 f"{len(told)}, estimates of {len(known)} drones and commands of shape "
                 f"{commands.shape}"
             )
-        step_drones(told, known, self._parameters, self._state, self._mixers, commands)
+        step_drones(told, known, self.constants, self._state, self.mixers, commands)
         return out
 
     @property

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -308,6 +308,9 @@ class Plant:
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics, `period_s` / `substeps`.
         reaction: What prescribed motion takes.
+        memory: All numbers that a compiled step reads and writes, (words,).
+        address: Of the record in it that the step is given.
+        step_arrays: Arrays besides the memory that it takes, by name.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.
     """
@@ -320,6 +323,9 @@ class Plant:
     physics_step_s: float
     substeps: int
     reaction: Reaction
+    memory: Array
+    address: int
+    step_arrays: Mapping[str, NDArray[Any]] = {}
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
 

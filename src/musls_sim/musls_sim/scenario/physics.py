@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from musls_description.arrays import Array
+from musls_description.compiled import compiled
 from musls_description.schema import Fraction, Number, Positive, Quaternion, Vector3, spec
 
 CONTROL_PERIOD_S = 0.004
@@ -190,35 +192,60 @@ class WindSpec:
 
 
 class Wind:
-    """Wind over time; `velocity_enu_m_s` holds the present value, in memory that stays the same."""
+    """Wind over time; all arrays keep their memory.
+
+    Attributes:
+        mean_enu_m_s: Constant part.
+        gust_enu_m_s: Present gust.
+        velocity_enu_m_s: Their sum.
+        keep: Share of a gust that is left after a period.
+        steady: Whether there are no gusts.
+        generator: Where they are drawn from.
+    """
 
     _BLOCK = 1000
 
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
         """Start with a gust from the stationary distribution."""
-        self._mean = np.array(spec.mean_enu_m_s)
-        self._std = np.array(spec.gust_std_m_s)
-        self._keep = float(np.exp(-period_s / spec.gust_time_s))
-        self._generator = generator
-        self._gust = self._std * generator.standard_normal(3)
+        std = np.array(spec.gust_std_m_s)
+        self.keep = float(np.exp(-period_s / spec.gust_time_s))
+        self._scale, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
         self._block = np.zeros((self._BLOCK, 3))
         self._next = self._BLOCK
-        self.steady = not self._std.any()
-        self.velocity_enu_m_s = self._mean + self._gust
+        self.steady = not std.any()
+        self.mean_enu_m_s = np.array(spec.mean_enu_m_s)
+        self.gust_enu_m_s = std * generator.standard_normal(3)
+        self.velocity_enu_m_s = self.mean_enu_m_s + self.gust_enu_m_s
 
     def add(self, velocity_enu_m_s: Sequence[float]) -> None:
         """Let more wind blow from now on."""
-        self._mean += velocity_enu_m_s
-        self.velocity_enu_m_s[:] = self._mean + self._gust
+        self.mean_enu_m_s += velocity_enu_m_s
+        self.velocity_enu_m_s[:] = self.mean_enu_m_s + self.gust_enu_m_s
+
+    def fill(self, changes: Array) -> None:
+        """Draw what joins the gust in the next periods, (periods, 3) [m/s]."""
+        changes[:] = self._scale * self.generator.standard_normal(changes.shape)
 
     def step(self) -> None:
         """Advance by one period."""
         if self.steady:
             return
         if self._next == self._BLOCK:
-            scale = self._std * np.sqrt(1.0 - self._keep**2)
-            self._block = scale * self._generator.standard_normal(self._block.shape)
+            self.fill(self._block)
             self._next = 0
-        self._gust = self._keep * self._gust + self._block[self._next]
+        blow(
+            self.velocity_enu_m_s,
+            self.mean_enu_m_s,
+            self.gust_enu_m_s,
+            self.keep,
+            self._block[self._next],
+        )
         self._next += 1
-        self.velocity_enu_m_s[:] = self._mean + self._gust
+
+
+@compiled()
+def blow(velocity, mean, gust, keep, change):
+    """Advance a gust, (3,), by one period, and write the wind."""
+    for k in range(3):
+        gust[k] = keep * gust[k] + change[k]
+        velocity[k] = mean[k] + gust[k]

@@ -52,7 +52,11 @@ class Estimator(Protocol):
 
 
 class Truth:
-    """Ground truth."""
+    """Ground truth.
+
+    Attributes:
+        noise: Standard deviation of what is added to it.
+    """
 
     def __init__(
         self,
@@ -61,15 +65,15 @@ class Truth:
         generator: np.random.Generator | None = None,
     ) -> None:
         self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
-        self._noise, self._generator = noise, generator
+        self.noise, self._generator = noise, generator
         self.step(state)
 
     def step(self, state: PlantState) -> None:
         """Copy the state, with noise if there is to be some."""
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
-        if self._noise > 0.0 and self._generator is not None:
-            self._add_noise(self._noise * self._generator.standard_normal((len(state.motion), 12)))
+        if self.noise > 0.0 and self._generator is not None:
+            self._add_noise(self.noise * self._generator.standard_normal((len(state.motion), 12)))
 
     def _add_noise(self, noise: Array) -> None:
         """Add noise of position, velocity, attitude and body rate, (bodies, 12)."""
@@ -132,8 +136,36 @@ SENSORS = np.dtype(
 """How a body is measured and its estimate corrected."""
 
 
+class SensorNoise:
+    """Noise of one motion capture and its IMUs, the same however many periods are drawn at once."""
+
+    def __init__(
+        self, generator: np.random.Generator, *, lossy: bool = False, with_load: bool = False
+    ) -> None:
+        """`lossy`: samples may be lost; `with_load`: the load's motion is estimated, too."""
+        # Noise of its own: the drones' estimates are the same with and without the load's.
+        load, luck = generator.spawn(2)
+        self._drones = generator
+        self._load, self._luck = load if with_load else None, luck if lossy else None
+
+    def fill(self, noise: Array) -> None:
+        """Draw the noise of the next periods, (periods, bodies, 13), see `NOISE`."""
+        periods, n = len(noise), noise.shape[1] - 1
+        noise[:, 1:, :12] = self._drones.standard_normal((periods, n, 12))
+        if self._luck is not None:
+            noise[:, 1:, 12] = self._luck.random((periods, n))
+        if self._load is not None:
+            noise[:, 0, 6:12] = self._load.standard_normal((periods, 6))
+
+
 class MotionCapture:
-    """Motion capture fused with the IMU, see the module's text."""
+    """Motion capture fused with the IMU, see the module's text.
+
+    Attributes:
+        sensors: How each body is measured, (bodies,) of `SENSORS`.
+        ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
+        first: The first body that is estimated: 0 with the load, else 1.
+    """
 
     _BLOCK = 500
 
@@ -151,14 +183,13 @@ class MotionCapture:
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
-        self._first = 0 if with_load else 1
-        self._generator, self._lossy = generator, spec.dropout_fraction > 0.0
-        # Noise of its own: the drones' estimates are the same with and without the load's.
-        self._load_generator = generator.spawn(1)[0] if with_load else None
-        self._sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
-        self._ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
+        self.first = 0 if with_load else 1
+        lossy = spec.dropout_fraction > 0.0
+        self._source = SensorNoise(generator, lossy=lossy, with_load=with_load)
+        self.sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
+        self.ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
-            self._ring[name] = self.estimate.records[name]
+            self.ring[name] = self.estimate.records[name]
         self._noise = np.ones((self._BLOCK, bodies, 13))
         self._tick = 0
 
@@ -166,30 +197,21 @@ class MotionCapture:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
         row = self._tick % self._BLOCK
         if row == 0:
-            self._draw()
+            self._source.fill(self._noise)
         motion, estimate, noise = state.motion, self.estimate.data, self._noise[row]
-        _step(motion, estimate, noise, self._sensors, self._ring, self._tick, self._first)
-        if self._first == 0:
+        step_estimates(motion, estimate, noise, self.sensors, self.ring, self._tick, self.first)
+        if self.first == 0:
             self.estimate.tension_n[:] = state.tension_n
         self._tick += 1
-
-    def _draw(self) -> None:
-        """Draw the noise of the next block of periods."""
-        block, n = self._BLOCK, self._noise.shape[1] - 1
-        self._noise[:, 1:, :12] = self._generator.standard_normal((block, n, 12))
-        if self._lossy:
-            self._noise[:, 1:, 12] = self._generator.random((block, n))
-        if self._load_generator is not None:
-            self._noise[:, 0, 6:12] = self._load_generator.standard_normal((block, 6))
 
     def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
         """Let motion capture see drones again, or not any more.
 
         `drones`: rows of the drones, from 0.
         """
-        self._sensors["seen"][[1 + i for i in drones]] = seen
+        self.sensors["seen"][[1 + i for i in drones]] = seen
         if load:
-            self._sensors["seen"][0] = seen
+            self.sensors["seen"][0] = seen
 
 
 def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2: float) -> Records:
@@ -345,7 +367,7 @@ def _correct(ring, i, then, sensors):
 
 
 @compiled()
-def _step(motion, estimate, noise, sensors, ring, tick, first):
+def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
     """Advance the estimates of load and drones, or of the drones only, by one period."""
     truths, estimates = motion.reshape(-1).view(MOTION), estimate.reshape(-1).view(MOTION)
     noises = noise.reshape(-1).view(NOISE)

@@ -85,8 +85,7 @@ def compose(
     check_order(scenario.events)
     check_hooks(scenario.events, len(scenario.system.cables))
     check_separation(scenario.system, plan, scenario.limits)
-    # One source of noise a part: what one part draws does not change what another one gets.
-    gusts, mocap, sensors, jitter = np.random.default_rng(scenario.seed).spawn(4)
+    gusts, mocap, sensors, jitter = streams(scenario.seed)
     sensed = SensedState.of(plant.state, scenario.imperfections)
     known = plant.state if sensed is None else sensed.state
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
@@ -109,6 +108,14 @@ def compose(
         )
     wind = Wind(scenario.wind, plant.period_s, gusts)
     return Components(hover, plant, plan, autopilot, estimator, wind, sensed, jitter, scenario)
+
+
+def streams(seed: int) -> list[np.random.Generator]:
+    """One source of noise a part: what one part draws does not change what another one gets.
+
+    Of the wind, motion capture, sensors of real autopilots, and the jitter of set-points.
+    """
+    return np.random.default_rng(seed).spawn(4)
 
 
 def _hover(scenario: Scenario, *, force: bool) -> Hover | None:

@@ -71,7 +71,15 @@ def make_controller(
 
 
 class Control:
-    """A step of the session: writes rotor commands, or wrenches, into the plant's inputs."""
+    """A step of the session: writes rotor commands, or wrenches, into the plant's inputs.
+
+    Attributes:
+        attitude: Turns the drones at the level of forces.
+        mixer: Mixes thrust and moment at the levels that need it.
+    """
+
+    attitude: GeometricAttitude
+    mixer: RotorMixer
 
     def __init__(
         self,
@@ -158,7 +166,7 @@ class Control:
         self._flies = False
         wrench, speeds = self._inputs.wrench_body, self._state.rotor_speed_rad_s
         if self._level is ControlLevel.IDEAL_THRUST_MOMENT:  # the rotors carry what these carried
-            self._mixer = RotorMixer(self._system.drones)
+            self.mixer = RotorMixer(self._system.drones)
             self._mix(np.column_stack([wrench[1:, 5], wrench[1:, 0:3]]), 0)
             speeds[:] = self._command.omega_cmd_rad_s
         wrench[:] = 0.0
@@ -179,7 +187,7 @@ class Control:
         if level is ControlLevel.AUTOPILOT_FORCES:
             self._ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
             return self._ask_for_forces, (3, 4, 7)
-        self._mixer = RotorMixer(drones)
+        self.mixer = RotorMixer(drones)
         if level is ControlLevel.THRUST_MOMENT:
             return self._mix, (4,)
         inertia = np.array([drone.inertia_kg_m2 for drone in drones])
@@ -188,7 +196,7 @@ class Control:
             self._inertia, self._rate_gain = inertia, np.array([2.0, 2.0, 1.0]) * tilting
             self._missed = np.zeros((len(drones), 3))
             return self._hold_rates, (4,)
-        self._attitude = GeometricAttitude(inertia, (tilting, tilting, tilting / 3.0))
+        self.attitude = GeometricAttitude(inertia, (tilting, tilting, tilting / 3.0))
         return self._turn_drones, (3, 4, 7)
 
     def _largest(self, level: ControlLevel) -> float:
@@ -220,14 +228,14 @@ class Control:
 
         Without a yaw the guidance's is kept.
         """
-        drones, columns = self._attitude.drones, commands.shape[1]
+        drones, columns = self.attitude.drones, commands.shape[1]
         drones["force"] = commands[:, 0:3]
         drones["yaw"] = commands[:, 3] if columns > 3 else self._guidance.setpoint.yaw_enu_rad
-        self._attitude.step(self._estimate.drones)
+        self.attitude.step(self._estimate.drones)
         moment_n_m = drones["moment"].copy()
         if columns == 7:
             moment_n_m += commands[:, 4:7]
-        self._mixer.step(drones["thrust"].copy(), moment_n_m, self._command.omega_cmd_rad_s)
+        self.mixer.step(drones["thrust"].copy(), moment_n_m, self._command.omega_cmd_rad_s)
 
     def _hold_rates(self, commands: Array, tick: int) -> None:
         """Bring the body rates to the wanted ones, then mix the rotors.
@@ -242,12 +250,12 @@ class Control:
         momentum = np.einsum("nij,nj->ni", self._inertia, omega)
         wanted = np.einsum("nij,nj->ni", self._inertia, k * error + k * k / 8.0 * self._missed)
         moment_n_m = wanted + np.cross(omega, momentum)
-        self._mixer.step(commands[:, 0].copy(), moment_n_m, self._command.omega_cmd_rad_s)
+        self.mixer.step(commands[:, 0].copy(), moment_n_m, self._command.omega_cmd_rad_s)
 
     def _mix(self, commands: Array, tick: int) -> None:
         """Mix thrust and moment to rotor speeds through the true rotor geometry."""
         thrust_n, moment_n_m = commands[:, 0].copy(), commands[:, 1:4].copy()
-        self._mixer.step(thrust_n, moment_n_m, self._command.omega_cmd_rad_s)
+        self.mixer.step(thrust_n, moment_n_m, self._command.omega_cmd_rad_s)
 
     def _push_bodies(self, commands: Array, tick: int) -> None:
         """Put thrust and moment on the bodies at once; the rotors rest meanwhile."""

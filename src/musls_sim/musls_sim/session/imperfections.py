@@ -188,6 +188,7 @@ class CommandLatency:
 
     Attributes:
         delayed_rad_s: Commands that the motors have now, (n, n_rotors); the memory stays the same.
+        ring: Commands under way, (periods, n, n_rotors).
     """
 
     def __init__(self, asked_rad_s: Array, periods: int, before_rad_s: Array) -> None:
@@ -197,12 +198,12 @@ class CommandLatency:
         `before_rad_s`: what was commanded before the start, (n, n_rotors).
         """
         self._asked = asked_rad_s
-        self._ring = np.tile(before_rad_s, (periods, 1, 1))
+        self.ring = np.tile(before_rad_s, (periods, 1, 1))
         self.delayed_rad_s = before_rad_s.copy()
 
     def step(self, tick: int) -> None:
         """Take the present commands, give the old ones."""
-        slot = self._ring[tick % len(self._ring)]
+        slot = self.ring[tick % len(self.ring)]
         self.delayed_rad_s[:] = slot
         slot[:] = self._asked
 

@@ -119,6 +119,7 @@ class Session(Loop):
         components: What it is made of.
         guidance: Set-points over time.
         power: Motors and batteries; None where no drone has any.
+        latency: Motor commands that come late; None where they do not.
         separation: How close the drones came; None for one drone.
         collisions: What begins to collide; None without drones and obstacles.
         contingency: What is done when a drone is lost; None without.
@@ -180,6 +181,8 @@ class Session(Loop):
         for observer in observers:
             self.observe_with(observer)
 
+    latency: CommandLatency | None
+
     def _connect(
         self,
         flying: Controller | None,
@@ -240,11 +243,12 @@ class Session(Loop):
         if self.separation is not None:
             steps["separation"] = self._watch_separation
         steps |= {"observers": self.look, "control": self.control.step}
+        self.latency = None
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
-            latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
-            inputs.rotor_command_rad_s = latency.delayed_rad_s
-            steps["command_latency"] = latency.step
+            late = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
+            inputs.rotor_command_rad_s = late.delayed_rad_s
+            steps["command_latency"], self.latency = late.step, late
         inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
         if not components.wind.steady:
             steps["wind"] = lambda tick: components.wind.step()

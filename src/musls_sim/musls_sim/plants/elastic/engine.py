@@ -116,6 +116,8 @@ class Engine:
 
     Attributes:
         tables: All arrays.
+        memory: Of all of them.
+        address: Where the record of the system is.
         time_s: Simulated time.
         period_s: Time of a step.
         substeps: Steps in a period.
@@ -156,9 +158,9 @@ class Engine:
             rotor_speed_rad_s: Rotor speeds at the start; default at rest.
         """
         self.rig = rig
-        self._memory, _, tables = pack(build_tables(rig)._asdict())
+        self.memory, _, tables = pack(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
-        note_tables(self.tables, self._memory)
+        note_tables(self.tables, self.memory)
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -178,7 +180,7 @@ class Engine:
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self._address = self.tables.system.ctypes.data
+        self.address = self.tables.system.ctypes.data
         self._watch_prescribed()
         self.restart()
 
@@ -309,7 +311,7 @@ class Engine:
         self.tables.system["can_break"][0] = float(self.can_break)
 
     def _advance(self, steps: int) -> int:
-        return int(advance(self._address, steps, REFINEMENTS, self.period_s))
+        return int(advance(self.address, steps, REFINEMENTS, self.period_s))
 
     def relax(self, step_s: float = 10.0) -> float:
         """Move everything that is free to a static equilibrium under the present inputs.
@@ -329,9 +331,9 @@ class Engine:
         for _ in range(200):
             self._stop()
             self._set_paths(self.time_s)
-            kept = self._memory.copy()
-            if advance(self._address, 1, 0, step_s) == -1:
-                self._memory[:] = kept  # far from a solution numbers overflow
+            kept = self.memory.copy()
+            if advance(self.address, 1, 0, step_s) == -1:
+                self.memory[:] = kept  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
             moved = np.abs(t.nodes["velocity"]).max() * step_s

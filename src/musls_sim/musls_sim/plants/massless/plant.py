@@ -98,7 +98,7 @@ class LightLinesPlant(Plant):
         self.period_s = CONTROL_PERIOD_S
         self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
-        self._memory, self.records = build_records(
+        self.memory, self.records = build_records(
             system,
             start,
             gravity_m_s2=gravity_m_s2,
@@ -107,7 +107,7 @@ class LightLinesPlant(Plant):
             restitution=restitution,
             obstacles=obstacles,
         )
-        self._address = self._memory.ctypes.data
+        self.address = self.memory.ctypes.data
         t, n = self.records, system.n_drones
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
@@ -134,7 +134,7 @@ class LightLinesPlant(Plant):
         """Advance a time with the inputs held; returns the number of events."""
         self.records.command[...] = inputs.rotor_command_rad_s  # may be strided: one compiled step
         count = advance(
-            self._address,
+            self.address,
             period_s,
             self._motion is not None,
             inputs.wind_enu_m_s,
@@ -356,7 +356,7 @@ class LineState(LocalState):
     """
 
     def __init__(self, plant: LightLinesPlant) -> None:
-        self._plant, self._kept = plant, plant._memory.copy()
+        self._plant, self._kept = plant, plant.memory.copy()
         y = plant.moving["state"].copy()
         self._first, self._free = y, len(y) - 1
         turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
@@ -400,7 +400,7 @@ class LineState(LocalState):
     def move(self, shift: Array, rate_shift: Array) -> None:
         """See `interface.LocalState`."""
         plant, n = self._plant, self._free
-        plant._memory[:] = self._kept
+        plant.memory[:] = self._kept
         y, first, rates = plant.moving["state"], self._first, self._rates + rate_shift
         y["position"][0] = first["position"][0] + shift[3:6]
         y["velocity"][0] = rates[3:6]

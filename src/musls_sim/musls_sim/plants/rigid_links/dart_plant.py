@@ -161,7 +161,7 @@ class DartPlant(RigidLinksPlant):
                 "choose physics.engine: embedded"
             )
         hold(
-            self._address,
+            self.address,
             inputs.rotor_command_rad_s,
             inputs.wind_enu_m_s,
             inputs.wrench_body,
@@ -170,7 +170,7 @@ class DartPlant(RigidLinksPlant):
         self.records.peak[:] = 0.0
         for _ in range(self.substeps):
             self._joints.apply(self.skeleton.getPositions(), self.skeleton.getVelocities())
-            if not outside(self._address, self.physics_step_s):
+            if not outside(self.address, self.physics_step_s):
                 raise SimulationDiverged(
                     f"forces are not finite at {self.time_s:.3f} s: check rotor commands and wind"
                 )
@@ -185,14 +185,14 @@ class DartPlant(RigidLinksPlant):
                 f"at {speed:.3g} m/s; choose a smaller physics.step_size_s "
                 f"(now {self.physics_step_s:g} s)"
             )
-        show(self._address, self.period_s)
+        show(self.address, self.period_s)
         self._periods += 1
 
     def _read(self) -> None:
         """Take DART's coordinates and rates over."""
         set_positions(self.records, self.skeleton.getPositions())
         self.records.rate[:] = self.skeleton.getVelocities()
-        place_and_move(self._address)
+        place_and_move(self.address)
 
     def _note_cable_forces(self) -> None:
         """Forces at the ends of the cables, from those that DART's joints transmit.

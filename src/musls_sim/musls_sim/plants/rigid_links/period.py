@@ -32,6 +32,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     wrenches_of,
 )
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
+from musls_sim.plants.rigid_links.step_control import settle
 
 OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE = range(7)
 """Verdicts on a period: the steps were too long for the tension or the joint rates; not physical
@@ -81,6 +82,25 @@ def advance(address, h, count, command, wind, in_body, in_world, limits):
             return now
         verdict = max(verdict, now)
     return end_period(t, verdict, limits)
+
+
+@compiled()
+def advance_refined(address, levels, limits, command, wind, in_body, in_world):
+    """The same; where that was too coarse, the period again with steps half as long.
+
+    Takes `Levels.record` and `Levels.limits`.
+    """
+    record = levels[0]
+    level = record.present
+    while True:
+        count = record.substeps << level
+        h = record.period / count
+        verdict = advance(address, h, count, command, wind, in_body, in_world, limits[level])
+        if verdict in (OK, DOUBTFUL) or level == record.last:
+            settle(record, level)
+            return verdict
+        level += 1
+        rewind(address)
 
 
 @compiled()

@@ -59,11 +59,12 @@ from musls_sim.plants.rigid_links.period import (
     TOO_COARSE,
     advance,
     advance_guided,
+    advance_refined,
     restart,
     rewind,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
-from musls_sim.plants.rigid_links.step_control import Levels, stable_step_s
+from musls_sim.plants.rigid_links.step_control import Levels, settle, stable_step_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
@@ -201,7 +202,6 @@ class RigidLinksPlant(Plant):
     """
 
     cable_model = "rigid_links"
-    refined_periods = 0
     system: SlungLoadSystem
     tree: Tree
 
@@ -239,11 +239,12 @@ class RigidLinksPlant(Plant):
         self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
         self.physics_step_s = self.period_s / self.substeps
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
+        self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
-        self._memory, self.records = self._records_of(self.tree)
-        self._address = self._memory.ctypes.data
+        self.memory, self.records = self._records_of(self.tree)
+        self.address = self.memory.ctypes.data
         self._doubted_energy = self._doubted_steps = False
         self._spurious_before_j = 0.0
         self.happened: list[EventRecord] = []
@@ -276,16 +277,14 @@ class RigidLinksPlant(Plant):
         self.records.rate[:] = rates
         still = PlantInputs.zeros(self.system)
         held = still.wind_enu_m_s, still.wrench_body, still.wrench_enu
-        advance(
-            self._address, INSTANT_S, 0, still.rotor_command_rad_s, *held, self.levels.limits[0]
-        )
+        advance(self.address, INSTANT_S, 0, still.rotor_command_rad_s, *held, self.levels.limits[0])
         self.records.peak[:] = np.maximum(self.records.force[:, :, 0].max(axis=1), 0.0)
         self.reset_counters()
 
     def reset_counters(self) -> None:
         """Take a state over that was set in the records; energy is counted anew."""
         self._spurious_before_j = self.spurious_energy_j
-        restart(self._address)
+        restart(self.address)
 
     @property
     def positions(self) -> Array:
@@ -306,46 +305,57 @@ class RigidLinksPlant(Plant):
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not self._motion:
             self._prescribe(inputs.motion)
-        levels = self.levels
-        level = levels.present
-        while not self._advance(level, inputs):
-            # Too coarse for what happened: the period again, with steps half as long.
-            level += 1
-            rewind(self._address)
-        if level:
-            self.refined_periods += 1
-            levels.settle(level)
+        # An autopilot's command is strided: without the copy all is compiled once more.
+        command, levels = np.ascontiguousarray(inputs.rotor_command_rad_s), self.levels
+        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
+        if self._motion is None:
+            verdict = advance_refined(self.address, levels.record, levels.limits, *held)
+            if verdict != OK:
+                self._judge(verdict, inputs)
+        else:
+            level = levels.present
+            while not self._follow(level, self._motion, inputs, held):
+                level += 1
+                rewind(self.address)
+            settle(levels.record[0], level)
         self._periods += 1
         if self._fragile:
             self._break_overloaded()
 
-    def _advance(self, level: int, inputs: PlantInputs) -> bool:
-        """Advance one period at a level of refinement; False if that is too coarse."""
+    @property
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
+        return int(self.levels.record["refined"][0])
+
+    def _follow(
+        self,
+        level: int,
+        motion: PrescribedMotion,
+        inputs: PlantInputs,
+        held: tuple[Array, Array, Array, Array],
+    ) -> bool:
+        """One period with the drones on paths, at a level of refinement; False: too coarse."""
         levels = self.levels
-        step_s, count, limits = levels.step_s[level], levels.substeps[level], levels.limits[level]
-        # An autopilot's command is strided: without the copy all is compiled once more.
-        command, wind = np.ascontiguousarray(inputs.rotor_command_rad_s), inputs.wind_enu_m_s
-        body, enu = inputs.wrench_body, inputs.wrench_enu
-        if self._motion is None:
-            verdict = advance(self._address, step_s, count, command, wind, body, enu, limits)
-        else:
-            poses, load = self._paths(self._motion, step_s, count)
-            verdict = advance_guided(
-                self._address, step_s, count, command, wind, body, enu, limits, poses, load
-            )
-        if verdict == OK and self._motion is None:
-            return True
+        count = levels.substeps[level]
+        step_s = self.period_s / count
+        paths = self._paths(motion, step_s, count)
+        limits = levels.limits[level]
+        verdict = advance_guided(self.address, step_s, count, *held, limits, *paths)
         if verdict not in (OK, DOUBTFUL) and level < levels.last:
             return False
+        if not self._balanced(level):
+            return False
+        self._judge(verdict, inputs)
+        return True
+
+    def _judge(self, verdict: int, inputs: PlantInputs) -> None:
+        """Raise or warn of what the finest step did not cure."""
         if verdict == NOT_FINITE:
             raise SimulationDiverged(not_finite(self, inputs))
         if verdict in (RUNAWAY, SPURIOUS_ENERGY):
             raise SimulationDiverged(diagnosis(self, inputs, verdict))
-        if self._motion is not None and not self._balanced(level):
-            return False
         if verdict in (DOUBTFUL, TOO_COARSE):
             self._doubt(inputs, energy=verdict == DOUBTFUL)
-        return True
 
     def _doubt(self, inputs: PlantInputs, *, energy: bool) -> None:
         """Warn once of each thing that makes the results doubtful."""
@@ -498,8 +508,8 @@ class RigidLinksPlant(Plant):
             raise ConfigError("a cable cannot part while drones are moved along a recording")
         self._spurious_before_j = self.spurious_energy_j
         old, self.tree = self.records, pieces.tree
-        self._memory, records = self._records_of(pieces.tree)
-        self._address = self._memory.ctypes.data
+        self.memory, records = self._records_of(pieces.tree)
+        self.address = self.memory.ctypes.data
         self.records = adopt(records, old)
         set_positions(self.records, pieces.positions)
         self.records.rate[:] = pieces.velocities
@@ -543,7 +553,7 @@ class ChainState(LocalState):
     """Load and joint angles around a state, see `interface.LocalState`."""
 
     def __init__(self, plant: RigidLinksPlant) -> None:
-        self._plant, self._kept = plant, plant._memory.copy()
+        self._plant, self._kept = plant, plant.memory.copy()
         self._angle, self._rate = plant.records.angle.copy(), plant.velocities
         load = plant.records.bodies[0]
         self._attitude, self._place = load["attitude"].copy(), load["place"].copy()
@@ -554,13 +564,13 @@ class ChainState(LocalState):
     def move(self, shift: Array, rate_shift: Array) -> None:
         """See `interface.LocalState`."""
         plant, t = self._plant, self._plant.records
-        plant._memory[:] = self._kept
+        plant.memory[:] = self._kept
         load = t.bodies[0]
         load["attitude"] = product(from_rotation_vector(shift[:3]), self._attitude)
         load["place"] = self._place + shift[3:6]
         t.angle[6:] = self._angle[6:] + shift[6:]
         t.rate[:] = self._rate + rate_shift
-        restart(plant._address)
+        restart(plant.address)
 
     def read(self) -> tuple[Array, Array]:
         """See `interface.LocalState`."""
@@ -575,7 +585,7 @@ class ChainState(LocalState):
         plant = self._plant
         command = np.ascontiguousarray(inputs.rotor_command_rad_s)
         held = inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
-        advance(plant._address, time_s, 1, command, *held, plant.levels.limits[0])
+        advance(plant.address, time_s, 1, command, *held, plant.levels.limits[0])
 
 
 def check_stops(tree: Tree, positions: Array) -> None:

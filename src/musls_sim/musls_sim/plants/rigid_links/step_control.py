@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_description.arrays import Array
+from musls_description.compiled import compiled
 from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.interface import substeps
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -120,15 +120,28 @@ WAVE_LEVEL = 2
 """Levels beyond this one serve the moment of the jerk alone: a period without one is enough."""
 
 
+LEVELS = np.dtype(
+    [
+        ("present", np.int64),  # level of the last period
+        ("calm", np.int64),  # periods since it was needed
+        ("last", np.int64),  # the finest level
+        ("substeps", np.int64),  # of the ordinary step
+        ("refined", np.int64),  # periods that needed finer steps
+        ("period", float),
+    ]
+)
+
+
 class Levels:
     """Levels of one plant, and the one at which the next period begins.
 
     Attributes:
+        record: What a compiled step knows of them, (1,) of `LEVELS`.
         last: Number of the finest level.
-        present: Level of the last period.
         substeps: Steps per period at each level.
         step_s: Their length.
-        limits: What a step may meet, see `period.RATE` and what follows it.
+        limits: What a step of each level may meet, see `period.RATE` and what follows it,
+            (levels, 5 + n_cables).
     """
 
     def __init__(
@@ -136,25 +149,38 @@ class Levels:
     ) -> None:
         """Lay out the levels."""
         self.last = REFINEMENTS if refine else 0
-        self.present = self._calm = 0
+        self.record = np.zeros(1, LEVELS)
+        self.record["last"], self.record["substeps"] = self.last, substeps
+        self.record["period"] = period_s
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]
         weight_n = STANDARD_GRAVITY_M_S2 * (
             system.carried_mass_kg + sum(drone.mass_kg for drone in system.drones)
         )
-        self.limits: list[NDArray[np.float64]] = []
-        for step in self.step_s:
+        share = STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
+        rows = []
+        for level, step in enumerate(self.step_s):
             tension = [largest_stable_tension_n(cable, step) for cable in system.cables]
             rate = JOINT_TURN_PER_STEP_RAD / step
             energy = PERIOD_LIFT_M * weight_n, weight_n
-            share = STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
-            jump = JUMP_SHARE * share if len(self.limits) < self.last else np.inf
-            self.limits.append(np.array([rate, period_s, *energy, jump, *tension]))
+            jump = JUMP_SHARE * share if level < self.last else np.inf
+            rows.append([rate, period_s, *energy, jump, *tension])
+        self.limits = np.array(rows)
 
-    def settle(self, level: int) -> None:
-        """Choose the level to begin the next period with: coarser only after a calm while."""
-        self._calm = self._calm + 1 if level <= self.present else 0
-        self.present = max(level, self.present)
-        if self._calm >= (CALM_PERIODS if self.present <= WAVE_LEVEL else 1):
-            self._calm = 0
-            self.present = max(self.present - 1, 0)
+    @property
+    def present(self) -> int:
+        """Level of the last period."""
+        return int(self.record["present"][0])
+
+
+@compiled()
+def settle(levels, level):
+    """Choose the level to begin the next period with: coarser only after a calm while."""
+    if level == 0:
+        return
+    levels.refined += 1
+    levels.calm = levels.calm + 1 if level <= levels.present else 0
+    levels.present = max(level, levels.present)
+    if levels.calm >= (CALM_PERIODS if levels.present <= WAVE_LEVEL else 1):
+        levels.calm = 0
+        levels.present = max(levels.present - 1, 0)

@@ -1,0 +1,1 @@
+"""Many worlds of one structure in one call."""

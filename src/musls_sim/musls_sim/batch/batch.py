@@ -1,0 +1,569 @@
+"""`Batch`: many worlds of one structure, advanced by one compiled call."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from musls_control.controllers import Controller, ControlLevel
+from musls_control.estimate import Estimate
+from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_control.reference import LoadReference
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError
+from musls_description.records import pack
+from musls_sim.batch.world import FORCES, ROTOR_SPEEDS, SETPOINTS, THRUST_MOMENT, WORLD
+from musls_sim.scenario.physics import Wind
+from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.sensors import MotionCaptureSpec
+from musls_sim.sensors.estimation import MotionCapture, SensorNoise, Truth
+from musls_sim.session.compose import streams
+from musls_sim.session.guidance import MissionGuidance
+from musls_sim.session.session import Session
+
+KERNELS = {
+    "massless": "massless",
+    "rigid_rods": "massless",
+    "rigid_links": "rigid_links",
+    "elastic": "elastic",
+}
+"""Module of this package that advances worlds of a cable model."""
+
+LEVELS = {
+    ControlLevel.DRONE_SETPOINTS: SETPOINTS,
+    ControlLevel.FORCES: FORCES,
+    ControlLevel.THRUST_MOMENT: THRUST_MOMENT,
+    ControlLevel.ROTOR_SPEEDS: ROTOR_SPEEDS,
+}
+
+NOISE_PERIODS = 50
+"""Control periods whose noise is drawn at once."""
+
+CHUNKS = 4
+"""Parts that a thread gets, so that one with slow worlds does not keep the others waiting."""
+
+STEPS = {
+    "contingency": "contingency",
+    "rig": "rig",
+    "motors": "system.drones.propulsion",
+    "tilted_thrust": "imperfections.drones.thrust_tilt_rad",
+}
+"""Steps of a session that a batch does not have, and the keys that ask for them."""
+
+
+class Batch:
+    """Worlds of one structure: same bodies, cables and segments; every number may differ.
+
+    Each world is one flight of its scenario, the same to the last bit as flown alone, with noise of
+    its own. A world that has finished or failed rests; the others go on. What it is made of lies in
+    arrays whose first axis counts the worlds; they are views that keep their memory, so they
+    change with every call, and what may be commanded is written into them.
+
+        batch = Batch(scenario, worlds=4096)
+        batch.advance(250)
+        batch.position_enu_m[:, 0]  # of all loads
+
+    Attributes:
+        worlds: Number of worlds.
+        n_drones: Drones of each.
+        period_s: Control period.
+        motion: True motion of load and drones, columns as `BodyMotion.data`, (worlds, 1 + n, 16).
+        estimate: What the drones know of it, (worlds, 1 + n, 16).
+        tension_n: Tension of each cable at the load and at the drone, (worlds, n, 2).
+        largest_tension_n: Of each cable so far, (worlds, n).
+        rotor_speed_rad_s: (worlds, n, rotors).
+        setpoint: What the autopilots follow, columns as `DroneSetpoints.data`, (worlds, n, 12).
+        command: What is commanded from outside at the level of the batch: place and yaw [m, rad,
+            ENU] (worlds, n, 4), NaN for the mission's; forces [N, ENU] (worlds, n, 3); thrust and
+            moment [N, N m, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
+        wrench_enu: Moment and force on load and drones from outside, world,
+            (worlds, 1 + n, 6) [N m, N].
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario | Sequence[Scenario],
+        worlds: int | None = None,
+        *,
+        level: ControlLevel | str = ControlLevel.DRONE_SETPOINTS,
+        seeds: Sequence[int] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Build all worlds in their starts.
+
+        Args:
+            scenario: Of all worlds, or one for each.
+            worlds: How many; by default as many as there are scenarios.
+            level: What `command` is: drone_setpoints, with which the built-in autopilot flies the
+                mission unless told otherwise; forces, thrust_moment or rotor_speeds.
+            seeds: Of each world's noise; by default those of the scenarios, and of one scenario its
+                seed and the numbers that follow.
+            threads: Threads that share the work; by default one a core.
+
+        Raises:
+            ConfigError: The scenario cannot be flown in a batch, names the key; structures differ.
+        """
+        one = isinstance(scenario, Scenario)
+        scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
+        self.worlds = len(scenarios) if worlds is None else worlds
+        if self.worlds < 1 or not (one or self.worlds == len(scenarios)):
+            allowed = "at least 1" if one else f"{max(len(scenarios), 1)}, one for each scenario"
+            raise ConfigError(f"worlds = {self.worlds}: must be {allowed}")
+        if threads is not None and threads < 1:
+            raise ConfigError(f"threads = {threads}: must be at least 1")
+        if seeds is None:
+            first = scenarios[0].seed
+            seeds = range(first, first + self.worlds) if one else [s.seed for s in scenarios]
+        if len(seeds) != self.worlds:
+            raise ConfigError(f"seeds: {len(seeds)} of them for {self.worlds} worlds")
+        self.level = _level(level)
+        self._starts = [_Start(s, self.level) for s in scenarios]
+        self._start_of = np.arange(self.worlds) % len(scenarios)
+        start = self._starts[0]
+        for i, other in enumerate(self._starts):
+            if other.structure != start.structure:
+                raise ConfigError(
+                    f"scenario of world {i} ({other.scenario.name}): its structure differs from "
+                    f"that of world 0 ({start.scenario.name}): cable model, bodies, cables, "
+                    "segments, surfaces, sensors and latencies must be the same"
+                )
+        kernel = import_module(f"musls_sim.batch.{KERNELS[start.scenario.cable_model]}")
+        self._kernel: Callable[[int, int, int, int], None] = kernel.advance_worlds
+        self._memory = np.zeros((self.worlds, len(start.memory)))
+        self._numbers = self._memory.view(np.int64)
+        self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
+        self._noisy = start.noisy
+        self._noise = [
+            _Noise(self._starts[k], s) for k, s in zip(self._start_of, seeds, strict=True)
+        ]
+        self._threads = threads or os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._view()
+        self.reset()
+
+    def _view(self) -> None:
+        start, system = self._starts[0], self._starts[0].scenario.system
+        state, parts = start.plant.state, start.parts
+        self.n_drones, self.period_s = system.n_drones, start.plant.period_s
+        self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
+        self.motion = self._of(start.moved(state.motion))
+        self.rotor_speed_rad_s = self._of(start.moved(state.rotor_speed_rad_s))
+        self.tension_n = self._of(start.moved(state.tension_n))
+        self.setpoint, self.estimate = self._of(parts["setpoint"]), self._of(parts["estimate"])
+        self.largest_tension_n = self._of(parts["largest"])
+        self.wrench_enu = self._of(parts["wrench_enu"])
+        columns = {FORCES: 3, ROTOR_SPEEDS: system.n_rotors}.get(self.level, 4)
+        self.command = self._of(parts["asked"])[..., :columns]
+        self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
+        self._gusts_ahead = self._of(parts["gusts_ahead"])
+        self._noise_ahead = self._of(parts["noise_ahead"])
+
+    def _of(self, part: NDArray[Any]) -> NDArray[Any]:
+        """What a part of the start's memory is in all worlds, (worlds, ...)."""
+        offset = part.ctypes.data - self._starts[0].memory.ctypes.data
+        return np.ndarray(
+            (self.worlds, *part.shape),
+            part.dtype,
+            self._memory.data,
+            offset if part.size else 0,
+            (self._memory.strides[0], *part.strides),
+        )
+
+    # ------------------------------------------------------------------------------- what is read
+
+    @property
+    def position_enu_m(self) -> Array:
+        """Centres of mass, world, (worlds, 1 + n, 3)."""
+        return self.motion[..., 0:3]
+
+    @property
+    def velocity_enu_m_s(self) -> Array:
+        """Of these, world, (worlds, 1 + n, 3)."""
+        return self.motion[..., 3:6]
+
+    @property
+    def orientation_wxyz(self) -> Array:
+        """Unit quaternions, body FLU to world ENU, (worlds, 1 + n, 4)."""
+        return self.motion[..., 6:10]
+
+    @property
+    def omega_body_rad_s(self) -> Array:
+        """Body rates, body frame, (worlds, 1 + n, 3)."""
+        return self.motion[..., 10:13]
+
+    @property
+    def time_s(self) -> Array:
+        """Simulated time of each world, (worlds,)."""
+        return self.records["tick"] * self.period_s
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        """Whether a world's mission is over, (worlds,)."""
+        return self.records["finished"] != 0
+
+    @property
+    def landed(self) -> NDArray[np.bool_]:
+        """Whether its drones were found landed at the end, (worlds,)."""
+        return self.records["landed"] != 0
+
+    @property
+    def failed(self) -> NDArray[np.bool_]:
+        """Whether a world rests because its physics failed (`SimulationDiverged`), (worlds,)."""
+        return self.records["failed"] != 0
+
+    # ------------------------------------------------------------------------------- what is done
+
+    def advance(self, periods: int = 1) -> None:
+        """Advance all worlds that have not finished or failed by a number of control periods."""
+        while periods > 0:
+            part = min(periods, NOISE_PERIODS) if self._noisy else periods
+            self._run(part)
+            periods -= part
+
+    def _run(self, periods: int) -> None:
+        if self._pool is None:
+            self._run_part(0, self.worlds, periods)
+            return
+        borders = np.linspace(0, self.worlds, CHUNKS * self._threads + 1).astype(int).tolist()
+        work = [
+            self._pool.submit(self._run_part, low, high, periods)
+            for low, high in pairwise(borders)
+            if high > low
+        ]
+        for part in work:
+            part.result()
+
+    def _run_part(self, low: int, high: int, periods: int) -> None:
+        """Advance some of the worlds; draws the noise of these periods first."""
+        if self._noisy:
+            some = self.records[low:high]
+            some["drawn"] = 0
+            for i in low + np.flatnonzero((some["finished"] == 0) & (some["failed"] == 0)):
+                self._noise[i].draw(self._gusts_ahead[i, :periods], self._noise_ahead[i, :periods])
+        self._kernel(int(self._first[low]), self._memory.strides[0], high - low, periods)
+
+    def reset(self, worlds: ArrayLike | None = None, seeds: Sequence[int] | None = None) -> None:
+        """Bring worlds back to their starts.
+
+        Args:
+            worlds: Their numbers, or a mask, (worlds,); default all.
+            seeds: New ones, one for each of these; by default their noise goes on where it was.
+
+        Raises:
+            ConfigError: No such world, or not one seed for each.
+        """
+        chosen = self._chosen(worlds)
+        if seeds is not None and len(seeds) != len(chosen):
+            raise ConfigError(f"seeds: {len(seeds)} of them for {len(chosen)} worlds")
+        for k, start in enumerate(self._starts):
+            self._write(chosen[self._start_of[chosen] == k], start.memory)
+        if not self._noisy:
+            return
+        for j, i in enumerate(chosen):
+            if seeds is not None:
+                self._noise[i] = _Noise(self._starts[self._start_of[i]], seeds[j])
+            wind = self._noise[i].begin()
+            given = wind.velocity_enu_m_s, wind.mean_enu_m_s, wind.gust_enu_m_s
+            for view, values in zip(self._wind, given, strict=True):
+                view[i] = values
+
+    def snapshot(self, world: int) -> Snapshot:
+        """All of a world as it is now (raises ConfigError)."""
+        i = int(self._chosen(world)[0])
+        noise = copy.deepcopy(self._noise[i]) if self._noisy else None
+        return Snapshot(self, self._memory[i].copy(), int(self._first[i]), noise)
+
+    def restore(self, worlds: ArrayLike, snapshot: Snapshot) -> None:
+        """Make worlds what one was in a snapshot, its noise to come included.
+
+        Args:
+            worlds: Their numbers, or a mask, (worlds,).
+            snapshot: Of any world of this batch.
+
+        Raises:
+            ConfigError: No such world, or a snapshot of another batch.
+        """
+        if snapshot.batch is not self:
+            raise ConfigError("the snapshot is of another batch")
+        chosen = self._chosen(worlds)
+        self._write(chosen, snapshot.memory, snapshot.first)
+        if snapshot.noise is not None:
+            for i in chosen:
+                self._noise[i] = copy.deepcopy(snapshot.noise)
+
+    def _write(self, chosen: NDArray[np.intp], memory: Array, first: int | None = None) -> None:
+        """Copy a memory into worlds, where its addresses become theirs."""
+        if len(chosen) == 0:
+            return
+        first = memory.ctypes.data if first is None else first
+        self._memory[chosen] = memory
+        places = self._starts[0].places
+        self._numbers[np.ix_(chosen, places)] += (self._first[chosen] - first)[:, None]
+
+    def _chosen(self, worlds: ArrayLike | None) -> NDArray[np.intp]:
+        if worlds is None:
+            return np.arange(self.worlds)
+        given = np.atleast_1d(np.asarray(worlds))
+        if given.dtype == bool and given.shape == (self.worlds,):
+            return np.flatnonzero(given)
+        if not np.issubdtype(given.dtype, np.integer) or given.ndim != 1:
+            raise ConfigError(f"worlds: must be numbers or a mask of {self.worlds}")
+        if given.size and not (given.min() >= 0 and given.max() < self.worlds):
+            raise ConfigError(
+                f"worlds: {given.min()} to {given.max()}, must be 0 to {self.worlds - 1}"
+            )
+        return given.astype(np.intp)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One world at one time, see `Batch.snapshot`.
+
+    Attributes:
+        first: Where the memory's addresses count from.
+    """
+
+    batch: Batch
+    memory: Array
+    first: int
+    noise: _Noise | None
+
+
+# ---------- The start of a world: the memory of a session that is ready to fly
+
+
+class _Commanded(Controller):
+    """Stands for what is commanded from outside while a session is built."""
+
+    def __init__(self, level: ControlLevel) -> None:
+        self.level = level  # type: ignore[misc]  # a class variable of `Controller`
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Never called."""
+        raise NotImplementedError
+
+
+class _Start:
+    """Memory of a world at its start.
+
+    Attributes:
+        memory: All of it, (words,).
+        parts: Views of its arrays by name.
+        places: Words that hold addresses within it.
+        structure: What must be the same in all worlds of a batch.
+        noisy: Whether noise has to be drawn.
+    """
+
+    def __init__(self, scenario: Scenario, level: int) -> None:
+        self.scenario = scenario
+        _check(scenario, level)
+        named = {number: name for name, number in LEVELS.items()}[level]
+        controller = None if level == SETPOINTS else _Commanded(named)
+        with Session(scenario, controller=controller) as session:
+            self._fill(session, level)
+
+    def _fill(self, session: Session, level: int) -> None:
+        _check_session(session)
+        components = session.components
+        self.plant = plant = components.plant
+        estimator, wind, cascade = components.estimator, components.wind, components.autopilot
+        assert isinstance(cascade, Px4Cascade)
+        system = session.scenario.system
+        n, rotors = system.n_drones, system.n_rotors
+        mocap = estimator if isinstance(estimator, MotionCapture) else None
+        latency, guidance = session.latency, session.guidance
+        assert isinstance(guidance, MissionGuidance)
+        nothing = np.zeros(0)
+        arrays: dict[str, NDArray[Any]] = {
+            "world": np.zeros(1, WORLD),
+            "memory": plant.memory,
+            "setpoint": guidance.setpoint.data,
+            "estimate": estimator.estimate.data,
+            "constants": cascade.constants,
+            "state": cascade.state,
+            "mixers": cascade.mixers,
+            "throttle": session.command.data,
+            "command": session.inputs.rotor_command_rad_s,
+            "late": nothing if latency is None else latency.ring,
+            "asked": np.full((n, max(rotors, 4)), np.nan if level == SETPOINTS else 0.0),
+            "attitude": session.control.attitude.drones if level == FORCES else nothing,
+            "gains": session.control.attitude.gains if level == FORCES else nothing,
+            "shares": session.control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
+            "wind": wind.velocity_enu_m_s,
+            "mean_wind": wind.mean_enu_m_s,
+            "gust": wind.gust_enu_m_s,
+            "wrench_body": session.inputs.wrench_body,
+            "wrench_enu": session.inputs.wrench_enu,
+            "largest": session.max_tension_n,
+            "sensors": nothing if mocap is None else mocap.sensors,
+            "ring": nothing if mocap is None else mocap.ring,
+            "gusts_ahead": np.zeros((0 if wind.steady else NOISE_PERIODS, 3)),
+            "levels": plant.step_arrays.get("levels", nothing),
+            "limits": plant.step_arrays.get("limits", nothing),
+            "noise_ahead": np.ones((0 if mocap is None else NOISE_PERIODS, 1 + n, 13)),
+        }
+        self.memory, begin, self.parts = pack(arrays)
+        own = self.parts["memory"]
+        self._moved_by = own.ctypes.data - plant.memory.ctypes.data
+        own.view(np.int64)[_addresses(plant.memory, plant.memory)] += self._moved_by
+        plan = guidance.plan
+        self.table = np.stack(
+            [
+                plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
+                for row in range(len(plan.stage))
+            ]
+        )
+        world = self.parts["world"]
+        for name, word in zip(arrays, begin, strict=False):
+            if name in (WORLD.names or ()):
+                world[name] = self.memory.ctypes.data + 8 * word
+        state = plant.state
+        peak = self.moved(state.tension_peak_n)
+        for name, value in (
+            ("row", -1),
+            ("down_since", np.nan),
+            ("disarmed_at", np.nan),
+            ("period", plant.period_s),
+            ("level", level),
+            ("n_drones", n),
+            ("n_rotors", rotors),
+            ("table", self.table.ctypes.data),
+            ("rows", len(self.table)),
+            ("rate", plan.rate_hz),
+            ("lands", plan.landing_speed_m_s is not None),
+            ("latency", 0 if latency is None else len(latency.ring)),
+            ("gusty", not wind.steady),
+            ("keep", wind.keep),
+            ("first", -1 if mocap is None else mocap.first),
+            ("ring_size", 0 if mocap is None else len(mocap.ring)),
+            ("substeps", plant.substeps),
+            ("plant", plant.address + self._moved_by),
+            ("motion", self.moved(state.motion).ctypes.data),
+            ("peak", peak.ctypes.data),
+            ("peak_apart", peak.strides[0] // 8),
+        ):
+            world[name] = value
+        self.places = _addresses(self.memory, self.memory)
+        self.noisy = mocap is not None or not wind.steady
+        self.with_load = mocap is not None and mocap.first == 0
+        self.structure = (
+            session.scenario.cable_model,
+            [(name, array.shape) for name, array in arrays.items()],
+            self.places.tolist(),
+            [int(world[name][0]) for name in ("latency", "gusty", "first")],
+        )
+
+    def moved(self, array: Array) -> Array:
+        """Where an array of the plant's memory is in this one."""
+        offset = array.ctypes.data + self._moved_by - self.memory.ctypes.data
+        return np.ndarray(array.shape, array.dtype, self.memory.data, offset, array.strides)
+
+
+def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
+    """Words of a memory that hold addresses within one; as floats these would be subnormal."""
+    first = within.ctypes.data
+    words = memory.view(np.int64)
+    return np.flatnonzero((words >= first) & (words <= first + within.nbytes))
+
+
+class _Noise:
+    """Where a world's noise comes from, as in a session."""
+
+    def __init__(self, start: _Start, seed: int) -> None:
+        self._start = start
+        if not start.noisy:
+            return
+        scenario, (self._gusts, mocap, *_) = start.scenario, streams(seed)
+        self._sensors = None
+        if isinstance(scenario.estimation, MotionCaptureSpec):
+            lossy = scenario.estimation.dropout_fraction > 0.0
+            self._sensors = SensorNoise(mocap, lossy=lossy, with_load=start.with_load)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Noise:
+        other = copy.copy(self)
+        other._gusts = copy.deepcopy(self._gusts, memo)
+        other._sensors = copy.deepcopy(self._sensors, memo)
+        other._wind = copy.copy(self._wind)
+        other._wind.generator = other._gusts
+        return other
+
+    def begin(self) -> Wind:
+        """The wind at the start of a flight."""
+        start = self._start
+        self._wind = Wind(start.scenario.wind, start.plant.period_s, self._gusts)
+        return self._wind
+
+    def draw(self, gusts: Array, noise: Array) -> None:
+        """Draw the noise of the next periods."""
+        if len(gusts):
+            self._wind.fill(gusts)
+        if self._sensors is not None:
+            self._sensors.fill(noise)
+
+
+# ---------- What cannot be flown in a batch
+
+
+def _level(level: ControlLevel | str) -> int:
+    allowed = ", ".join(able.value for able in LEVELS)
+    try:
+        return LEVELS[ControlLevel(level)]
+    except (KeyError, ValueError):
+        raise ConfigError(f"level = {level}: must be one of {allowed}") from None
+
+
+def _check(scenario: Scenario, level: int) -> None:
+    """Refuse what a batch has not got, before anything is built."""
+
+    def refuse(key: str, value: object, allowed: str) -> None:
+        raise ConfigError(f"a batch of {scenario.name}: {key} = {value}: must be {allowed}")
+
+    faults, physics = scenario.imperfections, scenario.physics
+    if scenario.cable_model not in KERNELS:
+        refuse("cable_model", scenario.cable_model, ", ".join(KERNELS))
+    if physics.engine != "embedded":
+        refuse("physics.engine", physics.engine, "embedded")
+    if physics.exact_friction:
+        refuse("physics.exact_friction", "true", "false")
+    if scenario.autopilot.kind != "builtin":
+        refuse("autopilot.kind", scenario.autopilot.kind, "builtin")
+    if scenario.controller.kind != "formation":
+        refuse("controller.kind", scenario.controller.kind, "formation")
+    if scenario.mission.kind == "delivery":
+        refuse("mission.kind", "delivery", "a flight, not a delivery")
+    if scenario.events:
+        refuse("events", scenario.events[0].kind, "empty")
+    if scenario.limits.collision == "end":
+        refuse("limits.collision", "end", "another one: a batch does not watch collisions")
+    if faults.setpoint_delay_s or faults.setpoint_jitter_s:
+        late = max(faults.setpoint_delay_s, faults.setpoint_jitter_s)
+        refuse("imperfections.setpoint_delay_s, setpoint_jitter_s", late, "0")
+    if level != SETPOINTS and scenario.start.kind == "ground":
+        refuse("start.kind", "ground", "air or state at another level than drone_setpoints")
+    if any(cable.elastic.break_force_n for cable in scenario.system.cables):
+        refuse("system.cables.elastic.break_force_n", "a force", "left out: nothing may break")
+
+
+def _check_session(session: Session) -> None:
+    """Refuse what shows only when all is built."""
+    scenario, components = session.scenario, session.components
+    for step, key in STEPS.items():
+        if step in session.step_names:
+            raise ConfigError(f"a batch of {scenario.name}: {key}: must be left out")
+    if components.sensed is not None:
+        raise ConfigError(
+            f"a batch of {scenario.name}: imperfections.drones.level_tilt_rad, mocap_offset_m: "
+            "must be 0"
+        )
+    if isinstance(components.estimator, Truth) and components.estimator.noise > 0.0:
+        noise = components.estimator.noise
+        raise ConfigError(f"a batch of {scenario.name}: estimation.noise = {noise:g}: must be 0")

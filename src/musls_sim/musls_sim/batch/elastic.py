@@ -1,0 +1,38 @@
+"""Worlds with elastic cables."""
+
+from __future__ import annotations
+
+from musls_description.compiled import compiled
+from musls_description.records import copy_numbers, copy_table
+from musls_sim.batch.world import (
+    begin_period,
+    command_of,
+    end_period,
+    vector_at,
+    world_at,
+    wrenches_at,
+)
+from musls_sim.plants.elastic.engine import REFINEMENTS
+from musls_sim.plants.elastic.state import command_of as plant_command
+from musls_sim.plants.elastic.state import system_at, wrench_body_of, wrench_enu_of
+from musls_sim.plants.elastic.step import advance
+
+
+@compiled()
+def advance_worlds(address, apart, count, periods):
+    """See `massless.advance_worlds`."""
+    for i in range(count):
+        w = world_at(address + i * apart)
+        for _ in range(periods):
+            if w.finished != 0 or w.failed != 0:
+                break
+            begin_period(w)
+            t = system_at(w.plant)
+            copy_table(plant_command(t), command_of(w))
+            copy_numbers(t.wind, vector_at(w.wind))
+            copy_table(wrench_body_of(t), wrenches_at(w, w.wrench_body))
+            copy_table(wrench_enu_of(t), wrenches_at(w, w.wrench_enu))
+            if advance(w.plant, w.substeps, REFINEMENTS, w.period) < 0:
+                w.failed = 1
+            else:
+                end_period(w)

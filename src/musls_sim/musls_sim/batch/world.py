@@ -1,0 +1,235 @@
+"""One control period of a world of a batch, in compiled code: everything around the plant.
+
+The functions are those that a single flight calls from Python, in the order of its loop's steps.
+A world is one record, `WORLD`, which says where its arrays are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray
+
+from musls_control.autopilot import DISARM_AFTER_LANDING_S
+from musls_control.geometric_attitude import DRONE, attitude_moments
+from musls_control.mission.player import ROUNDING_ROWS
+from musls_control.mixing import ROTOR, mix
+from musls_control.px4_cascade.allocation import MIXER_COLUMNS
+from musls_control.px4_cascade.cascade import step_drones
+from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
+from musls_description.compiled import compiled
+from musls_description.records import pointer
+from musls_sim.scenario.physics import blow
+from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
+from musls_sim.session.guidance import AFTER_DISARM_S, LANDING_TIMEOUT_S
+
+SETPOINTS, FORCES, THRUST_MOMENT, ROTOR_SPEEDS = range(4)
+"""Levels of what is commanded from outside; at the first the autopilot flies."""
+
+WORLD = np.dtype(
+    [
+        ("tick", np.int64),  # control periods so far
+        ("row", np.int64),  # of the plan; -1 before the first
+        ("finished", np.int64),
+        ("failed", np.int64),
+        ("landed", np.int64),
+        ("down_since", float),  # NaN in the air
+        ("disarmed_at", float),  # NaN before
+        ("drawn", np.int64),  # periods whose noise was used since it was drawn
+        # What does not change in a flight.
+        ("period", float),
+        ("level", np.int64),
+        ("n_drones", np.int64),
+        ("n_rotors", np.int64),
+        ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share
+        ("rows", np.int64),
+        ("rate", float),  # of the rows [Hz]
+        ("lands", np.int64),
+        ("latency", np.int64),  # of motor commands, in periods
+        ("gusty", np.int64),
+        ("keep", float),  # share of a gust that is left after a period
+        ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
+        ("ring_size", np.int64),  # of motion capture, in periods
+        ("substeps", np.int64),  # of the plant
+        # Where things are. In the plant's memory:
+        ("plant", np.int64),
+        ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
+        ("peak", np.int64),  # largest tension in the period, so many numbers apart
+        ("peak_apart", np.int64),
+        # In the world's own, see `Parts`:
+        ("setpoint", np.int64),
+        ("estimate", np.int64),
+        ("constants", np.int64),
+        ("state", np.int64),
+        ("mixers", np.int64),
+        ("throttle", np.int64),
+        ("command", np.int64),
+        ("late", np.int64),
+        ("asked", np.int64),
+        ("attitude", np.int64),
+        ("gains", np.int64),
+        ("shares", np.int64),
+        ("wind", np.int64),
+        ("mean_wind", np.int64),
+        ("gust", np.int64),
+        ("wrench_body", np.int64),
+        ("wrench_enu", np.int64),
+        ("largest", np.int64),
+        ("sensors", np.int64),
+        ("ring", np.int64),
+        ("gusts_ahead", np.int64),
+        ("noise_ahead", np.int64),
+        ("levels", np.int64),  # of the refinement of rigid links
+        ("limits", np.int64),
+    ]
+)
+
+
+@compiled()
+def world_at(address):
+    """The record of a world."""
+    return carray(pointer(address), (1,), WORLD)[0]
+
+
+@compiled()
+def vector_at(address):
+    """Three numbers, such as `w.wind`."""
+    return carray(pointer(address), (3,), np.float64)
+
+
+@compiled()
+def wrenches_at(w, address):
+    """`w.wrench_body` or `w.wrench_enu`, (1 + n, 6)."""
+    return carray(pointer(address), (1 + w.n_drones, 6), np.float64)
+
+
+@compiled()
+def command_of(w):
+    """Rotor speeds that the motors are told, (n, n_rotors)."""
+    return carray(pointer(w.command), (w.n_drones, w.n_rotors), np.float64)
+
+
+@compiled()
+def begin_period(w):
+    """What comes before the plant: set-points, control, late commands, wind."""
+    time = w.tick * w.period
+    setpoint = carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
+    if w.rows > 0:
+        follow_plan(w, time, setpoint)
+    control(w, setpoint)
+    if w.gusty != 0:
+        change = vector_at(w.gusts_ahead + 24 * w.drawn)
+        blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
+
+
+@compiled()
+def follow_plan(w, time, setpoint):
+    """Hand out the row that is due; after the last one wait for the landing and disarm."""
+    due = int(np.floor(time * w.rate + ROUNDING_ROWS))
+    row = min(due, w.rows - 1)
+    if row != w.row:
+        w.row = row
+        planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
+        for i in range(w.n_drones):
+            for k in range(12):
+                setpoint[i, k] = planned[row, i, k]
+        return
+    if due < w.rows:
+        return
+    if w.lands == 0:
+        w.finished = 1
+    elif np.isfinite(w.disarmed_at):
+        w.finished = 1 if time - w.disarmed_at >= AFTER_DISARM_S else 0
+    else:
+        states = carray(pointer(w.state), (w.n_drones,), STATE_DTYPE)
+        down = True
+        for i in range(w.n_drones):
+            down &= states[i].land.landed.state != 0
+        if not down:
+            w.down_since = np.nan
+        elif not np.isfinite(w.down_since):
+            w.down_since = time
+        w.landed = 1 if down and time - w.down_since >= DISARM_AFTER_LANDING_S else 0
+        if w.landed != 0 or time - w.rows / w.rate > LANDING_TIMEOUT_S:
+            w.disarmed_at = time
+            for i in range(w.n_drones):
+                setpoint[i, 11] = 0.0
+
+
+@compiled()
+def control(w, setpoint):
+    """What is commanded at the world's level, down to the speeds that the motors are told."""
+    n, rotors = w.n_drones, w.n_rotors
+    throttle = carray(pointer(w.throttle), (n, 2, rotors), np.float64)  # and speed
+    command = command_of(w)
+    estimate = carray(pointer(w.estimate), (1 + n, 16), np.float64)
+    asked = carray(pointer(w.asked), (n, max(rotors, 4)), np.float64)
+    if w.level == SETPOINTS:
+        for i in range(n):
+            if np.isfinite(asked[i, 0]):
+                setpoint[i, 0], setpoint[i, 1], setpoint[i, 2] = (
+                    asked[i, 0],
+                    asked[i, 1],
+                    asked[i, 2],
+                )
+                setpoint[i, 9] = asked[i, 3]
+        constants = carray(pointer(w.constants), (n,), PARAMETER_DTYPE)
+        states = carray(pointer(w.state), (n,), STATE_DTYPE)
+        mixers = carray(pointer(w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
+        step_drones(setpoint, estimate[1:], constants, states, mixers, throttle)
+    elif w.level == ROTOR_SPEEDS:
+        for i in range(n):
+            for j in range(rotors):
+                throttle[i, 1, j] = asked[i, j]
+    else:
+        shares = carray(pointer(w.shares), (n, rotors), ROTOR)
+        thrust, moment = np.empty(n), np.empty((n, 3))
+        if w.level == FORCES:
+            drones = carray(pointer(w.attitude), (n,), DRONE)
+            gains = carray(pointer(w.gains), (2, 3), np.float64)
+            for i in range(n):
+                drones[i].yaw = setpoint[i, 9]
+                for k in range(3):
+                    drones[i].force[k] = asked[i, k]
+            attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
+            for i in range(n):
+                thrust[i] = drones[i].thrust
+                for k in range(3):
+                    moment[i, k] = drones[i].moment[k]
+        else:
+            for i in range(n):
+                thrust[i] = asked[i, 0]
+                for k in range(3):
+                    moment[i, k] = asked[i, 1 + k]
+        mix(shares, thrust, moment, throttle[:, 1])
+    if w.latency > 0:
+        late = carray(pointer(w.late), (w.latency, n, rotors), np.float64)[w.tick % w.latency]
+        for i in range(n):
+            for j in range(rotors):
+                command[i, j], late[i, j] = late[i, j], throttle[i, 1, j]
+    else:
+        for i in range(n):
+            for j in range(rotors):
+                command[i, j] = throttle[i, 1, j]
+
+
+@compiled()
+def end_period(w):
+    """What comes after the plant: largest tensions, estimates."""
+    bodies = 1 + w.n_drones
+    peak = carray(pointer(w.peak), (w.n_drones * w.peak_apart,), np.float64)
+    largest = carray(pointer(w.largest), (w.n_drones,), np.float64)
+    for i in range(w.n_drones):
+        largest[i] = max(largest[i], peak[i * w.peak_apart])
+    motion = carray(pointer(w.motion), (bodies, 16), np.float64)
+    estimate = carray(pointer(w.estimate), (bodies, 16), np.float64)
+    if w.first < 0:
+        for i in range(bodies):
+            for k in range(16):
+                estimate[i, k] = motion[i, k]
+    else:
+        noise = carray(pointer(w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
+        sensors = carray(pointer(w.sensors), (bodies,), SENSORS)
+        ring = carray(pointer(w.ring), (w.ring_size, bodies), PREDICTION)
+        step_estimates(motion, estimate, noise, sensors, ring, w.tick, w.first)
+    w.drawn += 1
+    w.tick += 1

@@ -1,0 +1,207 @@
+"""Many worlds in one call: each is the flight of its scenario alone, to the last bit."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from musls_bringup.shipped import SCENARIOS
+from musls_control.controllers import Controller, ControlLevel
+from musls_description.errors import ConfigError
+from musls_sim.batch.batch import Batch
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.session import Session
+
+STATE = ("motion", "rotor_speed_rad_s", "tension_n")
+
+
+def scenario(*overrides, name="circle"):
+    return load_scenario(SCENARIOS / f"{name}.yaml", ["cable_model=massless", *overrides])
+
+
+def assert_same(batch, world, session):
+    for name in STATE:
+        np.testing.assert_array_equal(getattr(batch, name)[world], getattr(session.state, name))
+    np.testing.assert_array_equal(batch.estimate[world], session.estimate.data)
+    np.testing.assert_array_equal(batch.largest_tension_n[world], session.max_tension_n)
+    assert batch.time_s[world] == session.time_s
+
+
+FLIGHTS = {
+    "ground, gusts and dropouts": (
+        "wind.mean_enu_m_s=[1, 0, 0]",
+        "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
+        "estimation={kind: mocap, dropout_fraction: 0.1}",
+    ),
+    "air, late commands": ("start=air", "imperfections.command_latency_s=0.012"),
+    "truth": ("start=air", "estimation={kind: truth}"),
+    "rigid rods": ("start=air", "cable_model=rigid_rods"),
+    "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
+    "elastic": ("start=air", "cable_model=elastic", "system.cables.links=3"),
+    "rigid links in the air": ("start=air", "cable_model=rigid_links", "system.cables.links=5"),
+}
+
+
+@pytest.mark.parametrize("overrides", FLIGHTS.values(), ids=FLIGHTS)
+def test_a_world_is_the_flight_alone(overrides):
+    batch = Batch(scenario(*overrides), worlds=3, seeds=[0, 7, 1], threads=2)
+    for periods in (1, 130, 469):
+        batch.advance(periods)
+    with Session(scenario(*overrides, "seed=7")) as session:
+        session.advance(600)
+    assert_same(batch, 1, session)
+
+
+def test_a_world_lands_and_rests_as_the_flight_alone():
+    """To the end of the mission: landing, disarming, and nothing after it."""
+    short = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
+    batch = Batch(scenario(short), worlds=2, seeds=[3, 4], threads=1)
+    with Session(scenario(short, "seed=4")) as session:
+        result = session.run()
+    assert result.landed
+    batch.advance(session.tick - 1)
+    assert not batch.finished[1]
+    batch.advance(500)
+    assert batch.finished.all() and batch.landed.all()
+    assert_same(batch, 1, session)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_snapshot_and_restore(threads):
+    """A world goes on from its snapshot as it did, in another world's place, too."""
+    gusts = "wind.gust_std_m_s=[0.5, 0.5, 0.2]"
+    batch = Batch(scenario("start=air", gusts), worlds=4, threads=threads)
+    batch.advance(70)
+    kept = batch.snapshot(2)
+    batch.advance(70)
+    then = batch.motion[2].copy()
+    batch.advance(10)
+    batch.restore([0, 2], kept)
+    assert batch.time_s.tolist() == [0.28, 0.6, 0.28, 0.6]
+    batch.advance(70)
+    for world in (0, 2):
+        np.testing.assert_array_equal(batch.motion[world], then)
+    assert not np.array_equal(batch.motion[1], batch.motion[3])
+
+
+def test_reset_draws_anew_or_by_seed():
+    batch = Batch(scenario("start=air"), worlds=2, seeds=[5, 5], threads=1)
+    batch.advance(100)
+    first = batch.estimate.copy()
+    np.testing.assert_array_equal(first[0], first[1])
+    batch.reset([True, False])
+    assert batch.time_s.tolist() == [0.0, 0.4]
+    batch.reset([1], seeds=[5])
+    batch.advance(100)
+    np.testing.assert_array_equal(batch.estimate[1], first[1])
+    assert not np.array_equal(batch.estimate[0], first[0])
+
+
+def test_worlds_whose_numbers_differ():
+    """Masses and cable lengths of their own; each is the flight of its own scenario."""
+    own = [
+        scenario("start=air", f"system.load.mass_kg={mass}", f"system.cables.length_m={length}")
+        for mass, length in ((0.4, 1.0), (0.8, 1.3), (0.6, 0.9))
+    ]
+    batch = Batch(own, threads=2)
+    batch.advance(200)
+    for world, alone in enumerate(own):
+        with Session(alone) as session:
+            session.advance(200)
+        assert_same(batch, world, session)
+
+
+class Constant(Controller):
+    """Commands the same all the time."""
+
+    def __init__(self, level, command):
+        self.level, self._command = level, command
+
+    def step(self, time_s, reference, estimate):
+        return self._command
+
+
+LEVELS = {
+    "forces": np.array([[0.3, -0.2, 22.0]] * 3),
+    "thrust_moment": np.array([[22.0, 0.002, -0.001, 0.003]] * 3),
+    "rotor_speeds": np.full((3, 4), 790.0) + np.arange(4),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_commands_from_outside(level):
+    made = scenario("start=air", "imperfections.command_latency_s=0.008")
+    batch = Batch(made, worlds=2, level=level, seeds=[made.seed, 9])
+    batch.command[:] = LEVELS[level]
+    batch.advance(150)
+    with Session(made, controller=Constant(ControlLevel(level), LEVELS[level])) as session:
+        session.advance(150)
+    assert_same(batch, 0, session)
+
+
+def test_setpoints_from_outside():
+    """One world is told where its drones are to be, the other one flies the mission."""
+    made = scenario("start=air", "mission.stages=[{kind: hold, duration_s: 60}]")
+    batch = Batch(made, worlds=2, seeds=[1, 1])
+    higher = np.column_stack([batch.position_enu_m[1, 1:] + [0, 0, 0.3], np.full(3, 0.2)])
+    batch.command[1] = higher
+    batch.advance(300)
+    for world, controller in enumerate([None, Constant(ControlLevel.DRONE_SETPOINTS, higher)]):
+        with Session(dataclasses.replace(made, seed=1), controller=controller) as session:
+            session.advance(300)
+        np.testing.assert_array_equal(batch.motion[world], session.state.motion)
+    assert batch.position_enu_m[1, 0, 2] > batch.position_enu_m[0, 0, 2] + 0.02
+
+
+def test_a_world_that_fails_leaves_the_others():
+    batch = Batch(scenario("start=air"), worlds=3, seeds=[1, 1, 1])
+    batch.wrench_enu[1, 0, 3] = np.nan
+    batch.advance(50)
+    assert batch.failed.tolist() == [False, True, False]
+    batch.wrench_enu[:] = 0.0
+    batch.reset(batch.failed, seeds=[1])
+    batch.reset([0, 2], seeds=[1, 1])
+    batch.advance(50)
+    assert not batch.failed.any()
+    np.testing.assert_array_equal(batch.motion[1], batch.motion[0])
+
+
+REFUSED = {
+    "events": ("events=[{kind: cut, cable: 1, when: {time_s: 1}}]", "events"),
+    "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
+    "engine": ("cable_model=rigid_links physics.engine=dart", "physics.engine = dart"),
+    "noisy truth": ("estimation={kind: truth, noise: 0.01}", "estimation.noise = 0.01"),
+    "delay": ("imperfections.setpoint_delay_s=0.1", "imperfections.setpoint_delay_s"),
+    "tilt": ("imperfections.drones=[{thrust_tilt_rad: [0.1, 0]}]", "thrust_tilt_rad"),
+    "board": ("imperfections.drones=[{level_tilt_rad: [0.1, 0]}]", "level_tilt_rad"),
+    "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
+    "payload": ("controller=payload", "controller.kind = payload"),
+}
+
+
+@pytest.mark.parametrize(("override", "named"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_batched_is_named(override, named):
+    with pytest.raises(ConfigError, match=named) as error:
+        Batch(scenario(*override.split(" ") if "engine" in override else [override]), worlds=2)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_input_is_named():
+    made = scenario("start=air")
+    with pytest.raises(ConfigError, match="worlds = 0: must be at least 1"):
+        Batch(made, worlds=0)
+    with pytest.raises(ConfigError, match="threads = 0"):
+        Batch(made, worlds=1, threads=0)
+    with pytest.raises(ConfigError, match="seeds: 1 of them for 2 worlds"):
+        Batch(made, worlds=2, seeds=[1])
+    with pytest.raises(ConfigError, match="level = torque: must be one of drone_setpoints"):
+        Batch(made, worlds=2, level="torque")
+    with pytest.raises(ConfigError, match=r"start\.kind = ground"):
+        Batch(scenario(), worlds=2, level="forces")
+    with pytest.raises(ConfigError, match=r"scenario of world 1 .*structure differs"):
+        Batch([made, scenario("start=air", name="duo")])
+    batch = Batch(made, worlds=2)
+    with pytest.raises(ConfigError, match="worlds: 2 to 2, must be 0 to 1"):
+        batch.reset([2])
+    with pytest.raises(ConfigError, match="another batch"):
+        Batch(made, worlds=1).restore(0, batch.snapshot(0))
