@@ -122,7 +122,7 @@ ROSDEP = {
 }
 """Keys of the modules that are needed; those of ROS are their own keys."""
 
-NOT_NEEDED = {"dask", "gymnasium", "imageio_ffmpeg", "pyarrow", "rerun"}
+NOT_NEEDED = {"casadi", "dask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun"}
 NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces"}
 """Used where they are installed."""
 
