@@ -146,6 +146,18 @@ def falls(watcher, _):
     return watcher.tell("/musls/apply_event", String(data='{"kind": "drone_lost", "drone": 2}'))
 
 
+def falls_in_a_pause(watcher, nodes):
+    ask_pause(watcher, True)
+    assert watcher.until(lambda: watcher.text("/formation/state") == "paused")
+    return falls(watcher, nodes)
+
+
+def ask_pause(watcher, wanted):
+    from std_srvs.srv import SetBool
+
+    assert watcher.call(SetBool, "/formation/pause", SetBool.Request(data=wanted)).success
+
+
 def loses_sight(watcher, nodes):
     begin_s = watcher.now_s
     nodes.stop("mocap_relay", signal.SIGKILL)
@@ -165,7 +177,7 @@ def loses_offboard(watcher, nodes):
 
 FAULTS = [
     # what happens, what is said of it, longest times to pause, to lowering, to landing
-    (leaves_offboard, "drone_2: has left offboard mode", 0.5, 4.0, None),
+    (leaves_offboard, "drone_2: has left offboard mode", 1.0, 4.5, None),
     (loses_link, "drone_2: no status", 2.2, 6.0, None),
     (falls, "drone_2: ", 2.0, 6.0, 16.0),
     (loses_sight, "load: no pose for ", 1.0, 5.0, 15.0),
@@ -201,7 +213,9 @@ def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
     relay = {"drones": [1, 2, 3], "use_sim_time": True, "longest_latency_s": 2.0}
     nodes.start(graph.NodeSpec("musls_control", "mocap_relay", relay))
     nodes.start(graph.offboard(3))
-    nodes.start(graph.formation(ground, autostart=True))
+    # Poses may be late on a loaded machine, which is no fault but where their age is the fault.
+    patience = {} if happens is loses_sight else {"pose_age_s": 2.0}
+    nodes.start(graph.formation(ground, autostart=True, **patience))
     watcher.listen(DiagnosticArray, "/diagnostics")
     assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
     watcher.spin(2.0)
@@ -231,9 +245,10 @@ def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
     [
         ("hexa_survives", loses_link, 4.0, "its hook opens; new formation"),
         ("hexa_survives", falls, 0.8, "the mission goes on"),
+        ("hexa_survives", falls_in_a_pause, 0.8, "the mission goes on after the pause"),
         ("quad_survives", leaves_offboard, 2.0, "the load is set down"),
     ],
-    ids=["link of one of six", "fall of one of six", "one of four leaves offboard"],
+    ids=["link of one of six", "fall of one of six", "fall in a pause", "one of four leaves"],
 )
 def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, name, happens,
                                                        limit_s, end):  # fmt: skip
@@ -264,6 +279,12 @@ def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, 
         print(name, happens.__name__, round(watcher.after(begin_s, found), 2), watcher.said)
         assert watcher.after(begin_s, found) < limit_s
         assert end in watcher.said[-1][1]
+        if happens is falls_in_a_pause:
+            states = watcher.told["/formation/state"]
+            assert watcher.until(lambda: states[-2:] == ["flying", "paused"]), states
+            watcher.spin(2.0)
+            assert watcher.stage == "reform" and states[-1] == "paused"
+            ask_pause(watcher, False)
         nearest_m, tips_m = np.inf, 2 * tip_radius_m(scenario.system.drones[0])
 
         def down():

@@ -415,7 +415,7 @@ class FormationNode(ManagedNode):
             self._guard.survive(time_s),
             f"{name}: {'falls' if falls else self._guard.fault(bodies[name])}; its hook opens; "
             + what
-            + (", after the pause" if holds else ""),
+            + (" after the pause" if holds else ""),
         )
         return True
 
