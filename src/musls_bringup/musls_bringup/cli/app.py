@@ -85,6 +85,7 @@ COMMANDS = {
         "identify:run",
         "identify flights_2136/ flights_2044/ --offset load=0,0,-0.07 --out runs/identified",
     ),
+    "benchmark": ("benchmark:run", "benchmark payload my.py:MyController --quick"),
     "sweep": ("sweep:run", "sweep joint_damping --workers 4"),
     "view": ("view:run", "view flight.csv --with runs/circle --gif"),
     "figures": (

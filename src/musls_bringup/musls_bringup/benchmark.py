@@ -1,0 +1,227 @@
+"""One benchmark for controllers: a fixed set of flights, scored alike. See `docs/benchmark.md`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from musls_analysis.comparison.errors import error_track
+from musls_analysis.recordings.recording import LOAD, Recording, main_stages
+from musls_analysis.report.summary import flight_warnings, slack_mask
+from musls_bringup.cli.options import flight_overrides
+from musls_bringup.fly import fly_in_memory, slack_threshold_n
+from musls_bringup.shipped import VERSION
+from musls_description.errors import ConfigError, MuslsError, near_names, writing
+from musls_description.strict_yaml import parse_yaml, read_text
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import Scenario, load_scenario
+from musls_sim.session.control import make_controller
+from musls_sim.session.session import Session
+
+TASKS = Path(__file__).parent / "benchmarks" / "v1.yaml"
+BASELINES = ("formation", "payload")
+"""Controllers that fly if none is named."""
+
+SCORES = {
+    "rms_m": "rms error of the load [m]",
+    "rms_deg": "rms angle of the load [deg]",
+    "max_tension_n": "largest tension [N]",
+    "slack_share": "share of time in which a cable is slack",
+    "energy_j": "mechanical energy of the rotors [J]",
+    "effort_rad_s2": "rms rate of the rotor speeds [rad/s^2]",
+    "closest_m": "least distance of two drones' centres [m]",
+    "controller_us": "mean time of a call of the controller [us]",
+}
+"""Columns of the table with what they are."""
+
+WARM_PERIODS = 5
+"""Flown before each flight, so that what is compiled does not count as time of the controller."""
+
+Row = dict[str, Any]
+
+
+def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
+    """All flights: controller, task, system, seed and the content of the scenario.
+
+    Raises:
+        ConfigError: A controller is unknown, or does not fit into a scenario.
+    """
+    data = parse_yaml(read_text(TASKS), str(TASKS))
+    found = []
+    for controller in controllers:
+        overrides = flight_overrides(None, None, None, controller)
+        for task, entry in data["tasks"].items():
+            for system in entry.get("quick", []) if quick else entry["systems"]:
+                scenario = {**data["systems"][system], **data["set"], **entry["set"]}
+                for seed in entry.get("seeds", [0])[: 1 if quick else None]:
+                    found.append({
+                        "controller": controller, "task": task, "drones": int(system),
+                        "seed": seed, "limit_m": data["success_m"],
+                        "scenario": {**scenario, "seed": seed}, "overrides": overrides,
+                    })  # fmt: skip
+        example = load_scenario(found[-1]["scenario"], overrides)
+        make_controller(example, CONTROL_PERIOD_S)  # a bad one is told at once
+    return found
+
+
+def benchmark(
+    controllers: Sequence[str] = BASELINES,
+    *,
+    quick: bool = False,
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Row]:
+    """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason".
+
+    Raises:
+        ConfigError: A controller is unknown.
+    """
+    for name in controllers:
+        if not name.strip():
+            raise ConfigError(f"controllers: an empty name; {near_names(name, BASELINES)}")
+    wanted = cases(controllers, quick=quick)
+    rows: dict[int, Row] = {}
+    progress(0, len(wanted))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
+        for flight in as_completed(flights):
+            rows[flights[flight]] = flight.result()
+            progress(len(rows), len(wanted))
+    return [rows[k] for k in sorted(rows)]
+
+
+def fly_case(case: Mapping[str, Any]) -> Row:
+    """Fly one case; what fails is a failed flight with its reason."""
+    row: Row = {name: case[name] for name in ("controller", "task", "drones", "seed")}
+    row |= {"success": False, "reason": "", **dict.fromkeys(SCORES)}
+    try:
+        scenario = load_scenario(case["scenario"], case["overrides"])
+        with Session(scenario, force=True) as session:
+            session.advance(WARM_PERIODS)
+        with Session(scenario, force=True) as session:
+            recording = fly_in_memory(session)
+            row |= scores(recording, scenario)
+            if session.separation is not None and session.separation.closest is not None:
+                row["closest_m"] = session.separation.closest.centres_m
+            row["controller_us"] = session.control.mean_step_us
+    except MuslsError as error:
+        return row | {"reason": " ".join(str(error).split())}
+    # A drone that is lost on purpose is no fault of the controller; `flight_warnings` knows it.
+    reasons = list(flight_warnings(recording, scenario.autopilot.parameters))
+    if not row["rms_m"] < case["limit_m"]:
+        reasons.append(f"rms error {row['rms_m']:.2f} m")
+    return row | {"success": not reasons, "reason": "; ".join(reasons)}
+
+
+def scores(recording: Recording, scenario: Scenario) -> Row:
+    """What the recording says, over the stages of the mission that carry the load."""
+    stages = main_stages(recording.stages)
+
+    def during(time_s: np.ndarray) -> np.ndarray:
+        return np.any([recording.stage_mask(stage, time_s) for stage in stages], axis=0)
+
+    def rms(values: np.ndarray) -> float:
+        values = values[np.isfinite(values)]
+        return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")
+
+    track = error_track(recording, LOAD)
+    inside = during(track.time_s)
+    threshold = slack_threshold_n(scenario)
+    tension, slack = 0.0, []
+    for cable in recording.cables.values():
+        time_s, peaks = cable.largest()
+        tension = max(tension, float(peaks[during(time_s)].max(initial=0.0)))
+        slack.append(slack_mask(cable, threshold)[during(cable.time_s)])
+    energy, rates = 0.0, []
+    for k, drone in enumerate(scenario.system.drones, start=1):
+        spun = recording.rotors[f"drone_{k}"]
+        mask = during(spun.time_s)
+        torque = [r.thrust_coefficient_n_s2 * r.moment_ratio_m for r in drone.rotors]
+        speed, time_s = spun.speed_rad_s[mask], spun.time_s[mask]
+        energy += float(np.trapezoid(np.abs(speed) ** 3 @ np.array(torque), time_s))
+        rates.append(np.diff(speed, axis=0) / np.diff(time_s)[:, None])
+    return {
+        "rms_m": rms(track.translational_error_m[inside]),
+        "rms_deg": float(np.degrees(rms(track.geodesic_error_rad[inside]))),
+        "max_tension_n": tension,
+        "slack_share": float(np.mean(np.any(slack, axis=0))),
+        "energy_j": energy,
+        "effort_rad_s2": rms(np.concatenate([rate.ravel() for rate in rates])),
+    }
+
+
+# ---------- Results
+
+
+def digest(rows: Sequence[Row]) -> str:
+    """SHA-256 of the tasks' file and of all that does not depend on the machine's speed."""
+    kept = [{k: v for k, v in row.items() if k != "controller_us"} for row in rows]
+    text = read_text(TASKS) + json.dumps(kept, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(rows: Sequence[Row], out: Path) -> list[Path]:
+    """Write results.json (with versions and digest), results.csv, table.html, table.tex."""
+    heads, cells = table(rows)
+    line = " & ".join
+    tex = [line(heads).replace("_", r"\_").replace("%", r"\%") + r" \\ \hline"]
+    tex += [line(row).replace("_", r"\_") + r" \\" for row in cells]
+    html = "".join(
+        "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>\n"
+        for tag, row in [("th", heads), *(("td", row) for row in cells)]
+    )
+    content = {
+        "results.json": json.dumps(
+            {
+                "benchmark": TASKS.stem,
+                "musls": VERSION,
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+                "machine": platform.machine(),
+                "digest": digest(rows),
+                "scores": SCORES,
+                "rows": list(rows),
+            },
+            indent=2,
+        )
+        + "\n",
+        "results.csv": "\n".join([",".join(rows[0]), *map(_csv, rows)]) + "\n",
+        "table.html": f"<table>\n{html}</table>\n",
+        "table.tex": "\\begin{tabular}{lll" + "r" * (len(heads) - 3) + "}\n"
+        + "\n".join(tex) + "\n\\end{tabular}\n",
+    }  # fmt: skip
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in content.items():
+            (out / name).write_text(text, encoding="utf-8")
+    return [out / name for name in content]
+
+
+def _csv(row: Row) -> str:
+    return ",".join(
+        '"' + str("" if value is None else value).replace('"', "'") + '"' for value in row.values()
+    )
+
+
+def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells: a row a task, number of drones and controller; means over the seeds."""
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["task"], row["drones"], row["controller"]), []).append(row)
+    cells = []
+    for (task, drones, controller), flights in groups.items():
+        line = [task, str(drones), controller.rpartition("/")[2]]
+        line.append(f"{sum(row['success'] for row in flights)}/{len(flights)}")
+        for name in SCORES:
+            known = [row[name] for row in flights if row[name] is not None]
+            line.append(f"{np.mean(known):.3g}" if known else "-")
+        cells.append(line)
+    return ["task", "drones", "controller", "flown", *SCORES], sorted(cells)

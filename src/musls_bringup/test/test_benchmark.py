@@ -1,0 +1,63 @@
+"""`musls benchmark`: cases, scores, results."""
+
+import json
+
+import numpy as np
+import pytest
+
+import musls
+from musls_bringup import benchmark as bench
+from musls_bringup.cli import main
+from musls_description.errors import ConfigError
+
+
+def test_every_task_is_a_scenario_that_can_be_read():
+    found = bench.cases(("formation",), quick=False)
+    assert {case["task"] for case in found} == {case["task"] for case in found if case["drones"]}
+    assert len(found) > 25 and {case["drones"] for case in found} == {1, 2, 3, 4, 6}
+    for case in found:
+        musls.load_scenario(case["scenario"])
+    quick = bench.cases(("formation",), quick=True)
+    assert 2 < len(quick) < len(found) and all(case in found for case in quick)
+
+
+def test_scores_of_a_flight_are_those_of_its_recording():
+    case = bench.cases(("formation",), quick=True)[0]
+    case = {**case, "scenario": {**case["scenario"], "cable_model": "massless"}}
+    row = bench.fly_case(case)
+    run = musls.fly(musls.load_scenario(case["scenario"]))
+    errors = [e for e in run.errors() if e.body == "load" and e.stage == "hold"]
+    assert row["rms_m"] == pytest.approx(errors[0].translational_error_rms_m)
+    assert row["success"] and row["reason"] == "" and row["slack_share"] == 0.0
+    assert row["max_tension_n"] > 9.8 * 1.6 / 3 and row["energy_j"] > 0.0
+    assert row["controller_us"] is None  # the formation's set-points need no call
+    again = bench.fly_case({**case, "limit_m": 1e-6})
+    assert not again["success"] and again["reason"].startswith("rms error")
+    assert bench.digest([row]) == bench.digest([{**row, "controller_us": 1.0}])
+    assert bench.digest([row]) != bench.digest([{**row, "rms_m": 1.0}])
+
+
+def test_a_flight_that_fails_is_a_row_with_its_reason(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import musls\nclass Mine(musls.Controller):\n    level = 'forces'\n"
+        "    def step(self, time_s, reference, estimate):\n        raise ValueError('oh')\n"
+    )
+    case = bench.cases((f"{file}:Mine",), quick=True)[0]
+    row = bench.fly_case({**case, "scenario": {**case["scenario"], "cable_model": "massless"}})
+    assert not row["success"] and "oh" in row["reason"] and row["rms_m"] is None
+    written = {path.name: path.read_text() for path in bench.write([row], tmp_path / "out")}
+    assert json.loads(written["results.json"])["digest"] == bench.digest([row])
+    assert written["results.csv"].count("\n") == 2 and "<td>0/1</td>" in written["table.html"]
+    assert r"hover\_poke" in written["table.tex"]
+    heads, cells = bench.table([row])
+    assert len(heads) == len(cells[0]) and np.isin("-", cells[0])
+
+
+def test_bad_input_is_one_line(tmp_path, capsys):
+    for name, line in (("nonsense", "controller"), (f"{tmp_path}/no.py:Mine", "no.py")):
+        with pytest.raises(ConfigError, match=line):
+            bench.cases((name,), quick=True)
+        assert main(["benchmark", name, "--quick", "--out", str(tmp_path / "out")]) == 2
+        assert capsys.readouterr().err.strip().count("\n") == 0
+    assert not (tmp_path / "out").exists()
