@@ -153,8 +153,8 @@ def rows(points_m: Array) -> list[str]:
 # ---------- Airframes
 
 SPREAD_M = 0.064
-"""Torque over thrust of a propeller per diameter: C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a rule
-of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
+"""Torque over thrust of a propeller per diameter, C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a
+rule of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
 
 INCH_M = 0.0254
 IDLE = 0.15
