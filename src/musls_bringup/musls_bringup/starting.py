@@ -14,7 +14,6 @@ from musls_bringup.imported import RigidBody
 from musls_description.arrays import Array
 from musls_description.drone import BoxShape, inertia_of
 from musls_description.errors import ConfigError
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 
 class LoadKind(str, Enum):
@@ -193,6 +192,8 @@ class Airframe:
         """
         if self.rotors not in ORDER:
             raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
+        from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2  # slow: not for --help
+
         weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
         lift_n = self.rotors * self.thrust_n
         if lift_n < 1.2 * weight_n:
