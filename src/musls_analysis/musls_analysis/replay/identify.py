@@ -443,9 +443,9 @@ def intervals_figure(result: Identified) -> Figure:
     """Draw each parameter: 90 % interval of all recordings as a band, of each as a point."""
     n, each = len(result.parameters), len(result.recordings)
     height_in = 0.16 * each + 0.42
-    figure = style.new_figure(height_in * n + 0.3)
+    figure = style.new_figure(height_in * n + 0.5)
     axes = figure.subplots(n, 1, squeeze=False)[:, 0]
-    style.margins(figure, 2.3, 0.2, 0.3, 0.1, hspace=0.9)
+    style.margins(figure, 2.3, 0.2, 0.3, 0.3, hspace=0.9)
     rows = np.arange(each)
     for k, (ax, p) in enumerate(zip(axes, result.parameters, strict=True)):
         low, high = result.value[k] + INTERVAL * result.std[k] * np.array([-1.0, 1.0])

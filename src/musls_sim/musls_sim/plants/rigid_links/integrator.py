@@ -113,14 +113,18 @@ def step(t, h):
 def guided_step(t, h):
     """The same with the drones on prescribed paths; apart, as flights do not compile it."""
     begin_step(t, h)
+    corrections = 0
     for turn in range(MAX_EVALUATIONS):
         if not evaluate(t, h):
             return False
         settled = contacts_hold(t, h, turn) if t.touches != 0 else True
         settled &= slacks_hold(t, h, turn)
         settled &= rates_hold(t, h)
-        if poses_hold(t, h, turn) and settled:
-            break
+        if poses_hold(t, h, corrections):
+            if settled:
+                break
+        else:
+            corrections += 1
     end_step(t, h)
     return True
 
@@ -480,15 +484,18 @@ POSE_MISS = 1e-9
 
 
 @compiled()
-def poses_hold(t, h, turn):
-    """Whether the drones come to their poses; corrects the wrenches on them if not."""
+def poses_hold(t, h, corrections):
+    """Whether the drones come to their poses; corrects the wrenches on them if not.
+
+    The responses are found for the first correction of a step, and serve the later ones.
+    """
     guide, target = guides_of(t), targets_of(t)
     inverse = compliance_of(t)
     miss = np.empty(inverse.shape[0])
     misses(t, h, target, miss)
     if np.abs(miss).max() < POSE_MISS:
         return True
-    if turn == 0:
+    if corrections == 0:
         respond(t, inverse)
         inverse[:] = np.linalg.inv(inverse)
     for i in range(miss.shape[0]):
