@@ -42,6 +42,7 @@ from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.system import SlungLoadSystem
 from musls_description.tables import Shown, Table
+from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 WORTH = 0.01
@@ -208,6 +209,7 @@ def identify(
     Raises:
         ConfigError: Fewer than two recordings, an unknown parameter, or one that the cable model
             does not have.
+        SimulationDiverged: A recording cannot be replayed with the values at the start, or near.
     """
     if len(replays) < 2:
         raise ConfigError(
@@ -287,8 +289,18 @@ class _Study:
             else -DIFFERENCE
             for c in free
         ]
-        near = [self.moved(value, c, by) for c, by in zip(free, steps, strict=True)]
-        here, *there = self.residuals([value, *near])
+        here, *there = self.residuals([value, *self._near(value, free, steps)])
+        failed = [k for k, rows in enumerate(there) if not _finite(rows)]
+        if failed:  # on the other side, then
+            steps = [-by if k in failed else by for k, by in enumerate(steps)]
+            near = self._near(value, free, steps)
+            for k, rows in zip(failed, self.residuals([near[k] for k in failed]), strict=True):
+                there[k] = rows
+        if not all(map(_finite, [here, *there])):
+            raise SimulationDiverged(
+                "a recording cannot be replayed with values near to those looked for; choose fewer "
+                "parameters (--parameters) or another --cable-model"
+            )
         return [
             Derivatives(
                 here[r],
@@ -298,6 +310,9 @@ class _Study:
             )
             for r in range(len(self.problems))
         ]  # fmt: skip
+
+    def _near(self, value: Array, free: Sequence[int], steps: Sequence[float]) -> list[Array]:
+        return [self.moved(value, c, by) for c, by in zip(free, steps, strict=True)]
 
     def fitted(self, start: Array, free: Sequence[int]) -> Array:
         """Values fitted to all recordings, each with the same weight."""
@@ -330,8 +345,16 @@ class _Study:
 
 
 def _residual(task: tuple[Problem, Array]) -> Array:
+    """Residual of a recording; not a number where values make the physics fail."""
     problem, values = task
-    return problem.residual(values)
+    try:
+        return problem.residual(values)
+    except SimulationDiverged:
+        return np.full(6 * problem.samples.size, np.nan)
+
+
+def _finite(residuals: Sequence[Array]) -> bool:
+    return all(np.isfinite(r).all() for r in residuals)
 
 
 def _identified(
