@@ -21,7 +21,7 @@ HOP = {
 RIGHT = {
     "scenario": HOP, "name": "hold", "recording": "a", "real": "a", "sims": "b", "path": "a",
     "stages": "circle", "study": "time_step", "new": "mine", "step": print, "event": {"kind": "x"},
-    "observer": musls.Observer(), "first": None,
+    "observer": musls.Observer(), "first": None, "system": "x500_solo",
 }  # fmt: skip
 FUNCTIONS = [
     thing

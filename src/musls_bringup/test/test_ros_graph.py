@@ -86,6 +86,7 @@ def test_nodes_come_up_in_any_order_survive_a_new_simulator_and_end_clean(nodes,
     nodes.start(graph.simulator(air, realtime=False))
     probe.wait_for_flight()
     assert probe.until(lambda: "stage hold" in nodes.log("formation"))
+    assert probe.until(lambda: probe.time_s > 3.0)  # or zero would be no way back
     codes = [nodes.stop("embedded_sim", signal.SIGTERM)]
     nodes.start(graph.simulator(air, realtime=False))
     assert probe.until(lambda: nodes.log("formation").count("stage hold") == 2)

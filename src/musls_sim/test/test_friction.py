@@ -47,7 +47,11 @@ def rod_system(mass_kg=1.0, **joint):
         tuple(tuple(x * (i == j) for j in range(3)) for i in range(3)) for x in (1e-12, 1e9)
     )
     mote = dataclasses.replace(
-        solo.drones[0], mass_kg=1e-9, inertia_kg_m2=tiny, cable_attachment_m=(0.0, 0.0, 0.0)
+        solo.drones[0],
+        mass_kg=1e-9,
+        inertia_kg_m2=tiny,
+        cable_attachment_m=(0.0, 0.0, 0.0),
+        rotors=tuple(dataclasses.replace(r, drag_n_s2_m_rad=0.0) for r in solo.drones[0].rotors),
     )
     load = dataclasses.replace(solo.load, mass_kg=1e9, inertia_kg_m2=huge)
     return dataclasses.replace(solo, load=load, cables=(cable,), drones=(mote,))

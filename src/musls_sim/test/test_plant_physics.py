@@ -68,7 +68,11 @@ def locked_chain(links, damping=0.0, mass=1.0):
     )
     tiny = tuple(tuple(1e-12 * (i == j) for j in range(3)) for i in range(3))
     mote = dataclasses.replace(
-        solo.drones[0], mass_kg=1e-9, inertia_kg_m2=tiny, cable_attachment_m=(0.0, 0.0, 0.0)
+        solo.drones[0],
+        mass_kg=1e-9,
+        inertia_kg_m2=tiny,
+        cable_attachment_m=(0.0, 0.0, 0.0),
+        rotors=tuple(dataclasses.replace(r, drag_n_s2_m_rad=0.0) for r in solo.drones[0].rotors),
     )
     system = dataclasses.replace(solo, cables=(cable,), drones=(mote,))
     skeleton = build_skeleton(build_tree(system))
