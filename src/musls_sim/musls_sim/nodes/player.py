@@ -28,6 +28,9 @@ STAMP_AT = 4
 STEADY_S = 2.0
 """Time without a new subscriber after which it begins."""
 
+QUEUE = 500
+"""Messages of a topic that a slow subscriber may still be owed."""
+
 DELIVERY_S = 1.0
 """Time for the last messages to arrive."""
 
@@ -67,7 +70,7 @@ class Player(DescribedNode):
         except (ImportError, AttributeError):
             self.get_logger().warning(f"{topic}: left out, {msgtype} is not installed")
             return
-        self._pub[topic] = self.create_publisher(kind, relative(topic), profile_of(topic))
+        self._pub[topic] = self.create_publisher(kind, relative(topic), profile_of(topic, QUEUE))
 
     def _wait_for_listeners(self, interrupt: Interrupt) -> None:
         """Those that are there need a moment to find all topics."""
