@@ -28,6 +28,9 @@ def here(tmp_path, monkeypatch):
 def test_an_example_runs_and_writes_nothing(here, script):
     if script == "random_policy.py":
         pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    if script == "export_policy.py":
+        pytest.importorskip("onnx", reason="the package onnx is not installed")
+        pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
     assert list(here.iterdir()) == []
 

@@ -123,7 +123,7 @@ ROSDEP = {
 """Keys of the modules that are needed; those of ROS are their own keys."""
 
 NOT_NEEDED = {"casadi", "dask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun"}
-NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces"}
+NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime"}
 """Used where they are installed."""
 
 PART_OF = {"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"}

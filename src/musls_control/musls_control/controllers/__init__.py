@@ -29,6 +29,7 @@ CONTROLLERS: Registry[Any] = Registry(
     "controller",
     "musls.controllers",
     {
+        "learned": "musls_control.controllers.learned:LearnedSpec",
         "payload": "musls_control.controllers.payload:PayloadSpec",
         "pid": "musls_control.controllers.pid:PidSpec",
         "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",

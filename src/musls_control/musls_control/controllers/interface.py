@@ -179,6 +179,8 @@ class WatchedController:
             if getattr(commands, "dtype", None) == np.complex128:
                 raise TypeError("commands are complex numbers")
             commands = np.asarray(commands, np.float64)
+        except ControllerError:  # says all by itself
+            raise
         except RAISED as error:
             raise failure_of(self._controller, "step", f"at {time_s:.3f} s", error) from error
         self.total_s += perf_counter() - begin

@@ -1,0 +1,160 @@
+"""`controller: learned`: a policy file flies as the environment steps it."""
+
+import re
+
+import numpy as np
+import pytest
+
+import musls
+from musls_control.controllers.interface import ControllerError
+
+onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
+
+STEPS, PERIODS = 12, 5
+OVERRIDES = {"start": "air", "system.cables.links": 3, "mission.stages.0.duration_s": 2.0}
+OBSERVED, DRONES = 13 * 4 + 2 * 3 + 1, 3
+COLUMNS = {"forces": 3, "thrust_moment": 4, "rotor_speeds": 4, "drone_setpoints": 3}
+
+
+def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=()):
+    """An ONNX file of tanh(observation @ weights + bias), (OBSERVED, size) and (size,)."""
+    number = getattr(onnx.TensorProto, kind)
+    dtype = {"FLOAT": np.float32, "DOUBLE": np.float64}[kind]
+    constants = [
+        onnx.numpy_helper.from_array(np.asarray(array, dtype), name)
+        for name, array in (("weights", weights), ("bias", bias))
+    ]
+    tensor = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("MatMul", ["obs", "weights"], ["product"]),
+            onnx.helper.make_node("Add", ["product", "bias"], ["sum"]),
+            *(nodes or [onnx.helper.make_node("Tanh", ["sum"], ["action"])]),
+        ],
+        "policy",
+        [tensor(name, number, ["batch", len(weights)]) for name in (inputs or ["obs"])],
+        [tensor("action", number, ["batch", len(bias)])],
+        constants,
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    return path
+
+
+def linear(size, scale=0.02):
+    generator = np.random.default_rng(3)
+    return scale * generator.standard_normal((OBSERVED, size)), np.zeros(size)
+
+
+def scenario(path, level="forces", **more):
+    controller = {"kind": "learned", "policy": str(path), "level": level}
+    return musls.load_scenario("hold", OVERRIDES | {"controller": controller} | more)
+
+
+def flown(chosen):
+    with musls.Session(chosen) as session:
+        session.advance(STEPS * PERIODS)
+        return session.state.motion.copy()
+
+
+@pytest.mark.parametrize("level", COLUMNS)
+@pytest.mark.parametrize("noisy", [False, True])
+def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
+    gymnasium = pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    import musls.envs
+
+    size = DRONES * COLUMNS[level]
+    weights, bias = linear(size)
+    path = write_policy(tmp_path / "policy.onnx", weights, bias, "DOUBLE")
+    estimation = {"estimation": {"kind": "mocap" if noisy else "truth"}}
+    env = gymnasium.make(
+        "musls/Transport-v0", scenario="hold", level=level, overrides=OVERRIDES | estimation
+    ).unwrapped
+    goal = musls.load_scenario("hold").mission.stages[0].position_m
+    observation, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})
+    assert observation.shape == (OBSERVED,)
+    seed = env.session.scenario.seed
+    network = musls_policy(path, size)
+    for _ in range(STEPS):
+        action = network(observation).ravel()
+        assert 1e-3 < np.abs(action).max() < 1.0
+        assert np.allclose(action, np.tanh(observation @ weights), atol=1e-12)
+        observation, _, terminated, _, _ = env.step(action)
+        assert not terminated
+    stepped = env.session.state.motion.copy()
+    env.close()
+    flight = flown(scenario(path, level, seed=seed, **estimation))
+    assert np.array_equal(flight, stepped)
+    assert np.ptp(flight[:, 3:6]) > 1e-3, "it does act"
+
+
+def musls_policy(path, size):
+    from musls_control.controllers.learned import Policy
+
+    return Policy(str(path), OBSERVED, size, "test")
+
+
+def test_an_action_means_the_same_whatever_the_yaw(tmp_path):
+    """The flight of a turned formation is the turned flight (an action of 0 has no direction)."""
+    path = write_policy(tmp_path / "zero.onnx", np.zeros((OBSERVED, 9)), np.zeros(9))
+    paths, yaw = [], 2.0
+    for angle in (0.0, yaw):
+        turned = {"estimation.kind": "truth", "mission.stages.0.yaw_rad": angle}
+        paths.append(flown(scenario(path, **turned))[:, 0:3])
+    c, s = np.cos(yaw), np.sin(yaw)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    assert np.abs(paths[0] @ turn.T - paths[1]).max() < 1e-4
+    assert np.ptp(paths[0][:, 0]) > 1.0
+
+
+def test_the_flight_goes_on_to_its_end_and_takes_over_after_the_lift(tmp_path):
+    path = write_policy(tmp_path / "zero.onnx", np.zeros((OBSERVED, 9)), np.zeros(9))
+    ground = {"start": "ground", "mission.settle_s": 0.2, "mission.stages.0.duration_s": 0.2}
+    run = musls.fly(scenario(path, "drone_setpoints", **ground))
+    assert run.time_s[-1] > 5.0
+    assert not run.warnings
+
+
+def refusal(chosen):
+    with pytest.raises(musls.ConfigError) as caught:
+        musls.Session(chosen)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_bad_files_are_named_in_one_line(tmp_path):
+    assert "there is no such file" in refusal(scenario(tmp_path / "none.onnx"))
+    text = tmp_path / "text.onnx"
+    text.write_text("not a network")
+    assert f"controller.policy = {text}: not an ONNX model" in refusal(scenario(text))
+    few = write_policy(tmp_path / "few.onnx", np.zeros((40, 9)), np.zeros(9))
+    expected = "input 'obs' has shape ['batch', 40], must be [1, 59] or [59], the observation"
+    assert expected in refusal(scenario(few))
+    many = write_policy(tmp_path / "many.onnx", np.zeros((OBSERVED, 12)), np.zeros(12))
+    expected = "output 'action' has shape [1, 12], must be [1, 9] or [9] (3 drones, 3 each at "
+    assert expected in refusal(scenario(many))
+    musls.Session(scenario(many, "rotor_speeds")).close()
+    two = write_policy(
+        tmp_path / "two.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), inputs=["obs", "memory"]
+    )
+    assert "2 inputs (obs, memory), must be one" in refusal(scenario(two))
+
+
+@pytest.mark.parametrize("level", ["forces", "drone_setpoints"])
+def test_a_policy_that_returns_nan_ends_the_flight_and_is_named(tmp_path, level):
+    weights = np.zeros((OBSERVED, 9))
+    weights[5] = -1.0  # the actions lift the load; above 0.01 m/s their root is nan
+    root = [onnx.helper.make_node("Sqrt", ["sum"], ["action"])]
+    path = write_policy(tmp_path / "nan.onnx", weights, np.full(9, 0.01), nodes=root)
+    with pytest.raises(ControllerError) as caught:
+        musls.fly(scenario(path, level))
+    found = re.fullmatch(
+        rf"controller.policy = {re.escape(str(path))}: output 'action' at (\d\.\d+) s is nan for "
+        r"drone_1 in column 0; must be finite",
+        str(caught.value),
+    )
+    assert found
+    assert caught.value.recording.time_s[-1] == pytest.approx(float(found[1]), abs=0.05)
