@@ -27,7 +27,7 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
 
 INPUTS = ("rotor_speeds", "forces")
-"""What the inputs can be: commanded rotor speeds, or thrust and moments of each drone."""
+"""Kinds of input: commanded rotor speeds, or thrust and moments of each drone."""
 
 FLOW_S = 1e-5
 """Time of the flow that is differentiated."""
@@ -341,7 +341,7 @@ class _Point:
 
 
 NAMES = ("pendulum", "yaw", "tilt", "spread", "cable", "attitude")
-"""What a mode can be named after, see `Mode`."""
+"""Motions that a mode can be named after, see `Mode`."""
 
 
 def _slope(

@@ -118,7 +118,7 @@ FACTS = (
     "tilt_limit_deg", "ceiling_m", "lowest_m", "separation", "flight_s",
 )  # fmt: skip
 MOTION = ("velocity_enu_m_s", "acceleration_enu_m_s2", "wind_enu_m_s")
-"""What check.json takes over from what was found, and from the hardest moment."""
+"""Fields of check.json: of the findings, and of the hardest moment."""
 
 
 # ---------- Figures

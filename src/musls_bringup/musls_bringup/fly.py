@@ -38,7 +38,7 @@ COMPILES_S = 0.5
 """A control period that takes longer has compiled something."""
 
 Flight = tuple[Recording, Mapping[str, Any]]
-"""What was recorded, and what it was condensed to."""
+"""A recording and its summary."""
 
 Verifier = Callable[[Flight], Convergence]
 """Flies again to find how well a flight is converged."""

@@ -270,7 +270,7 @@ def triangles(faces: Sequence[Array]) -> tuple[Array, NDArray[np.int64]]:
 
 
 SHOWN_BEYOND_M = 1.0
-"""What stands beside a flight is shown up to so far beyond it."""
+"""Obstacles are shown up to this distance from the flight."""
 
 
 def widened(obstacles: Iterable[AnyObstacle], low_m: Array, high_m: Array) -> tuple[Array, Array]:

@@ -153,7 +153,7 @@ class PropellerConstants:
 
 
 Propeller = Annotated[PropellerGeometry | PropellerConstants, Field(discriminator="kind")]
-"""What a rotor's thrust and torque follow from."""
+"""Model that a rotor's thrust and torque follow from."""
 
 
 @spec

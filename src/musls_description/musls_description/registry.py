@@ -55,7 +55,7 @@ class UserCodeError(MuslsError):
 
 
 RAISED = (Exception, SystemExit)
-"""What code of users raises that is an error of it: `sys.exit` there ends no program of ours."""
+"""Exceptions that are errors of users' code; `sys.exit` there ends no program of ours."""
 
 _OWNERS: set[str] = set()
 """Packages of users from which something was loaded."""

@@ -38,7 +38,7 @@ LARGEST = 1e9
 """No quantity of a flight, in SI units, is larger; sums and squares of such stay finite."""
 
 SMALLEST = 1e-12
-"""What must be above 0 is not below; so quotients stay finite too."""
+"""Least value of what must be above 0, so that quotients stay finite."""
 
 
 def _no_truth_value(value: Any) -> Any:

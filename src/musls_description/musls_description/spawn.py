@@ -204,7 +204,7 @@ DETERMINATE = 0.05
 """Least over largest singular value of the cables' grasp from which they carry what they must."""
 
 MOST_UNEVEN = 0.5
-"""By how much places that fit exactly may change balanced shares that they need not."""
+"""Largest change of balanced shares that a place which fits exactly may cost."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a terminal and a notebook show of a result: lines of text and tables with units."""
+"""Results in a terminal and a notebook: lines of text and tables with units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Table:
 
     @property
     def left_out(self) -> str:
-        """What is said of the rows that are not shown."""
+        """Line that counts the rows that are not shown."""
         more = len(self.rows) - MAX_ROWS
         return f"... and {more} more" if more > 0 else ""
 
@@ -62,7 +62,7 @@ class Table:
 
 
 class Shown:
-    """What is made for reading: as text in a terminal, as tables in a notebook."""
+    """Base class of results: text in a terminal, tables in a notebook."""
 
     def shown(self) -> Iterable[str | Table]:
         """Lines and tables; the arrays among the fields unless a class says better."""

@@ -288,7 +288,7 @@ _POSE_FIELDS = {
     "geometry_msgs/msg/TransformStamped": ("transform.translation", "transform.rotation"),
     "nav_msgs/msg/Odometry": ("pose.pose.position", "pose.pose.orientation"),
 }
-"""Where a message of one body has its position and orientation."""
+"""Fields of position and orientation in a message of one body."""
 
 
 def _decoded_topics(logs: Mapping[Topic, Log]) -> _Transforms:

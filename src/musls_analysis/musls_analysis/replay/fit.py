@@ -717,14 +717,14 @@ FIT_HEADINGS = ("parameter", "value", "+-", "unit", "start", "bounds", "")
 
 
 def fit_doubts(found: Mapping[str, Any]) -> list[str]:
-    """What speaks against the fit, one line each."""
+    """Doubts about the fit, one line each."""
     groups = [", ".join(group) for group in found["hard_to_tell_apart"]]
     doubts = [f"hard to tell apart: {group}" for group in groups]
     return doubts if found["converged"] else [*doubts, "the fit has not converged"]
 
 
 def fit_sentence(found: Mapping[str, Any]) -> str:
-    """How near the load is predicted before and after the fit."""
+    """Error of the predicted load before and after the fit."""
     before, after = found["before"], found["after"]
     return (
         f"fitted to {found['samples']} poses in {found['replays']} replays: "

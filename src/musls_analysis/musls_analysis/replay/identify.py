@@ -125,7 +125,7 @@ def choose(found: Sequence[Derivatives], groups: dict[str, list[int]]) -> dict[s
 
 @dataclass(frozen=True, repr=False)
 class Identified(Shown):
-    """What recordings say of a system.
+    """Parameters of a system identified from recordings.
 
     Attributes:
         recordings: Names of the r recordings.
@@ -156,7 +156,7 @@ class Identified(Shown):
 
     @property
     def differs(self) -> Array:
-        """Where a recording alone says otherwise than all, beyond both 90 % intervals, (r, p)."""
+        """Whether a recording alone contradicts all, beyond both 90 % intervals, (r, p)."""
         apart = np.abs(self.own - self.value)
         told = self.own_std < [(p.upper - p.lower) / 2.0 for p in self.parameters]
         return np.asarray(told & (apart > INTERVAL * np.hypot(self.own_std, self.std)))

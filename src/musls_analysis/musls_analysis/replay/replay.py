@@ -182,7 +182,7 @@ class ReplayResult(Shown):
     attitude_miss_rad: float
 
     def shown(self) -> Iterator[str | Table]:
-        """How near the load is predicted, then the cables."""
+        """Error of the predicted load, then cables."""
         time_s = self.load.time_s
         yield (
             f"load predicted within {1e3 * self.translational_error_m:.1f} mm and "

@@ -102,7 +102,7 @@ COMMANDS = {
     "describe": ("describe:run", "describe mission.stages.circle"),
     "test": ("test:run", "test -k catenary"),
 }
-"""Where each subcommand is, and the example that its help shows, in the order of the help."""
+"""Module of each subcommand and the example that its help shows, in the order of the help."""
 
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2

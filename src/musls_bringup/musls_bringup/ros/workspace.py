@@ -282,7 +282,7 @@ OTHER_SOURCE = "other"
 
 
 def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
-    """Whose messages px4_msgs in this Python environment has.
+    """PX4 version whose messages px4_msgs in this Python environment has.
 
     A release, a folder of sources, `OTHER_SOURCE`, or None if there is none, or if it is of a ROS
     installation and not ours to change.

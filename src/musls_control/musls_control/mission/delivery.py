@@ -41,7 +41,7 @@ from musls_description.rotations import rotate
 from musls_description.system import SlungLoadSystem
 
 HOOK_DEPTH_M = 0.05
-"""How far open hooks come down below their place on the load."""
+"""Depth of open hooks below their place on the load."""
 
 
 def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:

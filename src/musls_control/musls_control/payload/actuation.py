@@ -30,7 +30,7 @@ THRUST = np.dtype(
         ("share", float),  # of a new sample
     ]
 )
-"""What is known of a drone's thrust."""
+"""Estimated thrust of a drone."""
 
 
 class ForcesToSetpoints:

@@ -37,9 +37,9 @@ class CycleRule(str, Enum):
     """Feature of a recorded stage's set-point at which one cycle ends and the next begins."""
 
     ANGLE = "angle"
-    """By the angle round the centre of a circle."""
+    """Cycles begin at an angle round the centre of a circle."""
     OSCILLATION = "oscillation"
-    """By the passage through the middle of a harmonic motion."""
+    """Cycles begin at the passage through the middle of a harmonic motion."""
     STEP_UP = "step_up"
     """A cycle begins where the set-point steps up and ends where it goes down again."""
     WHOLE = "whole"

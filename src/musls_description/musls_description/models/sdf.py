@@ -51,7 +51,7 @@ def numbers(*values: ArrayLike) -> str:
 
 
 PARTS = Path(__file__).parent / "parts"
-"""What is the same for every system: templates of SDF, macros of Xacro."""
+"""Parts that are the same for every system: templates of SDF, macros of Xacro."""
 
 
 @functools.cache

@@ -47,7 +47,7 @@ def xacro_text(system: SlungLoadSystem) -> str:
 
 
 TWISTS = {"yz": "locked", "xyz": "free"}
-"""What the macro of a cable calls the axes of the joint at the load."""
+"""Names of the axes of the joint at the load in the macro of a cable."""
 
 
 def _joint_angles(body: Body) -> Array:

@@ -23,7 +23,7 @@ from musls_sim.recording.signals import CLOCK
 
 POSE = "geometry_msgs/msg/PoseStamped"
 STAMP_AT = 4
-"""Where the header's time begins in a message's bytes."""
+"""Offset of the header's time in a message's bytes."""
 
 STEADY_S = 2.0
 """Time without a new subscriber after which it begins."""

@@ -252,7 +252,7 @@ class LocalState:
         raise NotImplementedError
 
     def read(self) -> tuple[Array, Array]:
-        """By how much coordinates and rates now differ from the first state, (n,) each."""
+        """Coordinates and rates minus those of the first state, (n,) each."""
         raise NotImplementedError
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
@@ -410,7 +410,7 @@ class Plant:
         )
 
     def winch_input(self, winch: int) -> str | None:
-        """What a winch (from 0) takes: feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
+        """Command of a winch (from 0): feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
         return None
 
     def bare_step_us(self) -> float | None:

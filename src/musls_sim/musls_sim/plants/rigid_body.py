@@ -274,7 +274,7 @@ def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = 
 
 
 TOUCHING = ("load", "drones")
-"""What touches the ground and obstacles where nothing else is said, see `physics.contact`."""
+"""Default of `physics.contact`: what touches the ground and obstacles."""
 
 STATIC_SINK_M = 5e-4
 """Depth to which a body's own weight presses four corners into the ground."""

@@ -78,7 +78,7 @@ class Composite:
 
 MISS_M = 1e-6
 MISS_M_S = 1e-6
-"""By how much lengths and velocities of a start may miss those of a rigid structure."""
+"""Largest error of lengths and velocities of a start against those of a rigid structure."""
 
 
 class RigidRodsPlant(LightLinesPlant):

@@ -20,7 +20,7 @@ class Px4Error(MuslsError):
 
 
 PACKAGE_FOLDERS = (Path("/opt/px4"), Path("/opt/px4-gazebo"))
-"""Where PX4's own .deb packages and container images put it."""
+"""Folder of PX4's own .deb packages and container images."""
 
 START_SCRIPT = Path("init.d-posix") / "rcS"
 

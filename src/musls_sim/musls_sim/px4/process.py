@@ -181,10 +181,10 @@ LAST_INSTANCE = 250
 """System identifiers are instance numbers plus one, and one byte."""
 
 LOCK_FILE = "/tmp/px4_lock-{}"
-"""What a running PX4 holds a lock on."""
+"""Lock file of a running PX4."""
 
 SOCKET_FILE = "/tmp/px4-sock-{}"
-"""Where its programs speak to it. It stays behind, and another user's cannot be replaced."""
+"""Socket that PX4's programs speak to. It stays behind, and another user's cannot be replaced."""
 
 
 @dataclass

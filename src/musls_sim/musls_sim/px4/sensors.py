@@ -17,7 +17,7 @@ from musls_description.rotations import matrix_to_body
 from musls_sim.scenario.sensors import Px4SensorSpec
 
 ORIGIN_LATITUDE_DEG, ORIGIN_LONGITUDE_DEG, ORIGIN_ALTITUDE_M = 47.397742, 8.545594, 488.0
-"""Where the world's origin lies: PX4's own default place, near Zurich."""
+"""Place of the world's origin on earth: PX4's own default, near Zurich."""
 
 EARTH_RADIUS_M = 6371000.0
 """Sphere of PX4's map projection."""

@@ -36,7 +36,7 @@ from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
 # ---------- One drone's PX4: its process, its links, and what it says when something is wrong
 
 CONSOLE_LINES = 4
-"""How many of PX4's own lines an error repeats."""
+"""Number of PX4's own lines that an error repeats."""
 
 _COMPLAINT = re.compile(r"\b(ERROR|WARN|Parameter .* not found)\b")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

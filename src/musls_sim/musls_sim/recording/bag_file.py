@@ -55,7 +55,7 @@ from musls_sim.recording.signals import Columns, Row, qos
 NANOSECONDS = 1_000_000_000
 
 _STAMP = {"stamp_ns": "<u8", "sec": "<i4", "nanosec": "<u4"}
-"""What a row's time becomes: time of the MCAP records, and the two parts of a ROS stamp."""
+"""Time of a row, as the MCAP records hold it and as the two parts of a ROS stamp."""
 
 _MESSAGE_OPCODE = 0x05
 _RECORD_HEAD = struct.Struct("<BQHIQQ")

@@ -122,7 +122,7 @@ AnchorDrive = Annotated[
     AnchorPath | AnchorRecording | AnchorForce | AnchorThrust, Field(discriminator="kind")
 ]
 PUSHED = (AnchorForce, AnchorThrust)
-"""What moves an anchor by forces; the others prescribe where it is."""
+"""Motions of an anchor by forces; the others prescribe its path."""
 
 
 @spec

@@ -181,7 +181,7 @@ class Scenario(Shown):
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
     def shown(self) -> Iterator[str | Table]:
-        """What is flown by whom; the whole text is in scenario.yaml of a result."""
+        """Table of system, mission and flight stack; scenario.yaml of a result has the rest."""
         system, drones = self.system, self.system.n_drones
         yield f"Scenario {self.name}: {self.description}".rstrip(": ")
         rows = [

@@ -113,7 +113,7 @@ PREDICTION = np.dtype(
     ],
     align=True,
 )
-"""What was predicted of a body for a period, and the sample that was taken of it then."""
+"""Prediction of a body for a period, and the sample that was taken of it then."""
 
 SENSORS = np.dtype(
     [
@@ -133,7 +133,7 @@ SENSORS = np.dtype(
     ],
     align=True,
 )
-"""How a body is measured and its estimate corrected."""
+"""Measurement of a body and gains of its estimate."""
 
 
 class SensorNoise:

@@ -369,7 +369,7 @@ class Session(Loop):
         )
 
     def numbers(self) -> dict[str, Any]:
-        """What a flight's summary says of steps, pace and system."""
+        """Steps, pace and system for a flight's summary."""
         plant, scenario, hover = self.plant, self.scenario, self.components.hover
         return {
             "step_size_s": plant.physics_step_s,

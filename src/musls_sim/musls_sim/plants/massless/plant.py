@@ -62,7 +62,7 @@ EVENT_KINDS = ("cable_slack", "cable_taut", "cable_impact")
 """Kinds of events, by their number in the records."""
 
 REACH_M = 1e-6
-"""By how much the ends of a cable may be further apart than its length at the start."""
+"""Largest distance of a cable's ends beyond its length at the start."""
 
 
 class LightLinesPlant(Plant):

@@ -187,7 +187,7 @@ SYSTEM = np.dtype(
         *((table, np.int64) for table in Tables._fields[1:]),  # where they are in memory
     ]
 )
-"""What compiled functions are given: everything else is found from it, by `bodies_of`, ..."""
+"""Argument of compiled functions: they find all tables from it, by `bodies_of`, ..."""
 
 
 @compiled()

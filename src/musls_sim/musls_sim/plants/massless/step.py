@@ -33,7 +33,7 @@ from musls_sim.plants.massless.records import (
 from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners
 
 BEYOND_M = 1e-13
-"""How far beyond its length a cable is when it has reached it."""
+"""Largest distance of a taut cable's ends beyond its length."""
 
 MAX_LOCATED = 300
 """Events of a period that are located in time; the rest of it goes on in short steps."""

@@ -200,7 +200,7 @@ SYSTEM = np.dtype(
         *((table, np.int64) for table in TABLES),  # where they are in memory
     ]
 )
-"""What compiled functions are given: everything else is found from it, by `bodies_of`, ..."""
+"""Argument of compiled functions: they find all tables from it, by `bodies_of`, ..."""
 
 
 class Tables(NamedTuple):

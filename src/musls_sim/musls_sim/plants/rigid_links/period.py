@@ -40,7 +40,7 @@ any more; too much of the run's energy is spurious, or much of it is; the period
 forces from outside are not finite."""
 
 RATE, PERIOD, ALLOWED_J, WEIGHT, JUMP, TENSION = range(6)
-"""What `limits` holds for a step: largest joint rate [rad/s]; length of the control period [s];
+"""Contents of `limits` for a step: largest joint rate [rad/s]; length of the control period [s];
 energy that a period may make [J]; weight of all bodies [N]; largest change of a tension from one
 step to the next [N]; from there on, the largest tension that
 the step holds for each cable [N]."""

@@ -25,7 +25,7 @@ from musls_description.tree import QUARTER_TURN, Body, Tree
 from musls_sim.plants.rigid_links.mechanism import Tables, joint_space_inertia, of_centres
 
 STIFF_M2 = 0.005
-"""What turning joints costs when a hook is drawn into its place, over the mass of the piece: one
+"""Cost of turning joints when a hook is drawn into its place, over the mass of the piece: one
 that turns by 0.3 rad as much as the whole that moves by 2 cm. A straight chain cannot be drawn
 along itself by small turns; it moves then, drone and all, by no more than the hook's way."""
 

@@ -76,7 +76,7 @@ INSTANT_S = 1e-9
 """Step in which nothing moves, to find the forces of a state."""
 
 START_SLACK_RAD = np.radians(5.0)
-"""How far beyond a stop a flight may start."""
+"""Largest angle beyond a stop at a start."""
 
 # ---------- Messages when a simulation fails: cause and cure
 

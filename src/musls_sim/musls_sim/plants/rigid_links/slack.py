@@ -29,7 +29,7 @@ NO_SLACK_M = 1e-9
 """Less is none; and so for rates [m/s]."""
 
 CHANGES = 6
-"""How often in a step a cable may turn out to slide, or not to."""
+"""Maximum changes between sliding and sticking in a step."""
 
 
 @compiled()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # they take long to import and few flights need them
 
 
 ATTITUDE_MISS_RAD = 0.01
-"""By how much the attitude of a drone may miss the one that a start asks for."""
+"""Largest error of a drone's attitude against the one that a start asks for."""
 
 
 def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:

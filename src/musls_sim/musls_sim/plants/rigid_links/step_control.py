@@ -39,7 +39,7 @@ JUMP_SHARE = 0.5
 finer steps (the load leaves the ground or comes down on it)."""
 
 REFINEMENTS = 6
-"""How often a step may be halved where a jerk asks for it."""
+"""Maximum halvings of a step where an impact asks for it."""
 
 
 # A chain of L thin rods (mass m, length h) under tension T between fixed ends has transverse
