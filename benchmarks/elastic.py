@@ -24,7 +24,7 @@ from musls_description.spawn import hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.dart import DartPlant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -56,7 +56,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
     plant = ElasticPlant(system, **start_of(system), segments=segments)
     yardstick = load_system("x500_trio")
     dart = DartPlant(yardstick, physics_step_s=0.004, **start_of(yardstick))
-    memory = plant.engine._memory
+    memory = plant.engine.memory
     begin_state = memory.copy()
     inputs = PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s

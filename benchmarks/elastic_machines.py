@@ -19,7 +19,7 @@ from elastic import start_of
 
 from musls_description.library import load_system
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.rigid_links.dart import DartPlant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src/musls_sim/test"))
 from elastic_machines import crane_engine, gravity_rig

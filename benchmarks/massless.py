@@ -21,7 +21,7 @@ from musls_description.library import load_system
 from musls_description.spawn import hanging_equilibrium
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
-from musls_sim.plants.rigid_links.dart import DartPlant
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
