@@ -225,3 +225,26 @@ def test_wrong_keys_are_named():
         scenario("hold", "controller={kind: payload, gains: {cable_stiffness: 3}}")
     with pytest.raises(ConfigError, match=r"controller\.output"):
         scenario("hold", "controller={kind: payload, output: motors}")
+
+
+def test_incremental_tracker_holds_a_load_that_is_heavier_than_known():
+    """A fifth more: the forces that are measured hold the load, before integrals find it."""
+    sag = {}
+    for tracker in ("geometric", "indi"):
+        chosen = scenario(
+            "circle_payload",
+            "mission.stages=[{kind: hold, duration_s: 4, position_m: [0, 0, 1]}]",
+            "events=[{kind: load_mass, when: {time_s: 0.1}, mass_kg: 1.992}]",
+            "controller.output=direct",
+            "system.cables.links=3",
+            f"autopilot.tracker={tracker}",
+        )
+        misses, _ = flown(chosen, 0.5, 3.0)
+        sag[tracker] = misses.max()
+    assert sag["geometric"] > 0.04 and sag["indi"] < 0.3 * sag["geometric"]
+
+
+def test_incremental_tracker_needs_a_controller_of_forces():
+    chosen = scenario("circle_payload", "cable_model=massless", "autopilot.tracker=indi")
+    with pytest.raises(ConfigError, match=r"autopilot\.tracker = indi .* autopilot_forces"):
+        Session(chosen)

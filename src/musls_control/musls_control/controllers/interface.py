@@ -35,7 +35,9 @@ class ControlLevel(str, Enum):
             `DroneSetpoints`, (n, 12); the autopilot flies to them.
         FORCES: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw as
             fourth column, (n, 4); an attitude controller turns the drones there. Three more
-            columns, (n, 7), are a moment in the drone's frame that is added [N m].
+            columns, (n, 7), are a moment in the drone's frame that is added [N m], and three
+            more, (n, 10), the force of cable, weight and air that is counted on, world [N]: an
+            incremental tracker makes up for what they are not.
         AUTOPILOT_FORCES: The same, but the autopilot turns the drones there: the forces reach it
             as acceleration set-points, built-in and real PX4s alike. Added moments are left out.
         THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each

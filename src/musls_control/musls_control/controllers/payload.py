@@ -195,7 +195,7 @@ class PayloadController(Controller):
         })  # fmt: skip
         self._address = self._memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
-        self._commands: Array = views["commands"].view(np.float64).reshape(n, 7)
+        self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self.happened: list[tuple[str, str]] = []
         self._gave_up = False
 
@@ -205,7 +205,7 @@ class PayloadController(Controller):
         self._cables["leans"] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Forces of the drones' rotors yaws, and moments against the cables', (n, 7)."""
+        """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
         kept = payload_step(
             self._address, self._places, estimate.records, reference.derivatives, reference.tilt
         )

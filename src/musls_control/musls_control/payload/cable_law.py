@@ -75,7 +75,9 @@ CABLE = np.dtype(
     ]
 )
 
-COMMAND = np.dtype([("force", float, 3), ("yaw", float), ("moment", float, 3)])
+COMMAND = np.dtype(
+    [("force", float, 3), ("yaw", float), ("moment", float, 3), ("counted", float, 3)]
+)
 """Command of a drone, see `ControlLevel.FORCES`."""
 
 
@@ -140,6 +142,8 @@ def payload_step(address, p, bodies, reference, tilt):
     for i in range(len(cables)):
         cable, command = cables[i], t.commands[i]
         put(command.force, drone_force(cable, load, bodies[0].omega))
+        weight = (0.0, 0.0, cable.drone_mass * load.gravity)
+        put(command.counted, scale(-1.0, add(cable.along[0], weight)))
         if load.lead_gain > 0.0:
             lead_tilt(load, cable, command.force)
         command.yaw = cable.yaw + reference[0, 3]

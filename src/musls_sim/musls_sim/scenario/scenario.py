@@ -10,6 +10,7 @@ import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +86,19 @@ class _Px4Parameters:
         return {**handler(core_schema), "properties": known}
 
 
+class Tracker(str, Enum):
+    """What turns the forces that a controller asks for into thrust and moments.
+
+    Attributes:
+        GEOMETRIC: Geometric attitude control.
+        INDI: The same, incremental: accelerometer, gyro and rotor speeds tell what the model
+            leaves out, and the drones push against it.
+    """
+
+    GEOMETRIC = "geometric"
+    INDI = "indi"
+
+
 @spec
 class AutopilotSpec:
     """Flight stack of the drones.
@@ -95,12 +109,14 @@ class AutopilotSpec:
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
         sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
         flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
+        tracker: What turns forces into thrust and moments, for controllers of level `forces`.
     """
 
     kind: Annotated[str, NameIn(AUTOPILOTS)] = "builtin"
     parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
     flight_log: bool = False
+    tracker: Tracker = Tracker.GEOMETRIC
 
 
 @spec

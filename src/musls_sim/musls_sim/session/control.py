@@ -11,6 +11,7 @@ from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
 from musls_control.geometric_attitude import GeometricAttitude
+from musls_control.indi import Incremental
 from musls_control.mission.spec import GROUND_PHASES
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
@@ -19,7 +20,7 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.system import slung_system
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
 from musls_sim.session.imperfections import SetpointLink
@@ -107,6 +108,14 @@ class Control:
         if controller is None:
             return
         self._level = level = level_of(controller)
+        self._tracker = components.scenario.autopilot.tracker
+        self._measured: Incremental | None = None
+        if self._tracker is Tracker.INDI and level is not ControlLevel.FORCES:
+            raise ConfigError(
+                "autopilot.tracker = indi turns forces into rotor speeds, but the controller's "
+                f"level is {level.value}: choose one of level forces, such as payload with "
+                "output: direct"
+            )
         if components.autopilot.has_sensors and level not in BY_AUTOPILOT:
             raise ConfigError(
                 f"a controller of level {level.value} cannot fly real PX4s: choose level "
@@ -157,6 +166,8 @@ class Control:
             self._ask.start(self._state.rotor_speed_rad_s, self._estimate.drones)
         elif self._level is ControlLevel.THRUST_RATES:
             self._missed[:] = 0.0
+        elif self._measured is not None:
+            self._measured.start(self._estimate.drones)
         elif self._level is ControlLevel.IDEAL_THRUST_MOMENT:
             self._command.data[:] = 0.0
             self._state.rotor_speed_rad_s[:] = 0.0
@@ -186,7 +197,7 @@ class Control:
             return self._push_bodies, (4,)
         if level is ControlLevel.AUTOPILOT_FORCES:
             self._ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
-            return self._ask_for_forces, (3, 4, 7)
+            return self._ask_for_forces, (3, 4, 7, 10)
         self.mixer = RotorMixer(drones)
         if level is ControlLevel.THRUST_MOMENT:
             return self._mix, (4,)
@@ -197,7 +208,10 @@ class Control:
             self._missed = np.zeros((len(drones), 3))
             return self._hold_rates, (4,)
         self.attitude = GeometricAttitude(inertia, (tilting, tilting, tilting / 3.0))
-        return self._turn_drones, (3, 4, 7)
+        if self._tracker is Tracker.INDI:
+            stiffness, damping = self.attitude.gains[:, 0]
+            self._measured = Incremental(drones, self._period_s, damping / stiffness)
+        return self._turn_drones, (3, 4, 7, 10)
 
     def _largest(self, level: ControlLevel) -> float:
         """Largest command of a level that nothing limits on its way to the bodies."""
@@ -231,10 +245,15 @@ class Control:
         drones, columns = self.attitude.drones, commands.shape[1]
         drones["force"] = commands[:, 0:3]
         drones["yaw"] = commands[:, 3] if columns > 3 else self._guidance.setpoint.yaw_enu_rad
-        self.attitude.step(self._estimate.drones)
+        measured, motion = self._measured, self._estimate.drones
+        if measured is not None:
+            measured.correct(self.attitude, commands, motion, self._state.rotor_speed_rad_s)
+        self.attitude.step(motion)
         moment_n_m = drones["moment"].copy()
-        if columns == 7:
+        if columns >= 7:
             moment_n_m += commands[:, 4:7]
+        if measured is not None:
+            moment_n_m -= measured.drones["moment"]["value"]
         self.mixer.step(drones["thrust"].copy(), moment_n_m, self._command.omega_cmd_rad_s)
 
     def _hold_rates(self, commands: Array, tick: int) -> None:
