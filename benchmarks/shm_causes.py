@@ -50,6 +50,7 @@ def causes() -> dict[str, list[str]]:
         "load: 0.5 N s/m": ["system.load.drag_n_s_m=[0.5, 0.5, 0.5]"],
         "joint damping x 20": ["system.cables.joint.damping_n_m_s_rad=0.04"],
         "rotor drag x 3 (0.75 N s/m)": [rotors(drag_n_s2_m_rad=3.0)],
+        "drones: 0.37 N s/m, load: 0.35 N s/m": ["system=x500_trio_flown"],
         "no rotor drag": [rotors(drag_n_s2_m_rad=0.0)],
         "rotor lag 60 ms": [rotors(**lag)],
         "rotors 4 % weaker (battery)": [rotors(thrust_coefficient_n_s2=0.96)],
