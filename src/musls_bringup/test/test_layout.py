@@ -122,7 +122,10 @@ ROSDEP = {
 }
 """Keys of the modules that are needed; those of ROS are their own keys."""
 
-NOT_NEEDED = {"casadi", "dask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun"}
+NOT_NEEDED = {
+    "casadi", "dash", "dask", "flask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun",
+    "werkzeug",
+}  # fmt: skip
 NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime"}
 """Used where they are installed."""
 

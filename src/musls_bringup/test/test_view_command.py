@@ -1,6 +1,8 @@
 """`musls view` from the command line: files come out, bad input ends with one line and no file."""
 
+import json
 import os
+import re
 
 import pytest
 from made_up_recordings import excerpt_lines, flight, write_lines
@@ -31,6 +33,23 @@ def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
     assert "late shifted by -33.0" in captured.err and captured.out == "film in both.gif\n"
     with Image.open("both.gif") as image:
         assert image.size == (960, 640) and image.n_frames > 3
+
+
+def test_two_recordings_as_one_page(csv, tmp_path, capsys):
+    late = write_lines(tmp_path / "late.csv", excerpt_lines(flight("shm", start_s=40.0)))
+    args = ["view", csv, "--with", str(late), "--shift", "-33", "--html", "both.html"]
+    assert main(args) == 0
+    assert capsys.readouterr().out == "page in both.html\n"
+    page = (tmp_path / "both.html").read_text()
+    data = json.loads(re.search(r'id="flight-data">([^<]*)<', page)[1])
+    assert {"load", "load (2)"} <= set(data["bodies"])
+    apart = data["panels"][-1]
+    assert apart["title"] == "distance between the two [mm]"
+    # The same flight 33 s later: what is left is a chord of 0.1 s against the arc.
+    known = [y for curve in apart["curves"] for y in curve["y"] if y is not None]
+    assert len(known) > 1000 and max(known) < 6.0
+    assert main(args) == 2  # nothing is overwritten
+    assert "--overwrite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

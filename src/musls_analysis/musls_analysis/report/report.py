@@ -3,114 +3,21 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import json
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_analysis.comparison.errors import error_track, shown_setpoints
-from musls_analysis.figures.style import OBSTACLE, colour, label
-from musls_analysis.recordings.recording import LOAD, Recording, main_stages
+from musls_analysis.figures.style import label
+from musls_analysis.recordings.recording import Recording, main_stages
 from musls_analysis.report.summary import PEAK_PLACES, sentence
-from musls_description.arrays import Array
 from musls_description.schema import to_yaml
 from musls_description.system import RigSystem
 
 if TYPE_CHECKING:
     from musls_analysis.figures.flight import FlightFigure
     from musls_sim.scenario.scenario import Scenario
-
-# ---------- Figures to turn, zoom and point at: plotly draws them in the browser
-
-MAX_POINTS = 1200
-"""Of each curve; more than a screen has columns."""
-
-
-def interactive(recording: Recording, summary: Mapping[str, Any]) -> dict[str, str] | None:
-    """Plotly's `script`, compressed and in base 64, and the `data` as JSON; None without plotly."""
-    spec = find_spec("plotly")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
-    script = gzip.compress(path.read_bytes(), 4, mtime=0)
-    data = json.dumps(_data(recording, summary), separators=(",", ":"), allow_nan=False)
-    return {
-        "script": base64.b64encode(script).decode("ascii"),
-        "data": data.replace("<", "\\u003c"),  # it stands in a script element
-    }
-
-
-def _data(recording: Recording, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths in space, and curves over time: height, errors, tension."""
-    time_s = np.linspace(recording.start_s, recording.end_s, MAX_POINTS)
-    panels: dict[str, list[dict[str, Any]]] = {}
-
-    def add(title: str, name: str, values: Array) -> None:
-        curve = {"name": label(name), "color": colour(name), "y": _numbers(values)}
-        panels.setdefault(title, []).append(curve)
-
-    bodies = {}
-    for name, track in recording.bodies.items():
-        path = [np.interp(time_s, track.time_s, column) for column in track.position_enu_m.T]
-        bodies[name] = {"color": colour(name), "path": [_numbers(column) for column in path]}
-        add("height [m]", name, path[2])
-    for name in recording.setpoints:
-        error = error_track(recording, name)
-        distance = np.interp(time_s, error.time_s, error.translational_error_m)
-        angle = np.interp(time_s, error.time_s, error.geodesic_error_rad)
-        add("distance to reference [mm]", name, 1e3 * distance)
-        add("angle to reference [°]", name, np.degrees(angle))
-    for name, cable in recording.cables.items():
-        if len(cable.time_s):
-            add("largest tension [N]", name, _largest(time_s, *cable.largest()))
-    return {
-        "time": _numbers(time_s),
-        "bodies": bodies,
-        "setpoints": {
-            name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
-            for name, track in shown_setpoints(recording).items()
-        },
-        "obstacles": _meshes(recording),
-        "panels": [{"title": title, "curves": curves} for title, curves in panels.items()],
-        "stages": [[label(s.name), s.start_s, s.end_s] for s in recording.stages],
-        "events": [[round(e.time_s, 3), label(e.kind)] for e in recording.events[:60]],
-        "main": LOAD if LOAD in recording.bodies else next(iter(recording.bodies)),
-        "slack": summary["slack_threshold_n"],
-    }
-
-
-def _meshes(recording: Recording) -> list[dict[str, Any]]:
-    """Obstacles near the flight, as plotly's triangles."""
-    if not recording.obstacles:
-        return []
-    from musls_analysis.figures.space import bounds_enu_m  # imports matplotlib
-    from musls_description.obstacles import shown_faces, triangles
-
-    meshes = []
-    for name, faces in shown_faces(recording.obstacles, *bounds_enu_m(recording)):
-        corners, rows = triangles(faces)
-        mesh = {axis: _numbers(values) for axis, values in zip("xyz", corners.T, strict=True)}
-        mesh |= {axis: values.tolist() for axis, values in zip("ijk", rows.T, strict=True)}
-        meshes.append(mesh | {"name": label(name), "color": OBSTACLE})
-    return meshes
-
-
-def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
-    """Largest value around each time, so that no peak is lost."""
-    found: Array = np.interp(time_s, of_s, values)
-    nearest = np.searchsorted((time_s[1:] + time_s[:-1]) / 2.0, of_s, side="right")
-    found[np.unique(nearest)] = -np.inf
-    np.maximum.at(found, nearest, values)
-    return found
-
-
-def _numbers(values: Array) -> list[float | None]:
-    """For JSON: four digits after the point, gaps as null."""
-    return [None if v != v else v for v in np.round(values, 4).tolist()]
 
 
 def write_report(
@@ -128,17 +35,11 @@ def write_report(
     recording.
     """
     # Imported here, because they are slow and only reports need them.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     from musls_analysis.figures.flight import write_figures
+    from musls_analysis.view.page import live_figures, templates
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+    environment = templates(Path(__file__).parent)
     environment.filters["png"] = _data_uri
-    environment.filters["words"] = label
-    live = interactive(recording, summary)
     figures = folder / "figures"
     html = environment.get_template("report.html.j2").render(
         title=f"Flight {scenario.name}" if scenario else "Flight",
@@ -157,7 +58,7 @@ def write_report(
         key_numbers=_key_numbers(recording, summary),
         figures=write_figures(recording, summary, figures, more),
         folder=figures,
-        live=environment.get_template("interactive.html.j2").render(live=live) if live else "",
+        live=live_figures([recording]),
     )
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")

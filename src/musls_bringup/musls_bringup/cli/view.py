@@ -21,7 +21,7 @@ from musls_bringup.cli.options import (
 )
 from musls_bringup.cli.terminal import ProgressDisplay, tell
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_description.errors import ConfigError, writing
+from musls_description.errors import ConfigError, whole_file, writing
 from musls_description.strict_yaml import read_json
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ _Save = Annotated[
     Path | None,
     typer.Option(parser=path_of, metavar="FILE.rrd", help="Write a file for rerun's viewer."),
 ]
+_Html = Annotated[
+    Path | None,
+    typer.Option(
+        parser=path_of, metavar="FILE.html",
+        help="Write one page with 3-D, curves and errors; any browser shows it, without network.",
+    ),
+]  # fmt: skip
 _Web = Annotated[bool, typer.Option("--web", help="Show it in a browser instead of a window.")]
 _Out = Annotated[
     Path | None,
@@ -117,6 +124,7 @@ def run(
     gif: _Gif = False,
     mp4: _Mp4 = False,
     save: _Save = None,
+    html: _Html = None,
     web: _Web = False,
     out: _Out = None,
     fps: _Fps = None,
@@ -133,15 +141,17 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
-    kind = _kind(png, gif, mp4, save, web)
+    kind = _kind(png, gif, mp4, save, html, web)
     within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
-    path = save or out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
+    path = save or html or out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
     if kind not in ("viewer", "web"):
         _check_file(path, kind, overwrite)
     if out and kind not in ("png", "gif", "mp4"):
         raise ConfigError("--out is for --png, --gif and --mp4")
     if (fps is not None or speed != 1.0) and kind not in ("gif", "mp4"):
         raise ConfigError("--fps and --speed are for --gif and --mp4")
+    if html and offset:
+        raise ConfigError("--html shows the recorded points: --offset is not for it")
     if other is None and (shift is not None or skip_with):
         raise ConfigError("--shift and --skip-with are for --with OTHER")
     if shift is not None:
@@ -164,6 +174,14 @@ def run(
     elif kind == "rrd":
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
+    elif kind == "html":
+        from musls_analysis.view.page import page_html
+
+        names, recordings = zip(*((one.name, one.recording) for one in subjects), strict=True)
+        with whole_file(path) as work:
+            page = page_html(names, recordings, subjects[-1].shift_s)
+            work.write_text(page, encoding="utf-8")
+        typer.echo(f"page in {path}")
     else:
         from musls_analysis.view import film
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
@@ -181,10 +199,13 @@ def run(
         typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 
 
-def _kind(png: float | None, gif: bool, mp4: bool, save: Path | None, web: bool) -> str:
-    """Kind of output: "viewer", "web", "rrd", "png", "gif" or "mp4"."""
+def _kind(
+    png: float | None, gif: bool, mp4: bool, save: Path | None, html: Path | None, web: bool
+) -> str:
+    """Kind of output: "viewer", "web", "rrd", "html", "png", "gif" or "mp4"."""
     asked = {
-        "png": png is not None, "gif": gif, "mp4": mp4, "rrd": save is not None, "web": web,
+        "png": png is not None, "gif": gif, "mp4": mp4, "rrd": save is not None,
+        "html": html is not None, "web": web,
     }  # fmt: skip
     kinds = [kind for kind, wanted in asked.items() if wanted]
     if len(kinds) > 1:

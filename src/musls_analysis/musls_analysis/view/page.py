@@ -1,0 +1,161 @@
+"""One or two flights as one HTML file: in space and over time, with one time line for both.
+
+Plotly draws in the browser; its script is in the file, so that nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from musls_analysis.comparison.errors import error_table, error_track, shown_setpoints
+from musls_analysis.figures.style import OBSTACLE, colour, label
+from musls_analysis.recordings.recording import LOAD, Recording
+from musls_description.arrays import Array
+
+MAX_POINTS = 1200
+"""Of each curve; more than a screen has columns."""
+
+SECOND = " (2)"
+"""Ends the names of bodies and cables of the second flight."""
+
+
+def templates(*folders: Path) -> Environment:
+    """Templates of this folder and of others."""
+    environment = Environment(
+        loader=FileSystemLoader([Path(__file__).parent, *folders]), autoescape=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["words"] = label
+    return environment
+
+
+def page_html(
+    names: Sequence[str],
+    recordings: Sequence[Recording],
+    shift_s: float = 0.0,
+    notes: Sequence[str] = (),
+) -> str:
+    """The page of one flight or of two; it needs nothing but a browser.
+
+    `shift_s` is added to the times of the second; `notes` are lines above the figures.
+    """
+    return (
+        templates()
+        .get_template("page.html.j2")
+        .render(
+            names=names,
+            notes=notes,
+            live=live_figures(recordings, shift_s),
+            errors=[error_table(recording).by_body() for recording in recordings],
+        )
+    )
+
+
+def live_figures(recordings: Sequence[Recording], shift_s: float = 0.0) -> str:
+    """The figures as a part of a page; "" without plotly."""
+    spec = find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        return ""
+    path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
+    script = gzip.compress(path.read_bytes(), 4, mtime=0)
+    data = json.dumps(_data(recordings, shift_s), separators=(",", ":"), allow_nan=False)
+    return (
+        templates()
+        .get_template("interactive.html.j2")
+        .render(
+            script=base64.b64encode(script).decode("ascii"),
+            data=data.replace("<", "\\u003c"),  # it stands in a script element
+        )
+    )
+
+
+def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
+    """Paths in space, and curves over time: height, errors, tension; times of the first flight."""
+    first = recordings[0]
+    time_s = np.linspace(first.start_s, first.end_s, MAX_POINTS)
+    panels: dict[str, list[dict[str, Any]]] = {}
+    places: dict[str, Array] = {}
+
+    def add(title: str, name: str, mark: str, values: Array) -> None:
+        curve = {"name": label(name) + mark, "color": colour(name), "second": bool(mark)}
+        panels.setdefault(title, []).append(curve | {"y": _numbers(values)})
+
+    for recording, mark, shift in zip(recordings, ("", SECOND), (0.0, shift_s), strict=False):
+        clock_s = time_s - shift
+        flown = np.where((clock_s >= recording.start_s) & (clock_s <= recording.end_s), 1.0, np.nan)
+        for name, track in recording.bodies.items():
+            path = [np.interp(clock_s, track.time_s, c) for c in track.position_enu_m.T]
+            places[name + mark] = flown * path
+            add("height [m]", name, mark, places[name + mark][2])
+        for name in recording.setpoints:
+            error = error_track(recording, name)
+            distance = np.interp(clock_s, error.time_s, error.translational_error_m)
+            angle = np.interp(clock_s, error.time_s, error.geodesic_error_rad)
+            add("distance to reference [mm]", name, mark, flown * 1e3 * distance)
+            add("angle to reference [°]", name, mark, flown * np.degrees(angle))
+        for name, cable in recording.cables.items():
+            if len(cable.time_s):
+                add("largest tension [N]", name, mark, flown * _largest(clock_s, *cable.largest()))
+    for name in recordings[-1].bodies if len(recordings) == 2 else ():
+        if name in first.bodies:
+            apart = np.linalg.norm(places[name] - places[name + SECOND], axis=0)
+            add("distance between the two [mm]", name, "", 1e3 * apart)
+    return {
+        "time": _numbers(time_s),
+        "bodies": {
+            name: {
+                "color": colour(name.removesuffix(SECOND)),
+                "second": name.endswith(SECOND),
+                "path": [_numbers(column) for column in path],
+            }
+            for name, path in places.items()
+        },
+        "setpoints": {
+            name: [_numbers(column) for column in track.held_at(time_s).position_enu_m.T]
+            for name, track in shown_setpoints(first).items()
+        },
+        "obstacles": _meshes(first),
+        "panels": [{"title": title, "curves": curves} for title, curves in panels.items()],
+        "stages": [[label(s.name), s.start_s, s.end_s] for s in first.stages],
+        "events": [[round(e.time_s, 3), label(e.kind)] for e in first.events[:60]],
+        "main": LOAD if LOAD in first.bodies else next(iter(first.bodies)),
+    }
+
+
+def _meshes(recording: Recording) -> list[dict[str, Any]]:
+    """Obstacles near the flight, as plotly's triangles."""
+    if not recording.obstacles:
+        return []
+    from musls_analysis.figures.space import bounds_enu_m  # imports matplotlib
+    from musls_description.obstacles import shown_faces, triangles
+
+    meshes = []
+    for name, faces in shown_faces(recording.obstacles, *bounds_enu_m(recording)):
+        corners, rows = triangles(faces)
+        mesh = {axis: _numbers(values) for axis, values in zip("xyz", corners.T, strict=True)}
+        mesh |= {axis: values.tolist() for axis, values in zip("ijk", rows.T, strict=True)}
+        meshes.append(mesh | {"name": label(name), "color": OBSTACLE})
+    return meshes
+
+
+def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
+    """Largest value around each time, so that no peak is lost."""
+    found: Array = np.interp(time_s, of_s, values)
+    nearest = np.searchsorted((time_s[1:] + time_s[:-1]) / 2.0, of_s, side="right")
+    found[np.unique(nearest)] = -np.inf
+    np.maximum.at(found, nearest, values)
+    return found
+
+
+def _numbers(values: Array) -> list[float | None]:
+    """For JSON: four digits after the point, gaps as null."""
+    return [None if v != v else v for v in np.round(values, 4).tolist()]

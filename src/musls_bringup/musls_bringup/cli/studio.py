@@ -1,0 +1,27 @@
+"""`musls studio`: fly and look in a browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="Folder of the runs.", metavar="RUNS")] = Path(
+        "runs"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8050,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Fly scenarios, look at runs and compare two of them, in a browser on this machine."""
+    from musls_bringup.studio import start
+
+    server = start(folder, port)
+    address = f"http://{server.host}:{server.port}"
+    typer.echo(f"musls studio: {address}; Ctrl-C ends it", err=True)
+    if browser:
+        webbrowser.open(address)
+    server.serve_forever()

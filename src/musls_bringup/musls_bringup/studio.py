@@ -1,0 +1,369 @@
+"""`musls studio`: one local page to fly scenarios, look at runs and lay one over another.
+
+Dash serves it to browsers of this machine only; nothing is fetched from anywhere. A flight is a
+process of its own, `musls fly`. Runs are shown by the page that `musls view --html` writes.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.view.page import page_html, templates
+from musls_analysis.view.scene import aligning_shift_s
+from musls_bringup.cli.describe import schema_of
+from musls_bringup.results import default_folder
+from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_description.errors import ConfigError, MuslsError, install_command
+from musls_description.keys import Key, Keys, short
+from musls_description.schema import to_data
+from musls_description.strict_yaml import read_json, read_yaml
+
+try:
+    from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+    from flask import abort, request
+    from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+except ImportError:
+    raise MuslsError(f"musls studio needs Dash: {install_command('dash')}") from None
+
+HOST = "127.0.0.1"
+LOOK_EVERY_MS = 1000
+
+# ---------- Runs
+
+
+class Runs:
+    """The result folders in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self) -> list[str]:
+        """Names of the runs, newest first."""
+        found = [path for path in self.folder.glob("*/summary.json") if _is_flight(path.parent)]
+        return [p.parent.name for p in sorted(found, key=lambda p: -p.stat().st_mtime)]
+
+    def options(self) -> list[dict[str, str]]:
+        """Names with the load's error in the longest stage, for a list to choose from."""
+        return [{"value": name, "label": f"{name}{self._error(name)}"} for name in self.names()]
+
+    def _error(self, name: str) -> str:
+        path = self.folder / name / "summary.json"
+        return _load_error(path, path.stat().st_mtime)
+
+    def page(self, *names: str) -> str:
+        """The page of one run or of two; other folders than runs are not served."""
+        if not set(names) <= set(self.names()):
+            abort(404)
+        folders = [self.folder / name for name in names]
+        return _page(tuple((folder, folder.stat().st_mtime) for folder in folders))
+
+
+def _is_flight(folder: Path) -> bool:
+    return (folder / "bag").is_dir() and not folder.name.startswith(".")
+
+
+@lru_cache(maxsize=1000)
+def _load_error(summary: Path, changed: float) -> str:
+    """The load's mean error in the longest stage that has one, in words."""
+    content = read_json(summary)
+    errors = content.get("errors", {}).get("load", {})
+    flown = [stage for stage in content.get("stages", ()) if stage["name"] in errors]
+    if not flown:
+        return ""
+    longest = max(flown, key=lambda stage: stage["end_s"] - stage["start_s"])["name"]
+    return f": load {1e3 * errors[longest]['translational_error_m']:.0f} mm in {longest}"
+
+
+@lru_cache(maxsize=8)
+def _page(folders: tuple[tuple[Path, float], ...]) -> str:
+    recordings = [read_recording(folder) for folder, _ in folders]
+    notes = [f"{r.source}: {line}" for r in recordings for line in r.warnings]
+    shift_s = 0.0
+    if len(recordings) == 2:
+        try:
+            shift_s, doubts = aligning_shift_s(recordings[0], recordings[1])
+            notes += doubts
+        except ConfigError as error:
+            notes.append(f"both are shown by their own clocks: {error}")
+    return page_html([folder.name for folder, _ in folders], recordings, shift_s, notes)
+
+
+# ---------- Scenarios and their keys
+
+
+def scenarios() -> list[str]:
+    """Shipped ones, after the files in the present folder that hold a mission."""
+    own = []
+    for path in sorted(Path().glob("*.yaml")):
+        try:
+            content = read_yaml(path)
+        except ConfigError:
+            continue
+        if isinstance(content, Mapping) and "mission" in content:
+            own.append(path.name)
+    return [*own, *names_in(SCENARIOS)]
+
+
+@lru_cache(maxsize=1)
+def reference() -> dict[str, Key]:
+    """The reference of all keys, by path."""
+    return {key.path: key for key in Keys(schema_of("scenario")).all()}
+
+
+def settings(scenario: str) -> dict[str, tuple[Any, Key | None]]:
+    """Keys of a scenario as `--set` takes them: the value, and what the reference says."""
+    return dict(_settings(to_data(find_scenario(scenario, [])), "", ""))
+
+
+def _settings(
+    value: Any, path: str, described: str
+) -> Iterator[tuple[str, tuple[Any, Key | None]]]:
+    """Keys below one; `described` is its path in the reference, where kinds stand for indices."""
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        alike = path in ("system.cables", "system.drones") and all(v == value[0] for v in value)
+        if alike:
+            yield from _settings(value[0], path, described)
+        else:
+            for i, item in enumerate(value):
+                yield from _settings(item, f"{path}.{i}", described)
+    elif isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            place = f"{described}.{value.get('kind')}.{name}"
+            if place not in reference():
+                place = f"{described}.{name}".lstrip(".")
+            yield from _settings(item, f"{path}.{name}".lstrip("."), place)
+    else:
+        yield path, (value, reference().get(described))
+
+
+def explained(value: Any, key: Key | None) -> str:
+    """Value of a setting, its meaning, unit and range, in Markdown."""
+    if key is None:
+        return f"now `{short(value)}`"
+    unit = f" {key.unit}" if key.unit else ""
+    return f"now `{short(value)}`{unit}; allowed: {key.allowed}. {key.meaning}"
+
+
+# ---------- A flight
+
+
+MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
+
+
+class Flight:
+    """`musls fly` in a process of its own; `said` is its last line."""
+
+    def __init__(self, scenario: str, overrides: list[str], out: Path) -> None:
+        self.out, self.said = out, "starting"
+        words = [word for override in overrides for word in ("--set", override)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", MUSLS, "fly", scenario, *words, "--out", str(out)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        with self._process.stderr as lines:
+            for line in lines:
+                self.said = line.strip() or self.said
+
+    @property
+    def flies(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it; what was flown is kept."""
+        self._process.terminate()
+
+    def result(self) -> str:
+        """What became of it, once it has ended."""
+        self._reader.join(timeout=5.0)
+        if (self.out / "summary.json").is_file():
+            return f"flown: {self.out}"
+        return self.said
+
+
+# ---------- The page
+
+
+def build_app(runs: Runs) -> Dash:
+    """The page and what it does."""
+    app = Dash(
+        "musls studio",
+        title="musls studio",
+        update_title="",
+        assets_folder=str(Path(__file__).parent / "no_assets"),
+    )
+    app.server.config["TRUSTED_HOSTS"] = [HOST, "localhost"]  # no other site's name leads here
+    app.index_string = app.index_string.replace(
+        "</head>", templates().get_template("style.html.j2").render() + STYLE + "</head>"
+    )
+    app.layout = lambda: _layout(runs)
+    flights: list[Flight] = []
+
+    @app.server.get("/run")
+    def page() -> str:
+        names = [request.args["show"], *filter(None, [request.args.get("with")])]
+        return runs.page(*names)
+
+    @app.callback(Output("about", "children"), Output("key", "options"), Input("scenario", "value"))
+    def choose_scenario(name: str) -> tuple[str, list[str]]:
+        try:
+            return find_scenario(name, []).description, sorted(settings(name))
+        except MuslsError as error:
+            return str(error), []
+
+    @app.callback(Output("meaning", "children"), Input("key", "value"), State("scenario", "value"))
+    def choose_key(key: str | None, scenario: str) -> str:
+        known = settings(scenario) if key else {}
+        return explained(*known[key]) if key in known else "Choose a key to see what it means."
+
+    @app.callback(
+        Output("overrides", "value"), Output("value", "value"),
+        Input("add", "n_clicks"), Input("value", "n_submit"),
+        State("key", "value"), State("value", "value"), State("overrides", "value"),
+        prevent_initial_call=True,
+    )  # fmt: skip
+    def add(_: int, __: int, key: str | None, value: str | None, lines: str) -> Any:
+        if not key or not value:
+            return no_update, no_update
+        kept = [line for line in lines.splitlines() if line.partition("=")[0] != key]
+        return "\n".join([*kept, f"{key}={value}"]), ""
+
+    @app.callback(
+        Output("status", "children"), Output("fly", "disabled"), Output("stop", "disabled"),
+        Output("show", "options"), Output("with", "options"), Output("show", "value"),
+        Input("fly", "n_clicks"), Input("stop", "n_clicks"), Input("look", "n_intervals"),
+        State("scenario", "value"), State("overrides", "value"), State("show", "value"),
+        State("status", "children"),
+    )  # fmt: skip
+    def fly(_: int, __: int, ___: int, name: str, lines: str, shown: str | None, said: str) -> Any:
+        if ctx.triggered_id == "fly" and not flights:
+            overrides = [line.strip() for line in lines.splitlines() if line.strip()]
+            try:
+                scenario = find_scenario(name, overrides)
+                out = runs.folder / default_folder(scenario.name).name
+                flights.append(Flight(name, overrides, out))
+            except MuslsError as error:
+                said = str(error)
+        if ctx.triggered_id == "stop" and flights:
+            flights[0].stop()
+        if flights and flights[0].flies:
+            said = flights[0].said
+        elif flights:
+            ended = flights.pop()
+            said = ended.result()
+            shown = ended.out.name if ended.out.name in runs.names() else shown
+        options = runs.options()
+        return said, bool(flights), not flights, options, options, shown
+
+    @app.callback(
+        Output("page", "src"), Output("save", "href"), Output("save", "download"),
+        Input("show", "value"), Input("with", "value"),
+    )  # fmt: skip
+    def show(name: str | None, other: str | None) -> tuple[str, str, str]:
+        if not name:
+            return "", "", ""
+        both = f"&with={other}" if other and other != name else ""
+        file = "_and_".join(filter(None, [name, both and other])) + ".html"
+        return (f"/run?show={name}{both}", f"/run?show={name}{both}", file)
+
+    return app
+
+
+def _layout(runs: Runs) -> html.Main:
+    names = runs.names()
+    fly = html.Section([
+        html.H2("Fly"),
+        html.Label("Scenario", htmlFor="scenario"),
+        dcc.Dropdown(scenarios(), "circle", id="scenario", clearable=False),
+        html.P(id="about", className="note"),
+        html.Label("Key to change", htmlFor="key"),
+        dcc.Dropdown([], id="key", placeholder="such as system.load.mass_kg"),
+        dcc.Markdown(id="meaning", className="note"),
+        html.Label("Value", htmlFor="value"),
+        html.Div([
+            dcc.Input(id="value", type="text"), html.Button("Add", id="add"),
+        ], className="row"),
+        html.Label("Changes, one key=value a line", htmlFor="overrides"),
+        dcc.Textarea(id="overrides", value="", rows=4),
+        html.Div([
+            html.Button("Fly", id="fly", className="main"), html.Button("Stop", id="stop"),
+        ], className="row"),
+        html.P("", id="status", className="note", role="status"),
+    ])  # fmt: skip
+    look = html.Section([
+        html.H2("Look"),
+        html.Label("Run", htmlFor="show"),
+        dcc.Dropdown([], names[0] if names else None, id="show", placeholder="nothing flown yet"),
+        html.Label("Laid over it", htmlFor="with"),
+        dcc.Dropdown([], id="with", placeholder="no other run"),
+        html.P(html.A("Save this page as one file", id="save"), className="note"),
+    ])  # fmt: skip
+    return html.Main([
+        html.H1("musls studio"),
+        html.P(f"Runs in {runs.folder}", className="lead"),
+        html.Div([html.Div([fly, look], className="side"), html.Iframe(id="page", title="Run")],
+                 className="studio"),
+        dcc.Interval(id="look", interval=LOOK_EVERY_MS),
+    ])  # fmt: skip
+
+
+STYLE = """
+<style>
+body { --Dash-Text-Primary: var(--ink); --Dash-Text-Strong: var(--ink);
+  --Dash-Text-Weak: var(--soft); --Dash-Text-Disabled: var(--soft);
+  --Dash-Stroke-Strong: var(--line); --Dash-Stroke-Weak: var(--line);
+  --Dash-Fill-Inverse-Strong: var(--card); --Dash-Fill-Interactive-Strong: var(--accent); }
+main { max-width: none; padding: 18px 20px; } section h2 { margin-top: 18px; }
+.studio { display: grid; grid-template-columns: 360px minmax(0, 1fr); gap: 20px; }
+.side label { display: block; font-weight: 600; margin: 10px 0 4px; }
+.row { display: flex; gap: 8px; margin-top: 8px; } .row > div { flex: 1; min-width: 0; }
+textarea, input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);
+  font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
+  border: 1px solid var(--line); border-radius: 8px; }
+button { font: inherit; padding: 6px 18px; border-radius: 8px; border: 1px solid var(--line);
+  background: var(--card); color: var(--accent); cursor: pointer; }
+button:disabled { opacity: .45; cursor: default; }
+button.main { background: var(--accent); color: var(--page); }
+:focus-visible { outline: 3px solid var(--accent); }
+iframe { width: 100%; height: 92vh; border: 1px solid var(--line); border-radius: 10px;
+  background: var(--page); }
+a { color: var(--accent); }
+@media (max-width: 820px) { .studio { grid-template-columns: minmax(0, 1fr); } }
+</style>
+"""
+
+
+class Quiet(WSGIRequestHandler):
+    """Says nothing of requests that went well."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """A request was answered."""
+
+
+def start(folder: Path, port: int) -> BaseWSGIServer:
+    """The server, bound to this machine; `serve_forever` runs it. Port 0 takes a free one.
+
+    Raises:
+        MuslsError: The port is taken.
+    """
+    app = build_app(Runs(folder))
+    try:
+        with socket.create_server((HOST, port)) as bound:
+            return make_server(
+                HOST, port, app.server, threaded=True, request_handler=Quiet, fd=bound.fileno()
+            )
+    except OSError as error:
+        raise MuslsError(f"--port {port}: {error.strerror}; --port 0 takes a free one") from None
