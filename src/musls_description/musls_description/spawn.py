@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq, least_squares, lsq_linear
 
 from musls_description.arrays import Array
+from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotations import (
     from_matrix,
@@ -27,6 +28,7 @@ from musls_description.tree import (
     cable_azimuth_rad,
     joint_in_load,
 )
+from musls_description.vectors import add, add_scaled, cross, put, rotate, scale, sub, unit
 
 # ---------- Configuration of the tree: pose of the load and the angles of every joint
 
@@ -237,19 +239,9 @@ class NoEquilibriumError(ConfigError):
 
 def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -> Array:
     """Unit directions of a chain's links in equilibrium, from the load upwards, (links, 3)."""
-    return _directions(force_on_load_n, _weights_n(cable, gravity_m_s2))
-
-
-def _weights_n(cable: Cable, gravity_m_s2: float) -> Array:
-    """Forces that carry the cable below the middle of each link, world (links, 3)."""
-    weights = np.zeros((cable.links, 3))
-    weights[:, 2] = (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
-    return weights
-
-
-def _directions(force_on_load_n: Array, weights_n: Array) -> Array:
-    forces = force_on_load_n + weights_n
-    return forces / np.sqrt((forces * forces).sum(axis=1))[:, None]
+    forces = np.tile(np.asarray(force_on_load_n, float), (cable.links, 1))
+    forces[:, 2] += (np.arange(cable.links) + 0.5) * cable.link_mass_kg * gravity_m_s2
+    return forces / np.linalg.norm(forces, axis=1, keepdims=True)
 
 
 def hanging_equilibrium(
@@ -343,12 +335,48 @@ def drones_above(
     drones on cables that are free to twist.
     """
     problem = _Problem(system, np.zeros((system.n_drones, 3)), gravity_m_s2, 0.0, drone_yaws_rad)
-    places = []
-    for i, force in enumerate(cable_force_n):
-        anchor = load_position_enu_m + load_rotation @ problem.anchors[i]
-        _, reach, attitude, _ = problem._drone(i, load_rotation, force)
-        places.append(anchor + reach - attitude @ system.drones[i].cable_attachment_m)
-    return np.array(places)
+    return problem.gaps_m(load_position_enu_m, load_rotation, cable_force_n)
+
+
+CHAIN = np.dtype(
+    [
+        ("place", float, 3),  # of the drone's centre of mass
+        ("anchor", float, 3),  # of the cable, load frame
+        ("hook", float, 3),  # and drone frame
+        ("across", float, 3),  # y axis of the first joint, load frame
+        ("links", np.int64),
+        ("length", float),  # of a link
+        ("weight", float),  # of a link
+        ("carried", float),  # weight of cable and drone
+        ("free", np.int64),  # to twist: then the drone has a yaw of its own
+        ("yaw", float),
+    ]
+)
+
+
+@compiled()
+def write_gaps(chains, position, rotation, forces, gaps):
+    """Write the way from each drone's place to where its chain holds it, (n, 3).
+
+    A universal joint that points the next body along d turns its y axis to (d x y) x d, normalised.
+    """
+    for i in range(len(chains)):
+        chain, force = chains[i], forces[i]
+        end = add(position, rotate(rotation, chain.anchor))
+        across = rotate(rotation, chain.across)
+        for k in range(chain.links):
+            link, _ = unit(add(force, (0.0, 0.0, (k + 0.5) * chain.weight)))
+            end = add_scaled(end, chain.length, link)
+            across = cross(unit(cross(link, across))[0], link)
+        up, _ = unit(add(force, (0.0, 0.0, chain.carried)))
+        if chain.free != 0:
+            side, _ = unit(cross(up, (math.cos(chain.yaw), math.sin(chain.yaw), 0.0)))
+            front = cross(side, up)
+        else:
+            front, _ = unit(cross(up, across))
+            side = cross(up, front)
+        hook = add_scaled(scale(chain.hook[0], front), chain.hook[1], side)
+        put(gaps[i], sub(sub(end, chain.place), add_scaled(hook, chain.hook[2], up)))
 
 
 class _Problem:
@@ -365,13 +393,16 @@ class _Problem:
         self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
         self.yaw = matrix(from_rotation_vector(np.array([0.0, 0.0, yaw])))
         self.anchors = np.array(system.load.cable_attachments_m)
-        self.weights_n = [_weights_n(cable, gravity) for cable in system.cables]
         self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
-        self.carried_n = [
-            np.array([0.0, 0.0, (drone.mass_kg + cable.mass_kg) * gravity])
-            for drone, cable in zip(system.drones, system.cables, strict=True)
-        ]
-        self.starts = [joint_in_load(cable_azimuth_rad(system, i)) for i in range(len(drones))]
+        self.chains = np.zeros(len(drones), CHAIN)
+        self.chains["place"], self.chains["anchor"] = drones, self.anchors
+        self.chains["hook"], self.chains["yaw"] = self.hooks, drone_yaws
+        for i, (chain, cable) in enumerate(zip(self.chains, system.cables, strict=True)):
+            chain["across"] = joint_in_load(cable_azimuth_rad(system, i))[:, 1]
+            chain["links"], chain["length"] = cable.links, cable.link_length_m
+            chain["weight"] = cable.link_mass_kg * gravity
+            chain["carried"] = (system.drones[i].mass_kg + cable.mass_kg) * gravity
+            chain["free"] = cable.twist == "free"
         self.weight_n = np.array([0.0, 0.0, system.load.mass_kg * gravity])
         self.tolerance = 1e-8 * max(1.0, system.load.mass_kg)  # of forces [N] and gaps [m]
         self.spring_m_n = 0.0
@@ -436,18 +467,6 @@ class _Problem:
         balanced = None if balanced is None else self.on_springs(balanced, spring_m)
         return None if balanced is None else self.result(balanced)
 
-    def _drone(self, i: int, rotation: Array, force: Array) -> tuple[Array, Array, Array, Array]:
-        """Chain directions, end of the chain relative to its start, drone rotation and thrust."""
-        cable = self.system.cables[i]
-        links = _directions(force, self.weights_n[i])
-        thrust = force + self.carried_n[i]
-        directions = np.concatenate([links, (thrust / math.sqrt(thrust @ thrust))[None]])
-        if cable.twist == "free":
-            attitude = level_rotation(directions[-1], self.drone_yaws[i])
-        else:
-            _, attitude = chain_from_directions(rotation @ self.starts[i], directions)
-        return directions, links.sum(axis=0) * cable.link_length_m, attitude, thrust
-
     def residual(self, x: Array) -> Array:
         """Force and moment balance of the load, gaps between chains and drones."""
         position, forces = x[:3], x[6:].reshape(-1, 3)
@@ -463,10 +482,7 @@ class _Problem:
     def gaps_m(self, position: Array, rotation: Array, forces: Array) -> Array:
         """From each drone's place to where its chain holds it, (n_drones, 3)."""
         gaps = np.empty((len(forces), 3))
-        for i, force in enumerate(forces):
-            _, reach, attitude, _ = self._drone(i, rotation, force)
-            anchor = position + rotation @ self.anchors[i]
-            gaps[i] = anchor + reach - self.drones[i] - attitude @ self.hooks[i]
+        write_gaps(self.chains, position, rotation, forces, gaps)
         return gaps
 
     def jacobian(self, x: Array) -> Array:
@@ -526,13 +542,21 @@ class _Problem:
         forces = x[6:].reshape(-1, 3)
         rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
         directions, thrusts, moments = [], [], []
-        for i, force in enumerate(forces):
-            chain, _, attitude, thrust = self._drone(i, rotation, force)
+        for i, (cable, drone) in enumerate(
+            zip(self.system.cables, self.system.drones, strict=True)
+        ):
+            links = link_directions(forces[i], cable, self.g)
+            pull = forces[i] + [0.0, 0.0, cable.mass_kg * self.g]
+            thrust = pull + [0.0, 0.0, drone.mass_kg * self.g]
+            chain = np.concatenate([links, (thrust / np.linalg.norm(thrust))[None]])
+            if cable.twist == "free":
+                attitude = level_rotation(chain[-1], self.drone_yaws[i])
+            else:
+                start = joint_in_load(cable_azimuth_rad(self.system, i))
+                _, attitude = chain_from_directions(rotation @ start, chain)
             directions.append(chain)
             thrusts.append(thrust)
-            pull = -(force + [0.0, 0.0, self.system.cables[i].mass_kg * self.g])
-            hook = np.array(self.system.drones[i].cable_attachment_m)
-            moments.append(-np.cross(hook, attitude.T @ pull))
+            moments.append(np.cross(self.hooks[i], attitude.T @ pull))
         configuration = configuration_from_directions(
             self.system, x[:3], rotation, directions, self.drone_yaws
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -245,6 +246,7 @@ def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2
 # Kalman filter whose process noise is an acceleration.
 
 
+@cache
 def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, float]:
     """Stationary Kalman gains of a sample on position, velocity and attitude.
 
@@ -269,6 +271,7 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
     return float(on_position), float(on_velocity), float(on_attitude)
 
 
+@cache
 def _constant_rate_gains(
     interval_s: float, acceleration: float, noise: float
 ) -> tuple[float, float]:
