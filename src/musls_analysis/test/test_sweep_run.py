@@ -12,14 +12,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_analysis.sweep.run import run_sweep
 from musls_analysis.sweep.store import Store, SweepError
 from musls_description.errors import ConfigError, MuslsError
 
 FLYER = "test_sweep_run:fly"
+STANDS = Recording({"load": PoseTrack(np.zeros(1), np.zeros((1, 3)), np.eye(4)[:1])})
 SCENARIO = "system: x500_trio\nmission: {stages: [{kind: engage, height_m: 0.5, yaw_rad: 1.7}]}\n"
 SWEEP = (
     "scenario: engage.yaml\nparameters: {{system.load.mass_kg: {masses}}}\ntimeout_s: {timeout_s}\n"
@@ -55,7 +58,7 @@ def fly(scenario, folder):
             time.sleep(600)
         case 1.8:
             raise MuslsError("cannot write bag") from OSError(errno.ENOSPC, "full")
-    return {"real_time_factor": 10.0 + scenario.seed}
+    return STANDS, {"real_time_factor": 10.0 + scenario.seed}
 
 
 @pytest.fixture

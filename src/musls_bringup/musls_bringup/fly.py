@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from musls_analysis.comparison.convergence import Convergence
-from musls_analysis.recordings.bag import recording_from
+from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_analysis.report.summary import summarise
 from musls_bringup.results import Ending, result_folder
@@ -159,9 +159,17 @@ def _flown(session: Session, recorder: MemoryRecorder) -> Recording:
     return replace(recording, obstacles=session.scenario.world.obstacles)
 
 
-def fly_run(scenario: Scenario, folder: Path) -> dict[str, Any]:
-    """Fly without a report: a run of a sweep."""
-    return fly(scenario, folder, FlyOptions(report=False))
+def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
+    """Fly without a report: a run of a sweep; without a folder nothing is written."""
+    if folder is not None:
+        summary = fly(scenario, folder, FlyOptions(report=False))
+        return read_bag(folder / "bag"), summary
+    session = Session(scenario)
+    start = _Start()
+    session.observe_with(start)
+    recording = fly_in_memory(session)
+    facts = _facts(session, session.result(), start.compile_s, None)
+    return recording, summary_of(scenario, recording, facts, None)
 
 
 def fly_in_memory(session: Session, *, realtime: bool = False) -> Recording:
@@ -193,7 +201,7 @@ class _Start(Observer):
     `compile_s` is the time of the first control period, where it is so long that it compiled.
     """
 
-    def __init__(self, ending: Ending) -> None:
+    def __init__(self, ending: Ending | None = None) -> None:
         self._ending, self._begin_s, self.compile_s = ending, 0.0, 0.0
 
     def start(self, loop: Loop) -> None:
@@ -205,7 +213,8 @@ class _Start(Observer):
             self.compile_s = first_s if first_s > COMPILES_S else 0.0
 
     def close(self) -> None:
-        self._ending.hold()
+        if self._ending is not None:
+            self._ending.hold()
 
 
 def write_results(
@@ -222,13 +231,7 @@ def write_results(
 ) -> dict[str, Any]:
     """Write summary, figures and report of a flight; `facts` is what no recording says of it."""
     recording = replace(recording, obstacles=scenario.world.obstacles)
-    found = summarise(
-        recording,
-        slack_threshold_n=slack_threshold_n(scenario),
-        controller=getattr(scenario.controller, "kind", ""),
-        parameters=scenario.autopilot.parameters,
-    )
-    summary = {"scenario": scenario.name, "ended_by": ending.name, **facts, **found}
+    summary = summary_of(scenario, recording, facts, ending.name)
     write_summary(summary, work)
     if not (report or verifier):
         return summary
@@ -255,6 +258,19 @@ def write_results(
         (work / "report.html").unlink(missing_ok=True)
         summary["ended_by"] = ending.name or "SIGINT"
     return summary
+
+
+def summary_of(
+    scenario: Scenario, recording: Recording, facts: Mapping[str, Any], ended_by: str | None
+) -> dict[str, Any]:
+    """The content of summary.json; `facts` is what no recording says of the flight."""
+    found = summarise(
+        recording,
+        slack_threshold_n=slack_threshold_n(scenario),
+        controller=getattr(scenario.controller, "kind", ""),
+        parameters=scenario.autopilot.parameters,
+    )
+    return {"scenario": scenario.name, "ended_by": ended_by, **facts, **found}
 
 
 def write_summary(summary: Mapping[str, Any], folder: Path) -> None:

@@ -45,7 +45,7 @@ from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_bringup import api
-from musls_bringup.fly import fly_run
+from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario
 from musls_control.parent import worker_processes
@@ -290,7 +290,7 @@ def _fly_all(
 
 
 def _fly(overrides: list[str], out: Path) -> None:
-    fly_run(paper(overrides), out)
+    fly(paper(overrides), out, FlyOptions(report=False))
 
 
 def _column(

@@ -26,6 +26,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
+from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
 from musls_control.parent import end_with
@@ -81,8 +82,8 @@ class Job(NamedTuple):
 
     Attributes:
         settings: Resolved scenario.
-        flyer: "module:function"; the function takes a Scenario and a folder to be made, and gives
-            the summary. With a bag in the folder the run gets time series.
+        flyer: "module:function"; the function takes a Scenario and a folder to be made, or None,
+            and gives recording and summary.
         series: Bodies and cables whose time series are wanted.
         keep_at: Where the result folder goes, None to throw it away; on a cluster a folder that
             all machines see.
@@ -351,6 +352,8 @@ def serve() -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
+        with suppress(Exception):  # what is slow to import does not count; its error is the run's
+            _flyer(job)
         signal.setitimer(signal.ITIMER_REAL, job.timeout_s or 0.0)
         answer = make(job, scratch)
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -366,7 +369,7 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     record: dict[str, Any] = {"id": job.id, "status": FINISHED, "reason": None}
     series = b""
     try:
-        record["summary"], series = _fly(job, scratch / _FLIGHT)
+        record["summary"], series = _fly(job, scratch / _FLIGHT if job.keep_at else None)
     except Exception as error:  # a bug in one run is that run's failure
         reason = " ".join(str(error).split())
         if not isinstance(error, MuslsError):
@@ -380,15 +383,16 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     }, series
 
 
-def _fly(job: Job, folder: Path) -> tuple[dict[str, Any], bytes]:
+def _flyer(job: Job) -> Callable[..., tuple[Recording, dict[str, Any]]]:
+    module, _, function = job.flyer.partition(":")
+    found: Callable[..., tuple[Recording, dict[str, Any]]] = getattr(
+        import_module(module), function
+    )
+    return found
+
+
+def _fly(job: Job, folder: Path | None) -> tuple[dict[str, Any], bytes]:
     from musls_sim.scenario.scenario import Scenario
 
-    module, _, function = job.flyer.partition(":")
-    fly = getattr(import_module(module), function)
-    summary = fly(build(Scenario, job.settings, f"run {job.id}"), folder)
-    series = b""
-    if job.series and (folder / "bag").is_dir():
-        from musls_analysis.recordings.bag import read_bag
-
-        series = pack(extract(read_bag(folder / "bag"), job.series))
-    return summary, series
+    recording, summary = _flyer(job)(build(Scenario, job.settings, f"run {job.id}"), folder)
+    return summary, pack(series) if (series := extract(recording, job.series)) else b""
