@@ -54,7 +54,7 @@ def test_usual_figures_show_what_was_asked_for(tmp_path):
         "parameters: {system.load.mass_kg: {min: 1, max: 2}, wind.gust_time_s: {min: 1, max: 2},"
         " seed: {min: 0, max: 9, integer: true}}"
     )
-    assert set(draws) == {"parallel", "distribution", "metric"}
+    assert set(draws) == {"parallel", "distribution", "metric", "fan"}
 
 
 def test_distribution_names_its_percentiles(tmp_path):

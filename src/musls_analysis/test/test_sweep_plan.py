@@ -117,7 +117,7 @@ P = "parameters: {seed: [1]}\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("parameters: {}\n", ["parameters", "at least 1"]),
+        ("parameters: {}\n", ["parameters", "at least one key"]),
         ("", ["parameters is missing"]),
         (P + "paramters: 1\n", ["'paramters'", "did you mean 'parameters'"]),
         (P + "sampling: girdd\n", ["girdd", "grid"]),

@@ -21,7 +21,13 @@ from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_analysis.report.summary import flight_warnings
 from musls_bringup.fly import FlyOptions, fly_in_memory
 from musls_bringup.fly import fly as fly_into_folder
-from musls_bringup.shipped import find_scenario, sweep_path, sweep_scenario_path
+from musls_bringup.shipped import (
+    SCENARIOS,
+    find_scenario,
+    named_file,
+    sweep_path,
+    sweep_scenario_path,
+)
 from musls_control.controllers import Controller
 from musls_description.errors import (
     ConfigError,
@@ -30,7 +36,7 @@ from musls_description.errors import (
     install_command,
 )
 from musls_description.library import load_system
-from musls_description.schema import to_data
+from musls_description.schema import to_data, to_yaml
 from musls_description.strict_yaml import parse_yaml
 from musls_description.system import RigSystem, slung_system
 from musls_description.tables import Rows
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from musls_analysis.linear import LinearModel
+    from musls_analysis.sweep.montecarlo import MonteCarlo
     from musls_analysis.sweep.plan import Plan
     from musls_sim.plants.massless.symbolic import SymbolicSystem
 
@@ -332,6 +339,20 @@ def sweep(
     Raises:
         ConfigError: Something in the study is wrong.
     """
+    path, plan = plan_sweep(study)
+    text = path.read_text(encoding="utf-8")
+    return _rows_of(plan, text, out, workers, scheduler, progress)
+
+
+def _rows_of(
+    plan: Plan,
+    text: str,
+    out: str | Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> Rows[dict[str, Any]]:
+    """Make the runs of a plan, whose file has this text."""
     from musls_analysis.sweep.run import Progress, available_cores, run_sweep
     from musls_analysis.sweep.store import Store, make_rows
 
@@ -340,14 +361,66 @@ def sweep(
             progress(state.total - state.left, state.total)
 
     check_present_folder()
-    path, plan = plan_sweep(study)
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
     with keep as folder:
         store = Store(Path(folder) / "sweep" if out is None else Path(folder))
         count = workers or plan.sweep.workers or available_cores()
-        with store.opened(path.read_text(encoding="utf-8")):
+        with store.opened(text):
             run_sweep(plan, store, FLYER, watch, workers=count, scheduler=scheduler)
         return Rows(make_rows(plan, store))
+
+
+@typed
+def montecarlo(
+    scenario: AnyScenario,
+    vary: str | Path | Mapping[str, Any] | None = None,
+    *,
+    worlds: int = 1000,
+    seed: int = 0,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> MonteCarlo:
+    """Fly many worlds drawn from distributions.
+
+    Args:
+        scenario: What to fly, see `load_scenario`.
+        vary: YAML file with the distributions, or what it would hold ({"parameters":
+            {"system.load.mass_kg": {"mean": 1.6, "std": 0.05}}}); None varies the noise alone.
+        worlds: Number of flights, each with noise of its own.
+        seed: Of the draws.
+        out: Folder that keeps the flights, so that a study can be continued; None keeps nothing.
+        workers: Processes; by default as many as there are cores.
+        scheduler: Address of a Dask scheduler to use instead.
+        progress: Told the numbers of flights made and of all.
+
+    Returns:
+        A row a world, the statistics of every figure, and the worst worlds to fly again.
+
+    Raises:
+        ConfigError: Something in the study is wrong, or a world that is drawn cannot be flown.
+    """
+    from musls_analysis.sweep.montecarlo import MonteCarlo
+
+    plan = plan_montecarlo(scenario, vary, worlds, seed)
+    rows = _rows_of(plan, to_yaml(plan.sweep), out, workers, scheduler, progress)
+    return MonteCarlo(plan, rows)
+
+
+def plan_montecarlo(
+    scenario: AnyScenario, vary: str | Path | Mapping[str, Any] | None, worlds: int, seed: int
+) -> Plan:
+    """Plan of a Monte Carlo study."""
+    from musls_analysis.sweep.montecarlo import study_of
+    from musls_analysis.sweep.plan import make_plan
+
+    given = to_data(scenario)
+    if not isinstance(given, Mapping):
+        given = named_file("scenario", str(scenario), SCENARIOS)
+    name = load_scenario(scenario).name
+    chosen = Path(vary) if isinstance(vary, str) else vary
+    return make_plan(study_of(name, str(scenario), chosen, worlds, seed), given)
 
 
 FLYER = "musls_bringup.fly:fly_run"

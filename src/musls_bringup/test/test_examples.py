@@ -62,6 +62,16 @@ def test_the_code_of_the_page_on_many_worlds_runs(here):
     assert batch.time_s.tolist() == [2.0, *[2.2] * 2, 2.0, *[2.2] * 4]
 
 
+def test_the_study_of_the_page_on_monte_carlo_runs(here):
+    page = (ROOT / "docs" / "montecarlo.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {}
+    exec(compile(text, "montecarlo.md", "exec"), names)
+    largest = max(row["errors.load.hold.translational_error_max_m"] for row in names["study"].rows)
+    assert names["run"].errors().by_body()["load"]["hold"]["translational_error_max_m"] == largest
+    assert list(here.iterdir()) == []
+
+
 def executed(notebook):
     """Names that the cells of a notebook leave behind, run one after another."""
     cells = json.loads((EXAMPLES / notebook).read_text(encoding="utf-8"))["cells"]

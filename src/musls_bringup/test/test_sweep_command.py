@@ -1,6 +1,7 @@
 """`musls sweep`: shipped sweeps, a small real one, errors in one line."""
 
 import csv
+import json
 
 import pytest
 
@@ -83,3 +84,35 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys
     assert err.count("\n") == 1 and err.startswith("musls: error: "), err
     assert all(word in err for word in words), err
     assert not (tmp_path / "runs").exists()
+
+
+SPREAD = """
+set: {start: air, cable_model: massless, mission.stages.0.duration_s: 0.5}
+parameters: {system.load.mass_kg: {mean: 1.6, std: 0.1}}
+"""
+
+
+def test_a_small_study_flies_and_its_worst_world_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spread.yaml").write_text(SPREAD)
+    command = ["montecarlo", "hold", "--vary", "spread.yaml", "--worlds", "6"]
+    assert main([*command, "--worst", "1", "--workers", "1"]) == 0
+    assert "6 worlds flown, 0 failed" in " ".join(capsys.readouterr().out.split())
+    folder = tmp_path / "runs" / "montecarlo_hold"
+    rows, statistics = (
+        list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+        for name in ("table", "statistics")
+    )
+    assert len({row["seed"] for row in rows}) == len({row["system.load.mass_kg"] for row in rows})
+    found = {row["figure"]: row for row in statistics}
+    column = "errors.load.hold.translational_error_max_m"
+    largest = max(rows, key=lambda row: float(row[column]))
+    (again,) = (folder / "worst").iterdir()
+    assert again.name == f"1_{largest['id']}" and (again / "report.html").is_file()
+    flown = json.loads((again / "summary.json").read_text())["errors"]["load"]["hold"]
+    assert flown["translational_error_max_m"] == float(found[column]["largest"])
+    assert (folder / "figures" / "fan.png").is_file()
+    assert main([*command, "--resume", "--worst", "0"]) == 0
+    assert main([*command, "--by", "miss", "--resume", "--worst", "1"]) == 2
+    assert main(["montecarlo", "hold", "--worlds", "1"]) == 2
+    assert "worlds = 1: must be at least 2" in capsys.readouterr().err

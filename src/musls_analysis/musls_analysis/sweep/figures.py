@@ -16,12 +16,14 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from musls_analysis.figures import style
 from musls_analysis.figures.style import save, styled
 from musls_analysis.sweep.plan import (
+    FanFigure,
     Grid,
     MapFigure,
     MetricFigure,
@@ -472,6 +474,67 @@ def distribution_figure(sweep: SweepSpec, figure: RunsFigure, rows: Rows) -> Fig
     return drawn
 
 
+# ---------- The fan of all paths
+
+BANDS = ((5.0, 95.0), (25.0, 75.0))
+"""Percentiles of the bands."""
+
+_FEW = 0.2
+"""Share of the runs that must still fly where a band is drawn."""
+
+
+def fan_figure(figure: FanFigure, rows: Rows, store: Store) -> Figure | None:
+    """Draw where a body is over time, in bands, and each path from above; None without paths."""
+    chosen = [row["id"] for row in rows if row["status"] == FINISHED]
+    series = [store.series(run) for run in chosen]
+    runs = [(s[f"{figure.body}.time_s"], s) for s in series if f"{figure.body}.pose" in s]
+    if not runs:
+        return None
+    longest = max((time for time, _ in runs), key=len)
+    paths = np.full((len(runs), len(longest), 3), np.nan)
+    wanted = np.full((len(longest), 3), np.nan)
+    for path, (time, its) in zip(paths, runs, strict=True):
+        for k in range(3):
+            pose = its[f"{figure.body}.pose"][:, k]
+            path[:, k] = np.interp(longest, time, pose, right=np.nan)
+    _, its = max(runs, key=lambda run: len(run[0]))
+    if f"{figure.body}.setpoint" in its:
+        wanted = its[f"{figure.body}.setpoint"][:, :3]
+    many = np.isfinite(paths[:, :, 0]).mean(axis=0) >= _FEW
+    drawn = style.new_figure(5.4)
+    drawn.set_layout_engine("constrained")
+    axes = drawn.subplot_mosaic("ax;ay;az", width_ratios=(1.0, 1.25))
+    ax, colour = axes.pop("a"), style.colour(figure.body)
+    alpha = min(0.7, max(0.04, 12.0 / len(paths)))
+    for path in paths:
+        ax.plot(path[:, 0], path[:, 1], color=colour, lw=0.6, alpha=alpha)
+    ax.plot(wanted[:, 0], wanted[:, 1], **style.SETPOINT_LINE)
+    ax.set(
+        xlabel="x, east [m]", ylabel="y, north [m]", title=f"{style.label(figure.body)}, from above"
+    )
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.locator_params(nbins=5)
+    time = longest[many]
+    for k, (name, axis) in enumerate(axes.items()):
+        for (low, high), alpha in zip(BANDS, (0.22, 0.38), strict=True):
+            ends = np.nanpercentile(paths[:, many, k], (low, high), axis=0)
+            axis.fill_between(time, *ends, color=colour, alpha=alpha, lw=0)
+        axis.plot(time, np.nanmedian(paths[:, many, k], axis=0), color=colour, lw=1.0)
+        axis.plot(longest, wanted[:, k], **style.SETPOINT_LINE)
+        axis.set_ylabel(f"{name} [m]")
+        axis.margins(x=0.0)
+        axis.sharex(axes["z"])
+        axis.tick_params(labelbottom=name == "z")
+    axes["z"].set_xlabel("time [s]")
+    handles = [
+        Patch(color=colour, alpha=alpha, label=f"{low:g} to {high:g} %", lw=0)
+        for (low, high), alpha in zip(BANDS, (0.22, 0.5), strict=True)
+    ]
+    median = Line2D([], [], color=colour, lw=1.0, label="median")
+    _legend(drawn, [*handles, median, style.setpoint_handle()])
+    return drawn
+
+
 def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
     """Draw the figures that were asked for, or the usual ones; give the files written.
 
@@ -494,6 +557,8 @@ def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
 def _drawn(sweep: SweepSpec, figure: Any, rows: Rows, store: Store) -> Figure | None:
     if isinstance(figure, OverlayFigure):
         return overlay_figure(sweep, figure, rows, store)
+    if isinstance(figure, FanFigure):
+        return fan_figure(figure, rows, store)
     if isinstance(figure, MetricFigure):
         return metric_figure(sweep, figure, rows)
     known = tuple(m for m in figure.metrics if any(_number(row.get(m)) for row in rows))
@@ -519,7 +584,7 @@ def _usual(sweep: SweepSpec, rows: Rows) -> Iterator[Any]:
     """The metrics asked for, the load's mean errors and the speed.
 
     Over each parameter; besides, over two parameters as a map, over more as parallel coordinates,
-    and of random draws their distribution.
+    and of random draws their distribution and the fan of the load's paths.
     """
     columns = list(dict.fromkeys(column for row in rows for column in row))
     asked = [metric.column for metric in sweep.metrics if metric.column in columns]
@@ -539,6 +604,8 @@ def _usual(sweep: SweepSpec, rows: Rows) -> Iterator[Any]:
         more = ["max_tension_n"] if "max_tension_n" in columns else []
         metrics = tuple(dict.fromkeys([*whole, *more]))
         yield RunsFigure(kind="distribution", name="distribution", metrics=metrics)
+    if drawn:
+        yield FanFigure()
     for key in sweep.parameters:
         name = f"over_{key.rsplit('.', 1)[-1]}"
         yield MetricFigure(name=name, x=key, panels=tuple(panels))

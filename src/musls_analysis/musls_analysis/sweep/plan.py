@@ -8,7 +8,8 @@
     parameters:
       system.cables.joint.damping_n_m_s_rad: [1.5e-3, 2e-3, 3e-3, 5e-3]
       system.load.mass_kg: {min: 1.0, max: 2.0, count: 5}     # grid; log: true, integer: true
-    sampling: grid                         # or {kind: random | latin_hypercube, runs: 50, seed: 0}
+    sampling: grid                         # or {kind: random | latin_hypercube, runs: 50, seed: 0,
+                                           #     correlations: [{keys: [A, B], value: 0.6}]}
     repetitions: 3                         # seeds: the scenario's, +1, +2
     metrics:
       - cables.cable_1.stages.engage.slack_fraction            # any path in summary.json
@@ -136,8 +137,23 @@ class RunsFigure:
     metrics: Columns
 
 
+@spec
+class FanFigure:
+    """Paths of all runs: where a body is over time, in bands, and each path from above.
+
+    Attributes:
+        kind: Tag.
+        name: Of the file.
+        body: "load", "drone_1", ...
+    """
+
+    kind: Literal["fan"] = "fan"
+    name: FileName | None = None
+    body: str = "load"
+
+
 AnyFigure = Annotated[
-    OverlayFigure | MetricFigure | MapFigure | RunsFigure,
+    OverlayFigure | MetricFigure | MapFigure | RunsFigure | FanFigure,
     Field(discriminator="kind"),
 ]
 
@@ -219,6 +235,20 @@ class Grid:
 
 
 @spec
+class Correlation:
+    """Two parameters that are drawn together.
+
+    Attributes:
+        keys: The parameters.
+        value: Correlation of the normal variables behind their draws (a Gaussian copula): that of
+            the parameters themselves where both are normal.
+    """
+
+    keys: tuple[str, str]
+    value: Annotated[float, Field(gt=-1.0, lt=1.0), Number]
+
+
+@spec
 class RandomSampling:
     """Random draws.
 
@@ -227,11 +257,15 @@ class RandomSampling:
             strata of every parameter (scipy.stats.qmc).
         runs: Number of points.
         seed: Of the draws.
+        own_noise: Each point has a seed of its own for its noise, counted from the scenario's.
+        correlations: Parameters that are drawn together.
     """
 
     kind: Literal["random", "latin_hypercube"]
     runs: Annotated[int, Field(ge=1, le=100_000)]
     seed: Annotated[int, Field(ge=0)] = 0
+    own_noise: bool = False
+    correlations: tuple[Correlation, ...] = ()
 
 
 @spec
@@ -293,7 +327,7 @@ class SweepSpec:
     description: str = ""
     scenario: str
     set: dict[str, Any] = Field(default_factory=dict)
-    parameters: Annotated[dict[str, Parameter], Field(min_length=1)]
+    parameters: dict[str, Parameter]
     sampling: AnySampling = Field(default_factory=Grid)
     repetitions: Annotated[int, Field(ge=1, le=10_000)] = 1
     metrics: tuple[Metric, ...] = ()
@@ -305,6 +339,12 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         grid = isinstance(self.sampling, Grid)
+        own_noise = False
+        if isinstance(self.sampling, RandomSampling):
+            _check_correlations(self.sampling, self.parameters)
+            own_noise = self.sampling.own_noise
+        if not (self.parameters or own_noise):
+            raise ValueError("parameters: name at least one key that varies")
         for key, parameter in self.parameters.items():
             if key in self.set:
                 raise ValueError(f"'{key}' is given in both set and parameters")
@@ -349,6 +389,26 @@ class SweepSpec:
         return f"{words} [{unit}]" if unit else words
 
 
+def _check_correlations(sampling: RandomSampling, keys: Iterable[str]) -> None:
+    for given in sampling.correlations:
+        for key in given.keys:
+            if key not in keys:
+                raise ValueError(f"correlations: no parameter '{key}': {near_names(key, keys)}")
+        if given.keys[0] == given.keys[1]:
+            raise ValueError(f"correlations: '{given.keys[0]}' is paired with itself")
+    if sampling.correlations and np.linalg.eigvalsh(_matrix(sampling, list(keys)))[0] < 1e-9:
+        raise ValueError("correlations: no parameters can have all of these at once")
+
+
+def _matrix(sampling: RandomSampling, keys: Sequence[str]) -> NDArray[np.float64]:
+    """Correlations of all parameters, (k, k)."""
+    found = np.eye(len(keys))
+    for given in sampling.correlations:
+        i, j = (keys.index(key) for key in given.keys)
+        found[i, j] = found[j, i] = given.value
+    return found
+
+
 def _words(key: str) -> tuple[str, str]:
     """Last name of a key in words, its index behind it, and its unit."""
     *above, last = key.split(".")
@@ -363,13 +423,26 @@ def _words(key: str) -> tuple[str, str]:
 
 def load_sweep(path: Path) -> SweepSpec:
     """Read a sweep file."""
-    text = read_text(path)
-    data = parse_yaml(text, str(path))
-    if not isinstance(data, Mapping):
-        raise ConfigError(f"{path}: expected a mapping of SweepSpec, not {shown(repr(data))}")
+    data, origin, text = read_study(path, "SweepSpec")
     data = {"name": path.stem, **data}
     if isinstance(data.get("sampling"), str):
         data["sampling"] = {"kind": data["sampling"]}
+    return build(SweepSpec, data, origin, text)
+
+
+def read_study(
+    source: Path | Mapping[str, Any], what: str
+) -> tuple[dict[str, Any], str, str | None]:
+    """Read a study, its short forms written out: its data, its name in messages, its text."""
+    origin, text = what, None
+    if isinstance(source, Mapping):
+        data = to_data(source)
+    else:
+        origin, text = str(source), read_text(source)
+        data = parse_yaml(text, origin)
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{origin}: expected a mapping of {what}, not {shown(repr(data))}")
+    data = dict(data)
     if isinstance(data.get("parameters"), Mapping):
         data["parameters"] = {
             key: {"values": value} if isinstance(value, list) else value
@@ -379,7 +452,7 @@ def load_sweep(path: Path) -> SweepSpec:
         data["metrics"] = [
             {"path": metric} if isinstance(metric, str) else metric for metric in data["metrics"]
         ]
-    return build(SweepSpec, data, str(path), text)
+    return data, origin, text
 
 
 # ---------- Signals and numbers of a run that a sweep may name
@@ -429,6 +502,14 @@ def points(sweep: SweepSpec) -> list[Point]:
             unit = qmc.LatinHypercube(len(keys), rng=rng).random(sampling.runs)
         else:
             unit = rng.random((sampling.runs, len(keys)))
+        if sampling.correlations:
+            from scipy.special import ndtr, ndtri
+
+            normal = ndtri(np.clip(unit, 1e-12, 1.0 - 1e-12))
+            unit = ndtr(normal @ np.linalg.cholesky(_matrix(sampling, keys)).T)
+            unit = np.minimum(unit, 1.0 - 1e-12)
+        if not keys:
+            return [{} for _ in range(sampling.runs)]
         rows = zip(*map(_drawn, parameters, unit.T), strict=True)
     return [dict(zip(keys, row, strict=True)) for row in rows]
 
@@ -499,20 +580,22 @@ class Plan:
     duplicates: int
 
 
-def make_plan(sweep: SweepSpec, scenario: Path) -> Plan:
-    """Resolve and check every run of a sweep over the scenario in a file."""
+def make_plan(sweep: SweepSpec, scenario: Path | Mapping[str, Any]) -> Plan:
+    """Resolve and check every run of a sweep over a scenario, of a file or as plain data."""
     runs: dict[str, Run] = {}
     kinds: set[str] = set()
     bodies = {"load"}
     every = points(sweep)
-    for point in every:
+    own_noise = isinstance(sweep.sampling, RandomSampling) and sweep.sampling.own_noise
+    for k, point in enumerate(every):
         chosen = _resolve(sweep, scenario, point)
         kinds |= {stage.kind for stage in chosen.mission.stages}
         numbers = range(1, chosen.system.n_drones + 1)
         bodies |= {f"{part}_{i}" for part in ("drone", "cable") for i in numbers}
         settings = to_data(chosen)
+        first = chosen.seed + (k * sweep.repetitions if own_noise else 0)
         for repetition in range(sweep.repetitions):
-            seeded = settings | {"seed": chosen.seed + repetition}
+            seeded = settings | {"seed": first + repetition}
             run = Run(run_id(seeded), point, repetition, seeded)
             runs.setdefault(run.id, run)
     _check_names(sweep, kinds, bodies)
@@ -528,10 +611,14 @@ def run_id(settings: Mapping[str, Any]) -> str:
 
 def wanted_series(sweep: SweepSpec) -> list[str]:
     """Bodies and cables whose signals are to be kept."""
-    return list(dict.fromkeys([*sweep.series, *(s.partition(".")[0] for s in _signals(sweep))]))
+    fans = (figure.body for figure in sweep.figures if isinstance(figure, FanFigure))
+    named = (signal.partition(".")[0] for signal in _signals(sweep))
+    return list(dict.fromkeys([*sweep.series, *fans, *named]))
 
 
-def _resolve(sweep: SweepSpec, scenario: Path, point: Mapping[str, Any]) -> Scenario:
+def _resolve(
+    sweep: SweepSpec, scenario: Path | Mapping[str, Any], point: Mapping[str, Any]
+) -> Scenario:
     overrides = [
         # JSON is YAML, and keeps every digit; a system's name is not parsed.
         f"{key}={value if key == 'system' else json.dumps(value)}"
@@ -541,7 +628,8 @@ def _resolve(sweep: SweepSpec, scenario: Path, point: Mapping[str, Any]) -> Scen
         return load_scenario(scenario, overrides)
     except ConfigError as error:
         where = ", ".join(f"{key.rsplit('.', 1)[-1]} = {value}" for key, value in point.items())
-        raise ConfigError(f"sweep {sweep.name}, run with {where}: {error}") from None
+        which = f"sweep {sweep.name}, run with {where}" if where else f"sweep {sweep.name}"
+        raise ConfigError(f"{which}: {error}") from None
 
 
 def _signals(sweep: SweepSpec) -> Iterator[str]:
@@ -562,6 +650,9 @@ def _check_names(sweep: SweepSpec, kinds: set[str], bodies: set[str]) -> None:
         check(signal, signal_names(bodies), f"no signal '{signal}'")
     for body in sweep.series:
         check(body, sorted(bodies), f"series: no '{body}'")
+    for figure in sweep.figures:
+        if isinstance(figure, FanFigure):
+            check(figure.body, sorted(bodies), f"figures: no '{figure.body}'")
     stages = {f.stage for f in sweep.figures if isinstance(f, OverlayFigure)}
     for stage in stages | {m.stage for m in sweep.metrics if m.stage}:
         check(stage, sorted(kinds | PHASES), f"no stage '{stage}'", stage.rsplit("_", 1)[0])

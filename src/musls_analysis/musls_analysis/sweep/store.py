@@ -330,10 +330,10 @@ def make_rows(plan: Plan, store: Store) -> list[Row]:
     return rows
 
 
-def write_table(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write table.csv and, with pyarrow, table.parquet."""
+def write_table(rows: Sequence[Row], folder: Path, name: str = "table") -> list[Path]:
+    """Write NAME.csv and, with pyarrow, NAME.parquet."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    path, other = folder / "table.csv", folder / "table.parquet"
+    path, other = folder / f"{name}.csv", folder / f"{name}.parquet"
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()

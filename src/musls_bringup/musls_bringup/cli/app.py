@@ -87,6 +87,7 @@ COMMANDS = {
     ),
     "benchmark": ("benchmark:run", "benchmark payload my.py:MyController --quick"),
     "sweep": ("sweep:run", "sweep joint_damping --workers 4"),
+    "montecarlo": ("sweep:montecarlo", "montecarlo hold --vary spread.yaml --worlds 1000"),
     "studio": ("studio:run", "studio runs"),
     "view": ("view:run", "view flight.csv --with runs/circle --gif"),
     "figures": (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import out_folder, worker_count
+from musls_bringup.cli.options import ScenarioName, out_folder, worker_count
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_description.errors import ConfigError, MuslsError, writing
 
@@ -59,17 +59,142 @@ def run(
     store.check(resume=resume)
     count = workers or plan.sweep.workers or available_cores()
     with store.opened(path.read_text(encoding="utf-8")):
-        try:
-            progress = _with_progress(plan, store, count, scheduler, retry_failed)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                tell("interrupted", "--resume continues with the runs left")
-            with suppress(MuslsError):
-                _conclude(plan, store)
-            raise
-        rows, written = _conclude(plan, store)
+        progress, rows, written = _make(plan, store, count, scheduler, retry_failed)
     _print(plan, rows, progress, written)
     return EXIT_FAILED_RUNS if progress.failed else 0
+
+
+def montecarlo(
+    scenario: ScenarioName,
+    vary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="YAML file with the distributions of the keys that vary; without it only the "
+            "noise does.",
+            show_default=False,
+        ),
+    ] = None,
+    worlds: Annotated[int, typer.Option(help="Number of flights.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    worst: Annotated[
+        int, typer.Option(min=0, max=100, help="Worlds that are flown again in full, with report.")
+    ] = 3,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIGURE",
+            help="Column of the table that says which worlds are the worst.",
+            show_default="the load's largest error",
+        ),
+    ] = None,
+    workers: Annotated[int | None, worker_count("one per core")] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="Use the Dask cluster with this address."),
+    ] = None,
+    out: Annotated[Path | None, out_folder("runs/montecarlo_NAME", "Folder of the study.")] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue an earlier study in its folder; flights made are kept."
+        ),
+    ] = False,
+) -> int:
+    """Flies many worlds drawn from distributions: percentiles of every figure, the worst worlds."""
+    if scheduler is not None and workers is not None:
+        raise ConfigError("--workers and --scheduler exclude each other")
+    from musls_analysis.sweep.montecarlo import statistics
+    from musls_analysis.sweep.montecarlo import worst as worst_of
+    from musls_analysis.sweep.run import available_cores
+    from musls_analysis.sweep.store import FINISHED, Store, write_table
+    from musls_bringup.api import plan_montecarlo
+    from musls_description.schema import to_yaml
+
+    plan = plan_montecarlo(scenario, vary, worlds, seed)
+    store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
+    store.check(resume=resume)
+    with store.opened(to_yaml(plan.sweep)):
+        count = workers or available_cores()
+        progress, rows, written = _make(plan, store, count, scheduler, retry_failed=False)
+        found = statistics(rows, plan.sweep)
+        chosen = worst_of(rows, plan.sweep, worst, by)
+        with writing(store.folder):
+            written += write_table(found, store.folder, "statistics")
+        _print_statistics(plan, found)
+        _fly_again(store, [row["id"] for row in chosen])
+    new_console().print(
+        f"{progress.finished} worlds flown, {progress.failed} failed; "
+        f"results in [bold]{store.folder}[/bold]: "
+        + ", ".join(str(path.relative_to(store.folder)) for path in written)
+    )
+    return 0 if any(row["status"] == FINISHED for row in rows) else EXIT_FAILED_RUNS
+
+
+def _print_statistics(plan: Plan, found: list[dict[str, Any]]) -> None:
+    """The figures asked for, and those of the load and the cables."""
+    from rich.markup import escape
+
+    from musls_analysis.sweep.figures import metric_text
+
+    asked = {metric.column for metric in plan.sweep.metrics}
+    table = new_table("figure", "worlds", "mean", "5 %", "50 %", "95 %", "largest")
+    for row in found:
+        name = row["figure"]
+        if name.startswith(("share.", "errors.load.")) or name in {"max_tension_n", *asked}:
+            share = name.startswith("share.")
+            text = metric_text(name)
+            unit = text.axis.removeprefix(text.axis.partition(" [")[0])
+            label = f"share with {name[6:]}" if share else escape(text.title + unit)
+            keys = ["mean"] if share else ["mean", "p5", "p50", "p95"]
+            cells = [escape(_interval(row, key, text.scale)) for key in keys]
+            last = "" if share else f"{text.scale * row['largest']:.4g}"
+            table.add_row(label, str(row["worlds"]), *cells, *[""] * (4 - len(cells)), last)
+    table.caption = "in brackets the 95 % interval"
+    new_console().print(table)
+
+
+def _interval(row: dict[str, Any], key: str, scale: float) -> str:
+    """A number with its interval, in which an end may be open."""
+    ends = [
+        "-" if row[f"{key}_{end}"] is None else f"{scale * row[f'{key}_{end}']:.3g}"
+        for end in ("low", "high")
+    ]
+    return f"{scale * row[key]:.4g} [{ends[0]}, {ends[1]}]"
+
+
+def _fly_again(store: Store, ids: list[str]) -> None:
+    """Fly worlds in full, each into a folder of its own, from the settings that are kept."""
+    from musls_bringup.fly import FlyOptions, fly
+    from musls_description.schema import build
+    from musls_sim.scenario.scenario import Scenario
+
+    for place, name in enumerate(ids, 1):
+        folder = store.folder / "worst" / f"{place}_{name}"
+        record = store.record(name)
+        assert record is not None
+        made = build(Scenario, record["settings"], f"world {name}")
+        tell("flying again", f"world {name}, seed {made.seed}, into {folder}")
+        try:
+            if fly(made, folder, FlyOptions(overwrite=True))["ended_by"]:
+                return
+        except MuslsError as error:
+            tell("failed", str(error))
+
+
+def _make(
+    plan: Plan, store: Store, workers: int, scheduler: str | None, retry_failed: bool
+) -> tuple[Progress, list[dict[str, Any]], list[Path]]:
+    """Make the runs; the table's rows and the files written, of an interrupted sweep too."""
+    try:
+        progress = _with_progress(plan, store, workers, scheduler, retry_failed)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            tell("interrupted", "--resume continues with the runs left")
+        with suppress(MuslsError):
+            _conclude(plan, store)
+        raise
+    return (progress, *_conclude(plan, store))
 
 
 def _with_progress(

@@ -1,0 +1,195 @@
+"""Monte Carlo: worlds drawn from distributions, and what can be said of them all.
+
+A study is a sweep of random draws in which every world has noise of its own. Of each figure of a
+flight it gives mean and percentiles, with 95 % intervals: of the mean by Student's distribution, of
+percentiles by order statistics (they hold for any distribution), of shares by Clopper and Pearson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+from scipy import stats
+
+from musls_analysis.sweep.plan import (
+    LONGEST_RUN_S,
+    Correlation,
+    Metric,
+    Parameter,
+    Plan,
+    SweepSpec,
+    read_study,
+)
+from musls_analysis.sweep.store import FAILED, FINISHED
+from musls_description.errors import ConfigError, near_names
+from musls_description.schema import Number, build, spec, to_data
+from musls_description.tables import Rows, Shown, Table, number
+from musls_sim.scenario.scenario import Scenario
+
+PERCENTS = (5.0, 50.0, 95.0)
+CONFIDENCE = 0.95
+"""Of all intervals."""
+
+FEWEST = 2
+"""Worlds of which something can be said."""
+
+_OF_THE_COMPUTER = {
+    "repetition", "seed", "run_wall_s", "run_cpu_s", "real_time_factor", "wall_time_s",
+    "loop_step_us", "plant_step_us", "bare_dart_step_us", "step_size_s", "steps",
+}  # fmt: skip
+"""Columns of a sweep's table that say nothing of the flights."""
+
+
+@spec
+class Variation:
+    """What differs between the worlds of a study.
+
+    Attributes:
+        parameters: Distributions by the scenario's keys; without any, worlds differ by their noise.
+        correlations: Parameters that are drawn together.
+        set: Keys of the scenario that differ from the file in all worlds.
+        metrics: Figures besides the usual ones.
+        timeout_s: Wall time after which a world is ended and counts as failed.
+    """
+
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    correlations: tuple[Correlation, ...] = ()
+    set: dict[str, Any] = Field(default_factory=dict)
+    metrics: tuple[Metric, ...] = ()
+    timeout_s: Annotated[float, Field(gt=0.0, le=LONGEST_RUN_S), Number] | None = None
+
+
+def study_of(
+    name: str, scenario: str, vary: Path | Mapping[str, Any] | None, worlds: int, seed: int
+) -> SweepSpec:
+    """The sweep that flies the worlds of a study.
+
+    `vary`: file of a `Variation`, or what it would hold. `seed`: of the draws.
+    """
+    if worlds < FEWEST:
+        raise ConfigError(f"worlds = {worlds}: must be at least {FEWEST}")
+    if seed < 0:
+        raise ConfigError(f"seed = {seed}: must be 0 or above")
+    data, origin, text = read_study(vary or {}, "Variation")
+    given = build(Variation, data, origin, text)
+    shared = to_data(given)
+    draws = {"kind": "random", "runs": worlds, "seed": seed, "own_noise": True}
+    draws["correlations"] = shared.pop("correlations")
+    return build(
+        SweepSpec, {"name": name, "scenario": scenario, "sampling": draws, **shared}, origin
+    )
+
+
+def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict[str, Any]]:
+    """Of each figure of the worlds a row: mean and percentiles with their intervals.
+
+    Shares of worlds come first: failed, and of those that have flown not to be learnt from.
+    """
+    flown = [row for row in rows if row["status"] == FINISHED]
+    table = [_share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
+    if flown:
+        table.append(_share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
+    for column in figures(flown, sweep):
+        values = np.array([row[column] for row in flown if row.get(column) is not None], float)
+        if len(values) < FEWEST:
+            continue
+        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+        away = stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(values) - 1) * error
+        row = {"figure": column, "worlds": len(values)}
+        row |= _with_interval("mean", mean, mean - away, mean + away)
+        row["std"] = float(values.std(ddof=1))
+        for percent in PERCENTS:
+            found = stats.quantile_test(values, p=percent / 100.0).confidence_interval(CONFIDENCE)
+            value = np.percentile(values, percent)
+            row |= _with_interval(f"p{percent:g}", value, found.low, found.high)
+        table.append(row | {"least": float(values.min()), "largest": float(values.max())})
+    return table
+
+
+def figures(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[str]:
+    """Columns of a table that are numbers of the flights and not the parameters drawn."""
+    left_out = {*_OF_THE_COMPUTER, *sweep.parameters}
+    columns = dict.fromkeys(key for row in rows for key in row if key not in left_out)
+    return [
+        column
+        for column in columns
+        if all(type(row.get(column)) in (int, float, type(None)) for row in rows)
+        and any(row.get(column) is not None for row in rows)
+    ]
+
+
+def worst(
+    rows: Sequence[Mapping[str, Any]], sweep: SweepSpec, count: int, by: str | None = None
+) -> list[Mapping[str, Any]]:
+    """The worlds with the largest value of a figure, those that failed before all others.
+
+    `by`: by default the load's largest error in the first main stage, or the largest tension.
+    """
+    flown = [row for row in rows if row["status"] == FINISHED]
+    known = figures(flown, sweep)
+    if by is not None and flown and by not in known:
+        raise ConfigError(f"no figure '{by}' of these flights: {near_names(by, known)}")
+    usual = [c for c in known if c.startswith("errors.load.") and c.endswith("error_max_m")]
+    by = by or next(iter([*usual, *known]), "status")
+    failed = [row for row in rows if row["status"] == FAILED]
+    ranked = sorted(
+        (row for row in flown if row.get(by) is not None), key=lambda row: row[by], reverse=True
+    )
+    return [*failed, *ranked][:count]
+
+
+@dataclass(frozen=True, repr=False)
+class MonteCarlo(Shown):
+    """Flights of worlds drawn from distributions.
+
+    Attributes:
+        plan: What was flown.
+        rows: A row (a dictionary) a world: seed, what was drawn, its figures.
+    """
+
+    plan: Plan
+    rows: Rows[dict[str, Any]]
+
+    @property
+    def statistics(self) -> Rows[dict[str, Any]]:
+        """Mean and percentiles of every figure with their 95 % intervals, see `statistics`."""
+        return Rows(statistics(self.rows, self.plan.sweep))
+
+    def worst(self, count: int = 1, by: str | None = None) -> list[Scenario]:
+        """The worst worlds as scenarios, to be flown again (raises ConfigError).
+
+        Args:
+            count: How many.
+            by: Column of `rows` that says it; default the load's largest error.
+        """
+        runs = {run.id: run for run in self.plan.runs}
+        chosen = worst(self.rows, self.plan.sweep, count, by)
+        return [build(Scenario, runs[row["id"]].settings, row["id"]) for row in chosen]
+
+    def shown(self) -> Iterator[str | Table]:
+        """The statistics."""
+        yield f"{len(self.rows)} worlds of {self.plan.sweep.name}"
+        heads = ("figure", "mean", "from", "to", "5 %", "50 %", "95 %", "largest")
+        keys = ("figure", "mean", "mean_low", "mean_high", "p5", "p50", "p95", "largest")
+        cells = [[number(row.get(key)) for key in keys] for row in self.statistics]
+        yield Table(heads, cells)
+
+
+def _share(name: str, count: int, of: int) -> dict[str, Any]:
+    found = stats.binomtest(count, of).proportion_ci(CONFIDENCE)
+    return {
+        "figure": f"share.{name}",
+        "worlds": of,
+        **_with_interval("mean", count / of, found.low, found.high),
+    }
+
+
+def _with_interval(name: str, value: float, low: float, high: float) -> dict[str, float | None]:
+    """A number with its interval; an end that so few worlds do not have is None."""
+    ends = [float(end) if np.isfinite(end) else None for end in (low, high)]
+    return {name: float(value), f"{name}_low": ends[0], f"{name}_high": ends[1]}
