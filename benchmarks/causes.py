@@ -22,7 +22,8 @@ from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.figures.style import new_figure, save, styled
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, some_cycles
-from musls_bringup.reproduce import simulate
+from musls_bringup.api import fly
+from musls_bringup.reproduce import faults_override, paper
 from musls_bringup.shipped import find_scenario
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 
@@ -60,7 +61,7 @@ def main() -> None:
     real = some_cycles([options.flights])
     steps: dict[str, Errors] = {}
     for name, faults in steps_of(found).items():
-        flown = simulate(plain, faults)
+        flown = fly(paper([*plain, faults_override(faults)]))
         if not steps:
             steps["body origins compared"] = compared(real, flown, {})
         steps[name] = compared(real, flown, {"load": point})
@@ -68,9 +69,9 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     lines = ["| | paper | " + " | ".join(steps) + " |", "|---" * (2 + len(steps)) + "|"]
     for stage, bodies in TABLE_III.items():
-        for body, (paper, _) in bodies.items():
+        for body, (theirs, _) in bodies.items():
             cells = [f"{its[stage, body]:.0f}" for its in steps.values()]
-            lines.append(f"| {stage}, {body} | {paper:.0f} | {' | '.join(cells)} |")
+            lines.append(f"| {stage}, {body} | {theirs:.0f} | {' | '.join(cells)} |")
     (options.out / "causes.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     with styled():
         save(waterfall(steps), options.out / "causes.png")

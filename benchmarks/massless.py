@@ -65,13 +65,13 @@ def plant_alone(name: str, rounds: int, dart: DartPlant) -> dict[str, np.ndarray
     rest, motion = hanging(system, chains, 9.80665)
     speeds = trim_speeds_rad_s(system, rest)
     plant = MasslessPlant(system, motion, rotor_speed_rad_s=speeds)
-    begin_state = plant._memory.copy()
+    begin_state = plant.memory.copy()
     inputs = PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = speeds
     inputs.wrench_enu[0, 3] = 0.3
     times: dict[str, list[float]] = {"plant": [], "bare": []}
     for _ in range(rounds):
-        plant._memory[:] = begin_state
+        plant.memory[:] = begin_state
         begin = perf_counter()
         for _ in range(TURN):
             plant.step(inputs)

@@ -1,4 +1,7 @@
-"""The scripts in examples/ and the code in docs/python.md and docs/batch.md run as they stand."""
+"""The scripts in examples/ and the code in docs/python.md and docs/batch.md run as they stand.
+
+Those in benchmarks/, whose tables take minutes, find what they import.
+"""
 
 import json
 import re
@@ -9,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "python.md"
+EXAMPLES, BENCHMARKS = ROOT / "examples", ROOT / "benchmarks"
+PAGE = ROOT / "docs" / "python.md"
 MANY = ROOT / "docs" / "batch.md"
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ come with a checkout")
@@ -33,6 +37,14 @@ def test_an_example_runs_and_writes_nothing(here, script):
         pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("script", sorted(p.name for p in BENCHMARKS.glob("*.py")))
+def test_a_benchmark_finds_what_it_imports(monkeypatch, script):
+    if script == "ros_graph.py":
+        pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    runpy.run_path(str(BENCHMARKS / script), run_name="benchmark")
 
 
 def blocks():
