@@ -167,18 +167,19 @@ def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
     session = Session(scenario)
     start = _Start()
     session.observe_with(start)
-    recording = fly_in_memory(session)
+    recording = fly_in_memory(session, shapes=False)
     facts = _facts(session, session.result(), start.compile_s, None)
     return recording, summary_of(scenario, recording, facts, None)
 
 
-def fly_in_memory(session: Session, *, realtime: bool = False) -> Recording:
-    """Fly a session to its end; nothing is written.
+def fly_in_memory(session: Session, *, realtime: bool = False, shapes: bool = True) -> Recording:
+    """Fly a session to its end; nothing is written. `shapes`: record those of the cables, too.
 
     Raises:
         BaseException: As `Session.run`; what was flown by then is its attribute `recording`.
     """
-    recorder = MemoryRecorder(session.scenario.system, **_rates(session))
+    rates = _rates(session) | ({} if shapes else {"shape_rate_hz": None})
+    recorder = MemoryRecorder(session.scenario.system, **rates)
     session.observe_with(recorder)
     with keeping(session, recorder):
         session.run(realtime=realtime)

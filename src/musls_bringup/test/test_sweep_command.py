@@ -3,11 +3,14 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_bringup.cli import main
-from musls_bringup.shipped import SWEEPS, names_in, sweep_path, sweep_scenario_path
+from musls_bringup.fly import fly_run
+from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in, sweep_path, sweep_scenario_path
+from musls_sim.scenario.scenario import load_scenario
 
 SMALL = """
 scenario: hold
@@ -47,6 +50,17 @@ def test_a_small_sweep_flies_and_resumes(tmp_path, monkeypatch, capsys):
     assert main(["sweep", "small.yaml", "--resume"]) == 0
     assert "2 runs finished (2 from before), 0 failed" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()} == before
+
+
+def test_a_run_without_a_bag_has_the_figures_of_one_with_it(tmp_path):
+    settings = ["cable_model=massless", "mission.stages.0.duration_s=0.2"]
+    scenario = load_scenario(SCENARIOS / "hold.yaml", settings)
+    (flown, summary), (read, kept) = fly_run(scenario), fly_run(scenario, tmp_path / "flight")
+    for key in ("wall_time_s", "compile_s", "real_time_factor", "loop_step_us", "plant_step_us"):
+        assert summary.pop(key) >= 0.0 and kept.pop(key) >= 0.0
+    assert summary == kept and summary["errors"] and summary["separation"]
+    for body, track in read.bodies.items():
+        np.testing.assert_array_equal(track.position_enu_m, flown.bodies[body].position_enu_m)
 
 
 @pytest.mark.slow

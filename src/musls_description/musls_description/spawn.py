@@ -28,7 +28,20 @@ from musls_description.tree import (
     cable_azimuth_rad,
     joint_in_load,
 )
-from musls_description.vectors import add, add_scaled, cross, put, rotate, scale, sub, unit
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    cross,
+    put,
+    quaternion_product,
+    rotate,
+    scale,
+    sub,
+    unit,
+    write_matrix,
+)
+from musls_description.vectors import from_rotation_vector as quaternion_of
 
 # ---------- Configuration of the tree: pose of the load and the angles of every joint
 
@@ -350,8 +363,29 @@ CHAIN = np.dtype(
         ("carried", float),  # weight of cable and drone
         ("free", np.int64),  # to twist: then the drone has a yaw of its own
         ("yaw", float),
+        ("spring", float),  # way of the drone per force beyond the next
+        ("spring_force", float, 3),
     ]
 )
+
+
+@compiled()
+def write_residual(chains, heading, weight, x, out):
+    """Write force and moment balance of the load, then the gaps between chains and drones."""
+    forces, gaps = x[6:].reshape((len(chains), 3)), out[6:].reshape((len(chains), 3))
+    rotation = np.empty((3, 3))
+    attitude = quaternion_product(quaternion_of(x[3:6]), heading)
+    write_matrix(rotation, body_axes_in_world(attitude))
+    balance, moment = (0.0, 0.0, -weight), (0.0, 0.0, 0.0)
+    for i in range(len(chains)):
+        balance = add(balance, forces[i])
+        moment = add(moment, cross(rotate(rotation, chains[i].anchor), forces[i]))
+    put(out, balance)
+    put(out[3:], moment)
+    write_gaps(chains, x, rotation, forces, gaps)
+    for i in range(len(chains)):
+        beyond = sub(forces[i], chains[i].spring_force)
+        put(gaps[i], add_scaled(gaps[i], chains[i].spring, beyond))
 
 
 @compiled()
@@ -391,7 +425,8 @@ class _Problem:
         drone_yaws: Array,
     ) -> None:
         self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
-        self.yaw = matrix(from_rotation_vector(np.array([0.0, 0.0, yaw])))
+        self.heading = from_rotation_vector(np.array([0.0, 0.0, yaw]))
+        self.yaw = matrix(self.heading)
         self.anchors = np.array(system.load.cable_attachments_m)
         self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
         self.chains = np.zeros(len(drones), CHAIN)
@@ -405,8 +440,6 @@ class _Problem:
             chain["free"] = cable.twist == "free"
         self.weight_n = np.array([0.0, 0.0, system.load.mass_kg * gravity])
         self.tolerance = 1e-8 * max(1.0, system.load.mass_kg)  # of forces [N] and gaps [m]
-        self.spring_m_n = 0.0
-        self.spring_force_n = np.zeros((len(drones), 3))
 
     def first_guess(self) -> Array:
         """Load below the middle of the drones, each cable straight with its share of the weight."""
@@ -469,15 +502,9 @@ class _Problem:
 
     def residual(self, x: Array) -> Array:
         """Force and moment balance of the load, gaps between chains and drones."""
-        position, forces = x[:3], x[6:].reshape(-1, 3)
-        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
-        arms = self.anchors @ rotation.T
-        gaps = self.gaps_m(position, rotation, forces)
-        gaps += self.spring_m_n * (forces - self.spring_force_n)
-        balance = forces.sum(axis=0) - self.weight_n
-        pairs = arms.T @ forces  # sums of products over the cables
-        moment = [pairs[1, 2] - pairs[2, 1], pairs[2, 0] - pairs[0, 2], pairs[0, 1] - pairs[1, 0]]
-        return np.concatenate([balance, moment, gaps.ravel()])
+        found = np.empty_like(x)
+        write_residual(self.chains, self.heading, self.weight_n[2], x, found)
+        return found
 
     def gaps_m(self, position: Array, rotation: Array, forces: Array) -> Array:
         """From each drone's place to where its chain holds it, (n_drones, 3)."""
@@ -516,11 +543,12 @@ class _Problem:
         grasp = grasp_matrix(self.anchors @ rotation.T)
         missing = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
         forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
-        self.spring_m_n, self.spring_force_n = spring_m / share_n, forces.reshape(n, 3)
+        self.chains["spring"] = spring_m / share_n
+        self.chains["spring_force"] = forces.reshape(n, 3)
         found = root(
             self.residual, np.concatenate([guess[:6], forces]), self.tolerance, self.jacobian, TRIES
         )
-        self.spring_m_n = 0.0
+        self.chains["spring"] = 0.0
         return found
 
     def keeps(self, exact: Array, balanced: Array) -> bool:

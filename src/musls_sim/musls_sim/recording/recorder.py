@@ -103,17 +103,17 @@ class MemoryRecorder(Observer):
         *,
         step_period_s: float,
         rate_hz: float = 50.0,
-        shape_rate_hz: float = 10.0,
+        shape_rate_hz: float | None = 10.0,
     ) -> None:
         """Prepare.
 
         `rate_hz`: records per second, a whole number of steps apart.
-        `shape_rate_hz`: cable shapes per second, a whole number of records apart.
+        `shape_rate_hz`: cable shapes per second, a whole number of records apart; None for none.
         """
         self.system = system
         self.every = round(1.0 / (step_period_s * rate_hz))
-        self._shape_every = round(rate_hz / shape_rate_hz)
-        self._until_shape = 0
+        self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
+        self._until_shape = 0 if self._shape_every else -1
         self.layouts = {rate: Row(system, rate) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
