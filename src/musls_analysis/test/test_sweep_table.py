@@ -110,6 +110,17 @@ def test_chosen_metrics(summary, series, recording):
         z[inside].mean(), abs=1e-3
     )
     assert value(signal="load.z_m", stage="no_such_stage") is None
+    # Less the set-point: its root mean squares along x, y and z are those of the distance.
+    inside = {"stage": stage.name, "against": "setpoint", "reduce": "rms"}
+    along = [value(signal=f"load.{axis}_m", **inside) for axis in "xyz"]
+    errors = summary["errors"]["load"][stage.name]
+    assert np.linalg.norm(along) == pytest.approx(errors["translational_error_rms_m"], rel=1e-3)
+    # Less another body: the ways from their beginnings.
+    ways = [recording.bodies[b].position_enu_m[:, 0] for b in ("load", "drone_1")]
+    apart = np.abs(ways[0] - ways[0][0] - ways[1] + ways[1][0]).max()
+    found = value(signal="load.x_m", against="drone_1", reduce="largest")
+    assert found == pytest.approx(apart, abs=1e-5)
+    assert value(signal="load.x_m", against="drone_9", reduce="largest") is None
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ MAX_RUNS = 100_000
 LONGEST_RUN_S = 30 * 86400.0
 """Wall time of a run: 30 days."""
 
-Reduction = Literal["max", "min", "mean", "rms", "range", "last"]
+Reduction = Literal["max", "min", "largest", "mean", "rms", "range", "last"]
 
 
 @spec
@@ -277,16 +277,21 @@ class Metric:
         path: Of a number in summary.json; `*` stands for all keys (of the cables, say).
         signal: Instead of a path: a stored signal, e.g. "load.z_m", "cable_1.tension_n".
         stage: The part of the signal; default all of it.
-        reduce: How several numbers become one.
+        against: The signal less this: "setpoint" (the reference), or another body such as
+            "anchor_1", both counted from their first values.
+        reduce: How several numbers become one; "largest" is that of their sizes.
     """
 
     name: str = ""
     path: str | None = None
     signal: str | None = None
     stage: str | None = None
+    against: str | None = None
     reduce: Reduction = "max"
 
     def __post_init__(self) -> None:
+        if self.against is not None and self.signal is None:
+            raise ValueError("against belongs to a signal")
         if (self.path is None) == (self.signal is None):
             raise ValueError("give one of path and signal")
         if self.path is not None and self.stage is not None:
@@ -297,7 +302,14 @@ class Metric:
         """Name of the column."""
         if self.name:
             return self.name
-        return self.path or ".".join(filter(None, (self.signal, self.stage, self.reduce)))
+        parts = (self.signal, self.against, self.stage, self.reduce)
+        return self.path or ".".join(filter(None, parts))
+
+    @property
+    def bodies(self) -> list[str]:
+        """Bodies and cables whose series it needs."""
+        other = [] if self.against in (None, "setpoint") else [self.against]
+        return [*([self.signal.partition(".")[0]] if self.signal else []), *filter(None, other)]
 
 
 AnySampling = Annotated[Grid | RandomSampling, Field(discriminator="kind")]
@@ -613,7 +625,8 @@ def wanted_series(sweep: SweepSpec) -> list[str]:
     """Bodies and cables whose signals are to be kept."""
     fans = (figure.body for figure in sweep.figures if isinstance(figure, FanFigure))
     named = (signal.partition(".")[0] for signal in _signals(sweep))
-    return list(dict.fromkeys([*sweep.series, *fans, *named]))
+    measured = (body for metric in sweep.metrics for body in metric.bodies)
+    return list(dict.fromkeys([*sweep.series, *fans, *named, *measured]))
 
 
 def _resolve(
@@ -653,6 +666,8 @@ def _check_names(sweep: SweepSpec, kinds: set[str], bodies: set[str]) -> None:
     for figure in sweep.figures:
         if isinstance(figure, FanFigure):
             check(figure.body, sorted(bodies), f"figures: no '{figure.body}'")
+    for other in (metric.against for metric in sweep.metrics if metric.against):
+        check(other, ["setpoint", *sorted(bodies)], f"against: no '{other}'")
     stages = {f.stage for f in sweep.figures if isinstance(f, OverlayFigure)}
     for stage in stages | {m.stage for m in sweep.metrics if m.stage}:
         check(stage, sorted(kinds | PHASES), f"no stage '{stage}'", stage.rsplit("_", 1)[0])

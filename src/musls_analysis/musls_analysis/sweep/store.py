@@ -118,6 +118,7 @@ _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
     "max": np.max,
     "min": np.min,
     "mean": np.mean,
+    "largest": lambda x: np.max(np.abs(x)),
     "rms": lambda x: np.sqrt(np.mean(np.square(x))),
     "range": np.ptp,
     "last": lambda x: x[-1],
@@ -165,7 +166,15 @@ def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) ->
         window = stage_window(summary, metric.stage) if metric.stage else (-np.inf, np.inf)
         if taken is None or window is None:
             return None
-        time, values, _ = taken
+        time, values, asked = taken
+        if metric.against == "setpoint":
+            values = values - asked
+        elif metric.against is not None:
+            kind = (metric.signal or "").partition(".")[2]
+            other = signal(series, f"{metric.against}.{kind}")
+            if other is None:
+                return None
+            values = values - values[0] - np.interp(time, other[0], other[1] - other[1][0])
         found = values[(time >= window[0]) & (time < window[1]) & np.isfinite(values)]
     return float(_REDUCE[metric.reduce](found)) if len(found) else None
 

@@ -94,6 +94,7 @@ COMMANDS = {
         "view:figures",
         "figures runs/mine pose_load tensions --format pdf --width 181 --font serif",
     ),
+    "paper": ("paper:run", "paper 004 --out runs/rotortm"),
     "reproduce": ("reproduce:run", "reproduce flights/ --seeds 5 --system x500_trio_swivel"),
     "fit-drones": ("reproduce:fit", "fit-drones flights/ --out runs/drones"),
     "model": ("model:run", "model x500_trio --format world --out worlds"),

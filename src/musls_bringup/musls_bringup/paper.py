@@ -1,0 +1,226 @@
+"""What a paper shows, flown again: its table beside ours, `musls paper`.
+
+A file in `papers/` lists the rows: what it is, the paper's value, and how ours is found, as a
+metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls check`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from musls_analysis.figures.style import label
+from musls_analysis.paper.flights import TABLE_III, some_cycles
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.report.report import number
+from musls_analysis.sweep.plan import Metric
+from musls_analysis.sweep.run import available_cores
+from musls_analysis.sweep.store import chosen_metric, extract
+from musls_analysis.view.page import templates
+from musls_bringup.check import as_data, check
+from musls_bringup.fly import fly_run, program
+from musls_bringup.reproduce import ReproduceOptions, reproduce
+from musls_bringup.results import result_folder
+from musls_bringup.shipped import find_scenario, named_file
+from musls_description.errors import ConfigError
+from musls_description.schema import Finite, build, spec
+from musls_description.strict_yaml import read_yaml
+
+PAPERS = Path(__file__).parent / "papers"
+SYSTEM = "x500_trio_swivel"
+"""The seed paper's system, for its Table III."""
+
+
+@spec
+class PaperRow:
+    """One number of a paper; what is not given here is its group's.
+
+    Attributes:
+        what: The quantity.
+        paper: The paper's value.
+        unit: Of both values.
+        scenario: What is flown, or checked.
+        set: Keys of the scenario that differ.
+        value: How the number follows from the flight.
+        check: Path of the number in what `musls check` finds, instead of `value`.
+        why: What differs, and why.
+    """
+
+    what: str
+    paper: Finite
+    unit: str = ""
+    scenario: str = ""
+    set: dict[str, Any] = Field(default_factory=dict)
+    value: Metric | None = None
+    check: str | None = None
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.check is None):
+            raise ValueError(f"{self.what}: give one of value and check")
+
+    @property
+    def overrides(self) -> list[str]:
+        """As for `--set`."""
+        return [f"{key}={json.dumps(value)}" for key, value in self.set.items()]
+
+    @property
+    def command(self) -> str:
+        """What flies or checks the same."""
+        words = [program(), "check" if self.check else "fly", self.scenario]
+        return " ".join([*words, *(f"--set {text}" for text in self.overrides)])
+
+
+@spec
+class PaperGroup:
+    """Rows of one table or figure.
+
+    Attributes:
+        title: Which one.
+        rows: The numbers.
+    """
+
+    title: str
+    rows: tuple[PaperRow, ...]
+
+
+@spec
+class Paper:
+    """A paper.
+
+    Attributes:
+        title: Its title.
+        source: Authors, journal, year.
+        notes: Lines below the table.
+        table_iii: Whether recorded flights give the seed paper's Table III, too.
+        groups: Tables and figures.
+    """
+
+    title: str
+    source: str
+    notes: tuple[str, ...] = ()
+    table_iii: bool = False
+    groups: tuple[PaperGroup, ...]
+
+
+def load_paper(name: str) -> Paper:
+    """A paper by the number of its file.
+
+    Raises:
+        ConfigError: There is no such paper.
+    """
+    path = named_file("paper", name, PAPERS)
+    data = read_yaml(path)
+    for group in data.get("groups", ()):
+        shared = {key: group.pop(key) for key in list(group) if key not in ("title", "rows")}
+        checked = {key: value for key, value in shared.items() if key != "value"}
+        group["rows"] = [
+            {**(checked if "check" in row else shared), **row} for row in group.get("rows", ())
+        ]
+    return build(Paper, data, str(path))
+
+
+def reproduce_paper(
+    name: str,
+    out: Path,
+    flights: Sequence[Path] = (),
+    *,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """Fly what a paper shows; writes report.html, summary.json and the flights into a folder.
+
+    `flights` are the recordings of the seed paper, for its Table III. `progress` is told how many
+    flights of how many are done.
+
+    Raises:
+        ConfigError: There is no such paper, or the flights do not fit.
+    """
+    paper = load_paper(name)
+    if flights and not paper.table_iii:
+        raise ConfigError(f"paper {name}: FLIGHTS are for Table III of paper 000")
+    if flights:
+        some_cycles(flights)  # what is wrong with them shows before anything is flown
+    with result_folder(out, overwrite=overwrite) as work:
+        found: dict[str, Any] = {}
+        wanted = {row.command: row for group in paper.groups for row in group.rows}
+        progress(0, len(wanted))
+        for command, row in wanted.items():
+            found[command] = _flown(row, work / "flights" / f"{len(found) + 1:02d}_{row.scenario}")
+            progress(len(found), len(wanted))
+        results = [
+            Result(group.title, row, _number(row, *found[row.command]))
+            for group in paper.groups
+            for row in group.rows
+        ]
+        if flights:
+            results += _table_iii(flights, work / "table_iii")
+        _write(paper, results, work)
+    return results
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row with our number; None where the flight has it not."""
+
+    group: str
+    row: PaperRow
+    ours: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the paper's."""
+        return None if self.ours is None or not self.row.paper else self.ours / self.row.paper
+
+
+def _flown(row: PaperRow, folder: Path) -> tuple[dict[str, Any], Path | None]:
+    """Content of summary.json and folder of the flight, or what the check finds."""
+    scenario = find_scenario(row.scenario, row.overrides)
+    if row.check:
+        return as_data(scenario, check(scenario)), None
+    return fly_run(scenario, folder), folder
+
+
+def _number(row: PaperRow, summary: dict[str, Any], folder: Path | None) -> float | None:
+    metric = row.value or Metric(path=row.check)
+    bodies = metric.bodies
+    series = extract(read_recording(folder), bodies) if folder and bodies else {}
+    return chosen_metric(metric, summary, series)
+
+
+def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
+    """The seed paper's Table III from its recordings, see `musls_bringup.reproduce`."""
+    options = ReproduceOptions(systems=[SYSTEM], seeds=3, workers=available_cores())
+    (column,) = reproduce(flights, out, options)
+    results = []
+    for stage, comparison in column.comparisons.items():
+        for body, errors in comparison.errors.items():
+            ours = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
+            for unit, paper, value in zip(("mm", "deg"), TABLE_III[stage][body], ours, strict=True):
+                row = PaperRow(what=f"{stage}, {label(body)}", paper=paper, unit=unit, check="-")
+                results.append(Result("Table III, simulated against recorded", row, value))
+    return results
+
+
+def _write(paper: Paper, results: Sequence[Result], folder: Path) -> None:
+    environment = templates(Path(__file__).parent / "templates")
+    environment.filters["number"] = number
+    page = environment.get_template("paper.html.j2").render(
+        paper=paper, groups=groupby(results, lambda result: result.group)
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")
+    rows = [
+        {
+            "table": r.group, "what": r.row.what, "unit": r.row.unit, "paper": r.row.paper,
+            "ours": r.ours, "command": r.row.command, "why": r.row.why,
+        }
+        for r in results
+    ]  # fmt: skip
+    text = json.dumps({"paper": paper.title, "source": paper.source, "rows": rows}, indent=2)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
