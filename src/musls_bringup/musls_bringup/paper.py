@@ -17,7 +17,7 @@ from pydantic import Field
 
 from musls_analysis.figures.style import label
 from musls_analysis.paper.flights import TABLE_III, some_cycles
-from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.report import number
 from musls_analysis.sweep.plan import Metric
 from musls_analysis.sweep.run import available_cores
@@ -179,19 +179,18 @@ class Result:
         return None if self.ours is None or not self.row.paper else self.ours / self.row.paper
 
 
-def _flown(row: PaperRow, folder: Path) -> tuple[dict[str, Any], Path | None]:
-    """Content of summary.json and folder of the flight, or what the check finds."""
+def _flown(row: PaperRow, folder: Path) -> tuple[Recording | None, dict[str, Any]]:
+    """The flight, and the content of its summary.json; or what the check finds."""
     scenario = find_scenario(row.scenario, row.overrides)
     if row.check:
-        return as_data(scenario, check(scenario)), None
-    return fly_run(scenario, folder), folder
+        return None, as_data(scenario, check(scenario))
+    return fly_run(scenario, folder)
 
 
-def _number(row: PaperRow, summary: dict[str, Any], folder: Path | None) -> float | None:
+def _number(row: PaperRow, recording: Recording | None, found: dict[str, Any]) -> float | None:
     metric = row.value or Metric(path=row.check)
-    bodies = metric.bodies
-    series = extract(read_recording(folder), bodies) if folder and bodies else {}
-    return chosen_metric(metric, summary, series)
+    series = extract(recording, metric.bodies) if recording else {}
+    return chosen_metric(metric, found, series)
 
 
 def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
