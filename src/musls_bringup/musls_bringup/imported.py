@@ -1,23 +1,26 @@
-"""One rigid body of a URDF or MJCF file, for a load: what `musls import` reads.
+"""One rigid body of a URDF, SDF or MJCF file, for a load: what `musls import` reads.
 
-MuJoCo's compiler reads the file: masses, inertias (also those that follow from shapes), meshes and
-frames are as it has them.
+MuJoCo's compiler reads URDF and MJCF: masses, inertias (also those that follow from shapes), meshes
+and frames are as it has them. Of SDF, which it does not know, its bodies are made here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, install_command, near_names
+from musls_description.rotations import from_roll_pitch_yaw, matrix, product, rotate
 from musls_description.strict_yaml import is_file, read_text, shown
 
-KINDS = (".urdf", ".xml", ".mjcf")
+KINDS = (".urdf", ".sdf", ".xml", ".mjcf")
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,16 @@ def read_rigid_body(path: Path) -> RigidBody:
     except ImportError:
         raise ConfigError(f"musls import needs MuJoCo: {install_command('mujoco')}") from None
     if path.suffix.lower() not in KINDS:
-        raise ConfigError(f"{path}: must be one of {', '.join(KINDS)}; `gz sdf` converts SDF")
+        raise ConfigError(f"{path}: must be one of {', '.join(KINDS)}")
     if not is_file(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
     read_text(path)
     try:
-        spec = mujoco.MjSpec.from_file(str(path))
+        is_sdf = path.suffix.lower() == ".sdf"
+        spec = _sdf(path) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
-    except (ValueError, mujoco.FatalError) as error:
+    except (ValueError, ElementTree.ParseError, mujoco.FatalError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     moving = [
         model.joint(i).name or f"joint {i}"
@@ -79,6 +83,120 @@ def read_rigid_body(path: Path) -> RigidBody:
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     return _merged(model, data, path)
+
+
+# ---------- SDF: the links, collisions and frames of one model, at their poses in it
+
+Pose = tuple[Array, Array]
+"""Position (3,) and orientation w, x, y, z of something within something else."""
+
+_AT_REST: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+
+
+def _sdf(path: Path) -> Any:
+    """The model of an SDF file as a specification of MuJoCo's.
+
+    Raises:
+        ValueError: It is more than one rigid body, or holds what is not read.
+    """
+    import mujoco
+
+    model = ElementTree.parse(path).getroot().find(".//model")
+    if model is None:
+        raise ValueError("there is no <model> in it")
+    for name in ("include", "model"):
+        if model.find(name) is not None:
+            raise ValueError(f"a model with <{name}> in it is not read: one model of links")
+    for joint in model.findall("joint"):
+        if joint.get("type") != "fixed":
+            raise ValueError(
+                f"{joint.get('name')} can move: a load is one rigid body, fix its joints"
+            )
+    named = {element.get("name", ""): element for element in model if element.get("name")}
+    spec = mujoco.MjSpec()
+    root = spec.worldbody.add_body()
+    for link in model.findall("link"):
+        position, q = _in_model(link, named)
+        body = root.add_body(name=link.get("name"), pos=position, quat=q)
+        _add_inertia(body, link.find("inertial"))
+        for collision in link.findall("collision"):
+            _add_shape(body, collision)
+    for frame in model.findall("frame"):
+        root.add_site(name=frame.get("name"), pos=_in_model(frame, named)[0])
+    return spec
+
+
+def _pose(element: Element) -> Pose:
+    """What `<pose>` says: x y z, and roll pitch yaw or a quaternion x y z w."""
+    pose = element.find("pose")
+    if pose is None or not (pose.text or "").strip():
+        return _AT_REST
+    values = np.array((pose.text or "").split(), float)
+    if len(values) == 7:
+        return values[:3], values[[6, 3, 4, 5]]
+    if len(values) != 6:
+        raise ValueError(f"<pose>{pose.text}</pose>: six numbers, or seven with a quaternion")
+    angles = np.radians(values[3:]) if pose.get("degrees") == "true" else values[3:]
+    return values[:3], from_roll_pitch_yaw(angles)
+
+
+def _in_model(element: Element, named: Mapping[str, Element], depth: int = 0) -> Pose:
+    """Pose of a link, joint or frame in its model, by way of those that it is given in."""
+    pose, above = element.find("pose"), None
+    if pose is not None:
+        above = pose.get("relative_to")
+    if above is None:
+        above = element.get("attached_to") or (
+            element.findtext("child") if element.tag == "joint" else None
+        )
+    position, q = _pose(element)
+    if above in (None, "", "__model__"):
+        return position, q
+    if above not in named or depth > len(named):
+        raise ValueError(
+            f"{element.get('name')}: its pose is relative to '{above}', which leads nowhere"
+        )
+    place, turn = _in_model(named[above], named, depth + 1)
+    return place + rotate(turn, position), product(turn, q)
+
+
+def _add_inertia(body: Any, inertial: Element | None) -> None:
+    """Mass and inertia of a link; SDF's defaults are 1 kg and 1 kg m^2."""
+    found = inertial if inertial is not None else Element("inertial")
+    moments = {
+        axes: float(found.findtext(f"inertia/i{axes}", "1" if axes[0] == axes[1] else "0"))
+        for axes in ("xx", "yy", "zz", "xy", "xz", "yz")
+    }
+    xx, yy, zz, xy, xz, yz = moments.values()
+    position, q = _pose(found)
+    turn = matrix(q)
+    inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+    body.explicitinertial = True
+    body.mass, body.ipos = float(found.findtext("mass", "1")), position
+    body.fullinertia = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+
+
+def _add_shape(body: Any, collision: Element) -> None:
+    """A box, cylinder, capsule or sphere that collides."""
+    from mujoco import mjtGeom
+
+    geometry = collision.find("geometry")
+    shape = geometry[0] if geometry is not None and len(geometry) else Element("none")
+    radius = float(shape.findtext("radius", "0"))
+    half_length = float(shape.findtext("length", "0")) / 2.0
+    sizes: dict[str, tuple[Any, list[float]]] = {
+        "box": (mjtGeom.mjGEOM_BOX, [float(v) / 2 for v in shape.findtext("size", "").split()]),
+        "cylinder": (mjtGeom.mjGEOM_CYLINDER, [radius, half_length, 0.0]),
+        "capsule": (mjtGeom.mjGEOM_CAPSULE, [radius, half_length, 0.0]),
+        "sphere": (mjtGeom.mjGEOM_SPHERE, [radius, 0.0, 0.0]),
+    }
+    if shape.tag not in sizes:
+        raise ValueError(
+            f"collision {collision.get('name')}: <{shape.tag}> is not read, but {', '.join(sizes)}"
+        )
+    kind, size = sizes[shape.tag]
+    position, q = _pose(collision)
+    body.add_geom(type=kind, size=size, pos=position, quat=q)
 
 
 def _merged(model: Any, data: Any, path: Path) -> RigidBody:

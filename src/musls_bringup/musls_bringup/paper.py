@@ -7,7 +7,7 @@ metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls ch
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -35,6 +35,7 @@ from musls_description.strict_yaml import read_yaml
 PAPERS = Path(__file__).parent / "papers"
 SYSTEM = "x500_trio_swivel"
 """The seed paper's system, for its Table III."""
+WHY = "middle of the bodies compared, nothing fitted; `musls reproduce` has --offset and --fit-on"
 
 
 @spec
@@ -179,7 +180,7 @@ class Result:
         return None if self.ours is None or not self.row.paper else self.ours / self.row.paper
 
 
-def _flown(row: PaperRow, folder: Path) -> tuple[Recording | None, dict[str, Any]]:
+def _flown(row: PaperRow, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
     """The flight, and the content of its summary.json; or what the check finds."""
     scenario = find_scenario(row.scenario, row.overrides)
     if row.check:
@@ -187,7 +188,7 @@ def _flown(row: PaperRow, folder: Path) -> tuple[Recording | None, dict[str, Any
     return fly_run(scenario, folder)
 
 
-def _number(row: PaperRow, recording: Recording | None, found: dict[str, Any]) -> float | None:
+def _number(row: PaperRow, recording: Recording | None, found: Mapping[str, Any]) -> float | None:
     metric = row.value or Metric(path=row.check)
     series = extract(recording, metric.bodies) if recording else {}
     return chosen_metric(metric, found, series)
@@ -202,7 +203,9 @@ def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
         for body, errors in comparison.errors.items():
             ours = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
             for unit, paper, value in zip(("mm", "deg"), TABLE_III[stage][body], ours, strict=True):
-                row = PaperRow(what=f"{stage}, {label(body)}", paper=paper, unit=unit, check="-")
+                row = PaperRow(
+                    what=f"{stage}, {label(body)}", paper=paper, unit=unit, check="-", why=WHY
+                )
                 results.append(Result("Table III, simulated against recorded", row, value))
     return results
 

@@ -5,6 +5,7 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
+from musls_bringup.imported import read_rigid_body
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -75,18 +76,73 @@ def test_mjcf_with_sites_and_a_turned_root(crate):
     np.testing.assert_allclose(load.cable_attachments_m[0], [0.3, 0.0, 0.05], atol=1e-9)
 
 
+def test_sdf_as_gazebo_gets_it(crate):
+    """The load that `musls model` writes for Gazebo is read as the description has it."""
+    assert main(["model", "x500_trio", "--format", "sdf", "--out", "models"]) == 0
+    body = read_rigid_body(crate.parent / "models" / "load" / "model.sdf")
+    load = musls.load_system("x500_trio").load
+    assert body.mass_kg == load.mass_kg
+    np.testing.assert_allclose(body.inertia_kg_m2, load.inertia_kg_m2, atol=1e-12)
+    np.testing.assert_allclose(body.box_m, load.collision.size_m, atol=1e-12)
+    np.testing.assert_allclose(body.box_middle_m, load.collision.center_m, atol=1e-12)
+
+
+def test_sdf_with_turned_links_and_frames(crate):
+    """The crate once more: its nose on a link that is turned and hangs on a frame."""
+    box = "<collision name='c'><geometry><box><size>0.8 0.4 0.1</size></box></geometry></collision>"
+    hooks = "".join(
+        f'<frame name="hook_{i}" attached_to="nose"><pose>{y} {0.3 - x} 0.05 0 0 0</pose></frame>'
+        for i, (x, y) in enumerate(HOOKS, start=1)
+    )
+
+    def inertial(mass, moments, pose):
+        parts = zip(("ixx", "iyy", "izz"), moments, strict=True)
+        return (
+            f"<inertial><pose>{pose}</pose><mass>{mass}</mass><inertia>"
+            + "".join(f"<{name}>{value}</{name}>" for name, value in parts)
+            + "</inertia></inertial>"
+        )
+
+    base = inertial(1.0, (0.02, 0.01, 0.03), "0 0 0 0 0 1.5707963267948966")
+    crate.with_name("crate.sdf").write_text(
+        '<sdf version="1.9"><world name="w"><model name="crate"><pose>5 6 7 0 0 1</pose>'
+        f'<link name="base">{base}{box}'
+        '</link><frame name="ahead"><pose degrees="true">0.3 0 0 0 0 90</pose></frame>'
+        '<link name="nose"><pose relative_to="ahead">0 0 0 0 0 0</pose>'
+        f"{inertial(0.5, (0.001, 0.001, 0.001), '0 0 0 0 0 0')}</link>"
+        '<joint name="j" type="fixed"><parent>base</parent><child>nose</child></joint>'
+        f"{hooks}</model></world></sdf>"
+    )
+    for name in ("crate.urdf", "crate.sdf"):
+        args = ["--attach", "hook_1,hook_2,hook_3", "--name", f"from_{name[-4:].strip('.')}"]
+        assert main(["import", name, *args]) == 0
+    one, other = (musls.load_system(f"from_{kind}.yaml").load for kind in ("urdf", "sdf"))
+    np.testing.assert_allclose(one.inertia_kg_m2, other.inertia_kg_m2, atol=2e-6)
+    np.testing.assert_allclose(one.cable_attachments_m, other.cable_attachments_m, atol=1e-9)
+    assert one.mass_kg == other.mass_kg and one.collision.size_m == other.collision.size_m
+    np.testing.assert_allclose(one.collision.center_m, other.collision.center_m, atol=1e-9)
+
+
 def test_what_is_no_load_is_refused_in_one_line(crate, capsys):
     text = crate.read_text()
     crate.with_name("moves.urdf").write_text(text.replace('"fixed"', '"continuous"', 1))
     crate.with_name("broken.urdf").write_text(text[:200])
     crate.with_name("bare.urdf").write_text(text.replace("collision", "visual"))
+    sdf = '<sdf version="1.9"><model name="m">{}</model></sdf>'
+    lost = '<link name="a"><pose relative_to="nobody">0 0 0 0 0 0</pose></link>'
+    crate.with_name("lost.sdf").write_text(sdf.format(lost))
+    crate.with_name("bent.sdf").write_text(sdf[:30])
+    crate.with_name("free.sdf").write_text(sdf.format('<joint name="hinge" type="revolute"/>'))
     for words, reason in (
         (["crate.urdf", "--attach", "hook_1,hok_2"], "hook_2"),
         (["moves.urdf", "--attach", "hook_1"], "can move"),
         (["broken.urdf", "--attach", "hook_1"], "broken.urdf"),
         (["bare.urdf", "--attach", "hook_1"], "collides"),
         (["nowhere.urdf", "--attach", "a"], "no such file"),
-        (["crate.sdf", "--attach", "a"], "must be one of"),
+        (["crate.dae", "--attach", "a"], "must be one of"),
+        (["lost.sdf", "--attach", "a"], "relative to 'nobody'"),
+        (["bent.sdf", "--attach", "a"], "unclosed token"),
+        (["free.sdf", "--attach", "a"], "hinge can move"),
     ):
         assert main(["import", *words]) == 2
         error = capsys.readouterr().err

@@ -117,9 +117,10 @@ def write_system(
 
 
 def import_load(
-    file: Annotated[Path, typer.Argument(metavar="FILE.urdf|xml", help="URDF or MJCF.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.urdf|sdf|xml", help="URDF, SDF or MJCF.")],
     attach: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Links, bodies or sites where cables pull.")
+        str,
+        typer.Option(metavar="NAME,...", help="Links, frames, bodies or sites where cables pull."),
     ],
     name: Annotated[
         str | None, typer.Option(help="Name of the new file.", show_default="FILE's")
@@ -129,7 +130,7 @@ def import_load(
         str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
     ] = "x500",
 ) -> None:
-    """Makes a system whose load is a URDF or MJCF file: mass, inertia, box, attachments by name.
+    """Makes a system whose load is a URDF, SDF or MJCF file: mass, inertia, box, attachments.
 
     Everything in the file is one rigid body. Needs MuJoCo (extra import).
     """
