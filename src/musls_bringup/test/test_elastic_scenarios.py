@@ -48,6 +48,19 @@ def test_catenary_robot_hangs_in_a_catenary():
     assert cable.tension_n[-1] == pytest.approx(weight_n_m * heights, rel=3e-3)
 
 
+@pytest.mark.filterwarnings("ignore:a slow flight")
+@pytest.mark.parametrize(("mass_kg", "until_s"), [(1e-3, 4.7), (1e-5, 0.6)])
+def test_light_cables_leave_the_ground(mass_kg, until_s):
+    """A damper that jumps in at the ground would leave their stages without a solution."""
+    scenario = musls.load_scenario("circle_elastic", {"system.cables.mass_kg": mass_kg})
+    with musls.Session(scenario) as session:
+        while session.time_s < until_s:
+            session.advance(10)
+        lowest_m = min(session.plant.cable_nodes_enu_m(i)[:, 2].min() for i in range(3))
+        assert session.state.position_enu_m[0, 2] == pytest.approx(0.0499, abs=1e-5)
+    assert lowest_m > -5e-3
+
+
 @pytest.mark.slow
 def test_circle_elastic_pulls_the_load_inwards():
     """Over a round the pull is m v^2 / r inwards and m g up."""

@@ -1,4 +1,4 @@
-"""`physics.contact`: cables on the ground and on obstacles against closed forms, in rigid links."""
+"""`physics.contact`: cables on the ground and on obstacles against closed forms, in both plants."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from musls_bringup.api import load_scenario
 from musls_description.errors import ConfigError
 from musls_description.obstacles import WorldSpec, depth_and_normal, solids_of
 from musls_description.schema import build
+from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Plant, PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.session.session import Session
 
 G = 9.80665
+MODELS = ("rigid_links", "elastic")
 LEVEL = [1.0, 0.0, 0.0, 0.0]
 LINKS = 40
 RADIUS_M = 0.3
@@ -28,10 +30,11 @@ BOX = {"kind": "box", "name": "box", "size_m": [0.3, 1, 0.4], "position_enu_m": 
 TABLE = {"kind": "box", "name": "table", "size_m": [0.5, 1, 0.4], "position_enu_m": [0, 0, 3.0]}
 
 
-def solo(load: list[float], drone: list[float], obstacles: list[dict], **more) -> Plant:
+def solo(model: str, load: list[float], drone: list[float], obstacles: list[dict], **more) -> Plant:
     """A load and a drone on a slack cable of 2 m."""
     bodies = [{"position_enu_m": place, "orientation_wxyz": LEVEL} for place in (load, drone)]
     changes = {
+        "cable_model": model,
         "system.cables.twist": "free",
         "system.cables.links": LINKS,
         "start": {"kind": "state", "load": bodies[0], "drones": bodies[1:]},
@@ -72,9 +75,10 @@ def weight_n_m(plant: Plant) -> float:
     return cable.mass_kg / cable.length_m * G
 
 
-def test_lying_cable_is_carried_by_the_ground():
+@pytest.mark.parametrize("model", MODELS)
+def test_lying_cable_is_carried_by_the_ground(model):
     """What hangs pulls at the drone, what lies does not; it lies on its surface."""
-    plant = solo([0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [])
+    plant = solo(model, [0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [])
     move(plant, [[1.1, 0.0, 0.7], [1.1, 0.0, 0.7]], 2.0)
     tension = plant.state.tension_n[0, 1]
     link_n = weight_n_m(plant) * plant.system.cables[0].link_length_m
@@ -84,11 +88,12 @@ def test_lying_cable_is_carried_by_the_ground():
     assert lying == pytest.approx(plant.system.cables[0].radius_m, abs=2e-4)
 
 
-def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation():
+@pytest.mark.parametrize("model", MODELS)
+def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation(model):
     """T_2 / T_1 = exp(mu phi), pulled one way and let go the other (Euler, Eytelwein)."""
     mu = 0.3
     start = [-0.36, 0.0, 1.2], [-0.36, 0.0, 3.249]
-    plant = solo(*start, [POLE], **{"system.ground_friction": mu})
+    plant = solo(model, *start, [POLE], **{"system.ground_friction": mu})
     top = 2.0 + RADIUS_M
     move(plant, [[0.4, 0.0, 2.8], [1.0, 0.0, top], [1.0, 0.0, top]], 1.5)
     assert deepest_m(plant, [POLE]) < 2e-3
@@ -97,8 +102,9 @@ def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation():
         assert np.log(rows[1] / rows[0]) / mu == pytest.approx(sign * np.pi / 2, rel=0.08)
 
 
-def test_slack_cable_lies_on_a_box():
-    plant = solo([-0.6, 0.0, 0.05], [-0.6, 0.0, 2.09], [BOX])
+@pytest.mark.parametrize("model", MODELS)
+def test_slack_cable_lies_on_a_box(model):
+    plant = solo(model, [-0.6, 0.0, 0.05], [-0.6, 0.0, 2.09], [BOX])
     move(plant, [[0.3, 0.0, 1.4], [0.75, 0.0, 0.5], [0.75, 0.0, 0.5]], 2.0)
     nodes, radius = plant.cable_nodes_enu_m(0), plant.system.cables[0].radius_m
     on_top = np.abs(nodes[:, 0]) < 0.05
@@ -107,13 +113,16 @@ def test_slack_cable_lies_on_a_box():
 
 
 def energy_j(plant: Plant) -> float:
-    assert isinstance(plant, RigidLinksPlant)
-    return float(plant.records.system[0]["ledger"]["energy"])
+    if isinstance(plant, RigidLinksPlant):
+        return float(plant.records.system[0]["ledger"]["energy"])
+    assert isinstance(plant, ElasticPlant)
+    return float(plant.engine.energy_j().sum())
 
 
-def test_contact_of_a_cable_makes_no_energy():
+@pytest.mark.parametrize("model", MODELS)
+def test_contact_of_a_cable_makes_no_energy(model):
     """Load and drone fall on both sides of a table, the cable catches on it, all come to rest."""
-    plant = solo([-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE])
+    plant = solo(model, [-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE])
     rows = []
     for _ in range(500):
         plant.step(PlantInputs.zeros(plant.system))
@@ -127,9 +136,8 @@ def test_contact_of_a_cable_makes_no_energy():
     ("changes", "told"),
     [
         ({"physics.contact": ["rope"]}, "physics.contact"),
-        ({"cable_model": "massless"}, "choose rigid_links"),
-        ({"cable_model": "rigid_rods"}, "choose rigid_links"),
-        ({"cable_model": "elastic"}, "choose rigid_links"),
+        ({"cable_model": "massless"}, "choose rigid_links or elastic"),
+        ({"cable_model": "rigid_rods"}, "choose rigid_links or elastic"),
         ({"physics.engine": "dart"}, "needs engine: embedded"),
         ({"physics.exact_friction": True}, "needs engine: embedded"),
     ],
@@ -141,8 +149,9 @@ def test_what_has_no_such_contact_says_so_in_one_line(changes, told):
     assert "\n" not in str(error.value)
 
 
-def test_a_load_without_contact_falls_through_the_ground():
-    plant = solo([0.0, 0.0, 0.3], [0.2, 0.0, 2.2], [], **{"physics.contact": ["drones"]})
+@pytest.mark.parametrize("model", MODELS)
+def test_a_load_without_contact_falls_through_the_ground(model):
+    plant = solo(model, [0.0, 0.0, 0.3], [0.2, 0.0, 2.2], [], **{"physics.contact": ["drones"]})
     inputs = PlantInputs.zeros(plant.system)
     for _ in range(100):
         plant.step(inputs)

@@ -9,7 +9,7 @@ from plant_helpers import G, formation, without_rotor_drag
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn, hanging_equilibrium
-from musls_sim.plants.changes import ReleaseHook, RotorEfficiency
+from musls_sim.plants.changes import LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.plant import ElasticPlant, build
 from musls_sim.plants.interface import Change, PlantInputs, PlantSetup, PrescribedMotion
@@ -107,6 +107,50 @@ def test_dropped_load_comes_to_rest_on_its_box_without_bouncing():
     assert audit.missing_j > -1e-3 * abs(audit.start_j), "no energy from nothing"
     assert min(heights) > -0.05
     assert np.abs(plant.state.velocity_enu_m_s[0]).max() < 0.05
+
+
+@pytest.mark.parametrize("gets_heavier", [False, True])
+@pytest.mark.parametrize("mass_kg", [1e2, 1e6])
+def test_ground_holds_any_load(mass_kg, gets_heavier):
+    """It sinks in by 0.1 mm whatever it weighs, from the start or from one moment on."""
+    system = load_system("x500_trio")
+    factor = mass_kg / system.load.mass_kg
+    heavy = dataclasses.replace(
+        system.load,
+        mass_kg=mass_kg,
+        inertia_kg_m2=tuple((factor * np.array(system.load.inertia_kg_m2)).tolist()),
+    )
+    if not gets_heavier:
+        system = dataclasses.replace(system, load=heavy)
+    plant, inputs = ElasticPlant(system, ground_spawn(system)), PlantInputs.zeros(system)
+    for k in range(250):
+        plant.step(inputs)
+        if k == 50 and gets_heavier:
+            plant.apply(LoadMass(mass_kg=mass_kg))
+    half_m = system.load.collision.size_m[2] / 2.0
+    assert plant.state.position_enu_m[0, 2] == pytest.approx(half_m - 1e-4, abs=2e-6)
+    weight_n = max(cable.mass_kg for cable in system.cables) * G
+    assert plant.state.tension_n.max() < 2.0 * weight_n
+
+
+def test_a_line_that_is_stretched_beyond_all_rubber_is_refused():
+    system = load_system("x500_trio")
+    with pytest.raises(ConfigError, match=r"system\.cables\.0\.elastic: .* N at the start would"):
+        hovering(system, ea_n=0.5)
+
+
+def test_tension_of_a_slack_cable_is_never_negative():
+    """Load and drones fall, the drones go up again: end lumps push by 0.37 N, no tension."""
+    plant, inputs, _ = hovering(load_system("x500_trio"))
+    pushed = 0.0
+    for k in range(250):
+        inputs.rotor_command_rad_s[:] = 0.0 if k < 60 else 900.0
+        plant.step(inputs)
+        assert plant.state.tension_n.min() >= 0.0
+        nodes = plant.cable_nodes_enu_m(0)
+        along = (nodes[1] - nodes[0]) / np.linalg.norm(nodes[1] - nodes[0])
+        pushed = min(pushed, plant.engine.end_force_n(0, 0) @ along)
+    assert pushed < -0.1
 
 
 def test_tension_balances_the_load_in_motion():

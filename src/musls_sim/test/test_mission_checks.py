@@ -263,3 +263,15 @@ def test_light_links_that_ask_for_tiny_steps_are_announced(mass_kg, links, cure)
         assert step_s(links) <= 0.001
     if cure is not None:
         assert step_s(cure) >= 0.002
+
+
+def test_light_elastic_cables_are_announced_with_links_that_are_fast():
+    def session(links):
+        light = ["system.cables.mass_kg=1e-4", f"system.cables.links={links}"]
+        return Session(load_scenario(SHIPPED / "circle_elastic.yaml", light))
+
+    with pytest.warns(UserWarning, match=r"a slow flight: the 15 segments.*links = 5 is fast"):
+        session(15).close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session(5).close()

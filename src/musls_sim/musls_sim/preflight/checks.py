@@ -46,6 +46,9 @@ LARGE_BAG_BYTES = 1e9
 SLOW_SUBSTEPS = 4
 """So many steps of rigid links in a control period are announced before a flight."""
 
+LIGHT_SEGMENT_KG = 2e-5
+"""Mass of a segment below which a slack elastic cable flies at less than 30 times real time."""
+
 FARTHEST_M = 10_000.0
 """Of the load from the origin: the world is flat, and the plants lose digits farther out."""
 
@@ -89,6 +92,7 @@ def cautions(scenario: Scenario) -> Iterator[str]:
     yield from _wind_caution(scenario)
     yield from _twist_caution(scenario)
     yield from _step_caution(scenario)
+    yield from _light_cable_caution(scenario)
 
 
 def flight_duration_s(scenario: Scenario) -> float:
@@ -208,6 +212,21 @@ def _step_caution(scenario: Scenario) -> Iterator[str]:
         f"each, ask for steps of {1e3 * steps_s[k]:.2g} ms, {substeps(steps_s[k])} in a control "
         f"period; {cure}cable_model = massless"
     )
+
+
+def _light_cable_caution(scenario: Scenario) -> Iterator[str]:
+    """Whether elastic cables are so light that while they are slack they ask for tiny steps."""
+    if scenario.cable_model != "elastic" or scenario.start.kind != "ground":
+        return
+    for k, cable in enumerate(scenario.system.cables, start=1):
+        if cable.links > 1 and cable.link_mass_kg < LIGHT_SEGMENT_KG:
+            fewer = max(1, int(cable.mass_kg / LIGHT_SEGMENT_KG))
+            yield (
+                f"a slow flight: the {cable.links} segments of cable_{k}, "
+                f"{cable.link_mass_kg:.2g} kg each, take tiny steps as long as they are slack; "
+                f"system.cables.links = {fewer} is fast, so is cable_model = massless"
+            )
+            return
 
 
 def _wind_caution(scenario: Scenario) -> Iterator[str]:

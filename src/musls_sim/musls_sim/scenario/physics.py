@@ -71,7 +71,7 @@ class PhysicsSpec:
             come back after a jerk; 0 for none.
         contact: What the ground and obstacles hold up with dry friction: load, drones, cables.
             Without "cables" these lie on soft ground and hang through obstacles; with it each of
-            their nodes is a ball of the cable's radius. In rigid_links only.
+            their nodes is a ball of the cable's radius. In rigid_links and elastic.
     """
 
     engine: Literal["embedded", "dart", "gazebo", "gazebo_px4"] = "embedded"

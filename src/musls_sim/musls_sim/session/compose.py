@@ -25,7 +25,6 @@ from musls_description.system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
-from musls_sim.plants.rigid_body import TOUCHING
 from musls_sim.preflight.checks import (
     Hover,
     check_hover,
@@ -149,12 +148,13 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
             f"physics.engine = {scenario.physics.engine}: it has rigid links only, not "
             f"cable_model = {scenario.cable_model}"
         )
-    if scenario.cable_model != "rigid_links" and set(scenario.physics.contact) != set(TOUCHING):
-        raise ConfigError(
-            f"physics.contact = {', '.join(scenario.physics.contact)}: must be load, drones "
-            f"with cable_model = {scenario.cable_model}; choose rigid_links"
-        )
-    if scenario.cable_model in ("rigid_links", "elastic"):
+    if scenario.cable_model not in ("rigid_links", "elastic"):
+        if set(scenario.physics.contact) != {"load", "drones"}:
+            raise ConfigError(
+                f"physics.contact = {', '.join(scenario.physics.contact)}: must be load, drones "
+                f"with cable_model = {scenario.cable_model}; choose rigid_links or elastic"
+            )
+    else:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     setup = PlantSetup(
         weakened(scenario.system, scenario.imperfections),

@@ -30,8 +30,11 @@ from musls_description.vectors import (
     turn_inertia,
 )
 from musls_sim.plants.elastic.state import (
+    NOTHING,
     bodies_of,
+    cables_of,
     corners_of,
+    nodes_of,
     rotors_of,
     solids_of,
     wrench_body_of,
@@ -268,6 +271,29 @@ def put_point(body, place_body, point):
 
 # ---------- Ground and obstacles
 
+SET_IN_M = 5e-4
+"""Depth over which the damper under a cable's node sets in. One that jumps in at the surface and
+stops a light node before it gets there leaves a stage without a solution."""
+
+
+@compiled()
+def press(stiffness, damping, set_in, depth, rise, dh):
+    """Force of a surface on what is so deep in it and rises at a rate, max(0, k depth - c rise).
+
+    Returns:
+        The force, the damping there, and the slope of the force by the depth.
+    """
+    if depth <= 0.0:
+        return 0.0, 0.0, 0.0
+    slope = stiffness
+    if depth < set_in:
+        slope += max(-damping * rise, 0.0) / set_in
+        damping *= depth / set_in
+    up = stiffness * depth - damping * rise
+    if up <= 0.0:
+        return 0.0, 0.0, 0.0
+    return up, damping, slope + damping / dh
+
 
 @compiled()
 def near_surface(t, body):
@@ -286,56 +312,56 @@ def near_surface(t, body):
 
 @compiled()
 def add_surfaces(t, body, dh):
-    """Add the forces of ground and obstacles to a body's balance, their derivatives to its matrix.
-
-    Along the normal n a force gives way by its slope s, across it by r s, where friction slips not
-    along the direction d of the force: K = s n n^T + r s (I - n n^T - d d^T).
-    """
+    """Add the forces of surfaces to a body's balance, their derivatives to its matrix."""
     if not body.pressed and not near_surface(t, body):
         return
-    body.pressed = 0
-    stage = body.stage
-    stiff, damp = body.contact_stiffness, body.contact_damping
-    slope = stiff + damp / dh
+    body.pressed, stage = 0, body.stage
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
-        place, flow = add(stage.position, arm), arm_velocity(stage, arm)
-        depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
-        up = stiff * depth - damp * dot(flow, n)
-        corner.normal_force = 0.0
-        if depth <= 0.0 or up <= 0.0:
-            continue
-        if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
-            put(corner.anchor, add_scaled(place, -dh, flow))
-            corner.active = 1.0
-        drag = add_scaled(scale(-damp, flow), stiff, sub(corner.anchor, place))
-        across = add_scaled(drag, -dot(drag, n), n)
-        size = norm(across)
-        limit = t.ground_friction * up
-        d, share = (0.0, 0.0, 0.0), 1.0
-        corner.slipping = 0.0
-        if size > limit:
-            share, d = limit / size, scale(1.0 / size, across)
-            across = scale(share, across)
-            corner.slipping = 1.0
-        corner.normal_force = up
-        put(corner.force, add_scaled(across, up, n))
-        body.pressed = 1
-        pull_at(body, arm, corner.force)
-        aside, more = share * slope, (1.0 - share) * slope
-        add_point(
-            body.own_matrix,
-            arm,
-            (
-                aside * (1.0 - d[0] * d[0]) + more * n[0] * n[0],
-                more * n[0] * n[1] - aside * d[0] * d[1],
-                more * n[0] * n[2] - aside * d[0] * d[2],
-                aside * (1.0 - d[1] * d[1]) + more * n[1] * n[1],
-                more * n[1] * n[2] - aside * d[1] * d[2],
-                aside * (1.0 - d[2] * d[2]) + more * n[2] * n[2],
-            ),
-        )
+        block = push_corner(t, corner, add(stage.position, arm), arm_velocity(stage, arm), dh)
+        if corner.normal_force > 0.0:
+            body.pressed = 1
+            pull_at(body, arm, corner.force)
+            add_point(body.own_matrix, arm, block)
+
+
+@compiled()
+def push_corner(t, corner, place, flow, dh):
+    """Find the force of its surface on a corner at a place and velocity; returns its derivative.
+
+    Along the normal n a force gives way by its slope s, across it by a, where friction slips not
+    along the direction d of the force: K = s n n^T + a (I - n n^T - d d^T), in six numbers.
+    """
+    depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+    depth, rise = depth + corner.rounding, dot(flow, n)
+    up, damp, slope = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
+    corner.normal_force, corner.slope, corner.slipping = up, slope, 0.0
+    if up == 0.0:
+        return NOTHING
+    if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
+        put(corner.anchor, add_scaled(place, -dh, flow))
+        corner.active = 1.0
+    drag = add_scaled(scale(-damp, flow), corner.stiffness, sub(corner.anchor, place))
+    across = add_scaled(drag, -dot(drag, n), n)
+    size = norm(across)
+    limit = t.ground_friction * up
+    d, share = (0.0, 0.0, 0.0), 1.0
+    if size > limit:
+        share, d = limit / size, scale(1.0 / size, across)
+        across = scale(share, across)
+        corner.slipping = 1.0
+    put(corner.force, add_scaled(across, up, n))
+    aside = share * (corner.stiffness + damp / dh)
+    more = slope - aside
+    return (
+        aside * (1.0 - d[0] * d[0]) + more * n[0] * n[0],
+        more * n[0] * n[1] - aside * d[0] * d[1],
+        more * n[0] * n[2] - aside * d[0] * d[2],
+        aside * (1.0 - d[1] * d[1]) + more * n[1] * n[1],
+        more * n[1] * n[2] - aside * d[1] * d[2],
+        aside * (1.0 - d[2] * d[2]) + more * n[2] * n[2],
+    )
 
 
 @compiled()
@@ -360,17 +386,29 @@ def add_point(matrix, arm, block):
 @compiled()
 def settle_corners(t, body):
     """After a step: let go of corners in the air, drag along the springs of those that slip."""
-    stage = body.stage
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
-        corner.touched = corner.normal_force
-        if corner.normal_force == 0.0:
-            corner.active = 0.0
-        elif corner.slipping > 0.0:
-            place = point_position(stage, corner.place)
-            _, n = depth_and_normal(solids_of(t)[corner.surface], place)
-            across = add_scaled(corner.force, -dot(corner.force, n), n)
-            put(corner.anchor, add_scaled(place, 1.0 / body.contact_stiffness, across))
+        settle_corner(t, corner, point_position(body.stage, corner.place))
+
+
+@compiled()
+def settle_nodes(t, cable):
+    """The same for the inner nodes of a cable."""
+    for k in range((cable.segments - 1) * cable.surfaces):
+        node = nodes_of(t)[cable.first_node + 1 + k // cable.surfaces]
+        settle_corner(t, corners_of(t)[cable.first_corner + k], node.stage.position)
+
+
+@compiled()
+def settle_corner(t, corner, place):
+    """The same for one corner at a place."""
+    corner.touched = corner.normal_force
+    if corner.normal_force == 0.0:
+        corner.active = 0.0
+    elif corner.slipping > 0.0:
+        _, n = depth_and_normal(solids_of(t)[corner.surface], place)
+        across = add_scaled(corner.force, -dot(corner.force, n), n)
+        put(corner.anchor, add_scaled(place, 1.0 / corner.stiffness, across))
 
 
 @compiled()
@@ -384,19 +422,33 @@ def surface_error(t, losses, share, dh):
         if body.free == 0 or not (body.pressed or near_surface(t, body)):
             continue
         stage = body.stage
-        stiff, damp = body.contact_stiffness, body.contact_damping
         gap = largest = 0.0
         for i in range(body.first_corner, body.first_corner + body.corners):
             corner = corners_of(t)[i]
             arm = rotate(stage.rotation, corner.place)
             place, flow = add(stage.position, arm), arm_velocity(stage, arm)
-            depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
-            up = max(stiff * depth - damp * dot(flow, n), 0.0) if depth > 0.0 else 0.0
-            linear = corner.normal_force
-            if linear > 0.0:
-                linear -= (stiff + damp / dh) * dot(point_shift(body, arm), n)
-            gap, largest = max(gap, abs(up - linear)), max(largest, up)
-            if (corner.normal_force > 0.0) != (corner.touched > 0.0):
-                losses.switched += 1.0
+            up, miss = corner_error(t, corner, place, flow, point_shift(body, arm), losses, dh)
+            gap, largest = max(gap, miss), max(largest, up)
+        worst = max(worst, gap / (share * largest + t.tolerance))
+    for cable in cables_of(t):
+        gap = largest = 0.0
+        for k in range((cable.segments - 1) * cable.surfaces):
+            node = nodes_of(t)[cable.first_node + 1 + k // cable.surfaces]
+            point, corner = node.stage, corners_of(t)[cable.first_corner + k]
+            place, flow = point.position, point.velocity
+            up, miss = corner_error(t, corner, place, flow, node.shift, losses, dh)
+            gap, largest = max(gap, miss), max(largest, up)
         worst = max(worst, gap / (share * largest + t.tolerance))
     return worst
+
+
+@compiled()
+def corner_error(t, corner, place, flow, shift, losses, dh):
+    """Normal force of a corner that the solution has shifted, and the error of its linear one."""
+    depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+    depth, rise = depth + corner.rounding, dot(flow, n)
+    up, _, _ = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
+    linear = corner.normal_force - corner.slope * dot(shift, n)
+    if (corner.normal_force > 0.0) != (corner.touched > 0.0):
+        losses.switched += 1.0
+    return up, abs(up - linear)

@@ -20,9 +20,9 @@ from musls_description.vectors import (
     scale,
     sub,
 )
+from musls_sim.plants.elastic.bodies import SET_IN_M, press, push_corner
 from musls_sim.plants.elastic.line import axial_law, remember, remembers
 from musls_sim.plants.elastic.solver import (
-    NOTHING,
     add_block,
     add_right,
     clear_ends,
@@ -31,8 +31,10 @@ from musls_sim.plants.elastic.solver import (
     set_rows,
 )
 from musls_sim.plants.elastic.state import (
+    NOTHING,
     bodies_of,
     cables_of,
+    corners_of,
     laws_of,
     nodes_of,
     rows_of,
@@ -93,36 +95,48 @@ def _pull(cable, laws, segment, a, b, feed, faster):
     segment.geometric_stiffness = max(tension, 0.0) * (1.0 / max(length, SHORTEST))
 
 
-# ---------- Lumps: inertia, weight, air, ground
+# ---------- Lumps: inertia, weight, air, ground and obstacles
 
 
 @compiled()
-def in_air_or_ground(cable, node, system):
-    """Whether air or ground act on a node of a cable."""
+def acted_on(cable, node, system):
+    """Whether air, ground or obstacles may act on a node of a cable."""
     airy = cable.drag_across > 0.0 or cable.drag_along > 0.0
-    return airy or node.stage.position[2] < system.ground
+    return airy or cable.surfaces > 0 or node.stage.position[2] < system.ground
 
 
 @compiled()
 def outside_force(t, cable, i, losses, dh):
-    """Force of ground and air on node i of a cable, and minus its derivative, per component."""
+    """Force of air, ground and obstacles on node i of a cable, and minus its derivative."""
     point = nodes_of(t)[cable.first_node + i].stage
     first = cable.first_segment + i
-    force, slope = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    share = 0.0
+    force, slope = (0.0, 0.0, 0.0), NOTHING
+    share, inner = 0.0, 0 < i < cable.segments
     if i > 0:
         share += 0.5 * segments_of(t)[first - 1].rest_length
     if i < cable.segments:
         share += 0.5 * segments_of(t)[first].rest_length
-    if point.position[2] < t.ground and 0 < i < cable.segments:
+    if inner and cable.surfaces > 0:
+        for k in range((i - 1) * cable.surfaces, i * cable.surfaces):
+            corner = corners_of(t)[cable.first_corner + k]
+            block = push_corner(t, corner, point.position, point.velocity, dh)
+            if corner.normal_force > 0.0:
+                force, slope = add(force, corner.force), sum_of(slope, block)
+                losses.ground -= dot(corner.force, point.velocity)
+    elif inner and point.position[2] < t.ground:
         # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
-        stiff, damp = share * GROUND_STIFFNESS_N_M2, share * GROUND_DAMPING_N_S_M2
-        v = point.velocity
-        up = stiff * (t.ground - point.position[2]) - damp * v[2]
-        if up > 0.0:
-            force = -damp * v[0], -damp * v[1], up
-            slope = damp / dh, damp / dh, stiff + damp / dh
-            losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
+        stiff, v, depth = (
+            share * GROUND_STIFFNESS_N_M2,
+            point.velocity,
+            t.ground - point.position[2],
+        )
+        damp = share * GROUND_DAMPING_N_S_M2
+        up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
+        force, slope = (
+            (-damp * v[0], -damp * v[1], up),
+            (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep),
+        )
+        losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
     if cable.drag_across > 0.0 or cable.drag_along > 0.0:
         # Quadratic drag of the length at the node, across and along its direction.
         along = _direction_at(t, cable, i)
@@ -133,9 +147,15 @@ def outside_force(t, cable, i, losses, dh):
         length = share * cable.drag_along * abs(speed)
         drag = add(scale(-across, side), scale(-length * speed, along))
         more = (across + length) / dh
-        force, slope = add(force, drag), add(slope, (more, more, more))
+        force, slope = add(force, drag), sum_of(slope, (more, 0.0, 0.0, more, 0.0, more))
         losses.air += dot(drag, point.velocity)
     return force, slope
+
+
+@compiled()
+def sum_of(a, b):
+    """Sum of two symmetric matrices in six numbers."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
 
 
 @compiled()
@@ -175,18 +195,10 @@ def assemble_cable(t, cable, losses, dh):
             block, pull = _stiffness_block(segment), scale(segment.tension, segment.direction)
         a, inertia = node.stage.acceleration, node.mass * (faster * faster)
         force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
-        slope = inertia, inertia, inertia
-        if in_air_or_ground(cable, node, t):
-            more, steeper = outside_force(t, cable, i, losses, dh)
-            force, slope = add(force, more), add(slope, steeper)
-        own = (
-            below[0] + block[0] + slope[0],
-            below[1] + block[1],
-            below[2] + block[2],
-            below[3] + block[3] + slope[1],
-            below[4] + block[4],
-            below[5] + block[5] + slope[2],
-        )
+        own = sum_of(sum_of(below, block), (inertia, 0.0, 0.0, inertia, 0.0, inertia))
+        if acted_on(cable, node, t):
+            more, slope = outside_force(t, cable, i, losses, dh)
+            force, own = add(force, more), sum_of(own, slope)
         set_rows(rows, cable, row_of(cable, i), own, block if cable.row_step > 0 else below, force)
         below, pulled = block, pull
 

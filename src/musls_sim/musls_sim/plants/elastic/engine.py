@@ -104,7 +104,7 @@ class DrumMemory:
 
 NEAR_M = 1e-3
 """Steps towards an equilibrium that are smaller have to become smaller still."""
-REFINEMENTS = 8
+REFINEMENTS = 12
 """How often the step of a period may be halved."""
 
 Path = Callable[[float, float], Array]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from musls_sim.plants.interface import (
     step_s,
     substeps,
 )
-from musls_sim.plants.rigid_body import rotor_records
+from musls_sim.plants.rigid_body import TOUCHING, rotor_records
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
@@ -154,6 +154,10 @@ def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
 LONGEST_STEP_S = CONTROL_PERIOD_S
 
 
+LONGEST_STRETCH = 8.0
+"""Length over free length that no rubber reaches."""
+
+
 class ElasticPlant(Plant):
     """Elastic cables between load, drones and anchors, see `interface.Plant`.
 
@@ -179,6 +183,7 @@ class ElasticPlant(Plant):
         segments: int | None = None,
         drives: RigSpec | None = None,
         obstacles: Sequence[AnyObstacle] = (),
+        contact: Collection[str] = TOUCHING,
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -191,7 +196,7 @@ class ElasticPlant(Plant):
         strain) and bending stiffness are those of all cables, by default of what each is made of;
         `segments` are per cable of a slung load, by default the number of links. `drives` says
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
-        height of None means no ground.
+        height of None means no ground; `contact` is `physics.contact`.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -209,6 +214,11 @@ class ElasticPlant(Plant):
             winches=rig_winches(system, drives or RigSpec()),
             pulleys=[_pulley(pulley) for pulley in system.pulleys],
         )
+        for body in rig.bodies:
+            if ("drones" if body.drone >= 0 else "load") not in contact:
+                body.corners_m = np.zeros((0, 3))
+        for made, cable in zip(rig.cables, system.cables, strict=True):
+            made.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
@@ -226,7 +236,7 @@ class ElasticPlant(Plant):
         self.reaction = Reaction.zeros(system)
         self._motion: PrescribedMotion | None = None
         self._show()
-        self._check_break()
+        self._check_tension()
 
     def _make_state(self) -> PlantState:
         """The state as it is shown: mostly views of the engine's tables."""
@@ -342,11 +352,19 @@ class ElasticPlant(Plant):
             self.happened.append(EventRecord(b.time_s, "cable_broken", what))
         self._breaks_told = len(self.engine.breaks)
 
-    def _check_break(self) -> None:
-        """Refuse a line that would break before anything happens."""
+    def _check_tension(self) -> None:
+        """Refuse a line that breaks, or that no material would be, before anything happens."""
         for i, cable in enumerate(self.system.cables):
             strength = cable.elastic.break_force_n
             tension = float(self.engine.tensions_n(i).max())
+            segments = self.engine.segments(i)
+            longer = float((segments["length"] / segments["rest_length"]).max())
+            if longer > LONGEST_STRETCH:
+                raise ConfigError(
+                    f"system.cables.{i}.elastic: {tension:.4g} N at the start would stretch the "
+                    f"cable to {longer:.3g} times its length, more than {LONGEST_STRETCH:g}; take "
+                    "a stiffer one, or less load"
+                )
             if strength is not None and tension >= strength:
                 raise ConfigError(
                     f"system.cables.{i}.elastic.break_force_n = {strength:g}: the cable would "
@@ -419,8 +437,9 @@ class ElasticPlant(Plant):
         row["mass"] = mass_kg
         row["inverse_inertia"] /= factor
         row["inertia"] *= factor
-        row["contact_stiffness"] *= factor  # or a heavier load would sink into the ground
-        row["contact_damping"] *= factor
+        first, count = row["first_corner"], row["corners"]
+        for name in ("stiffness", "damping"):  # or a heavier load would sink into the ground
+            self.engine.tables.corners[name][first : first + count] *= factor
         row["angular_momentum"] *= factor
         stage = self.engine.tables.bodies["stage"]
         stage["inertia"][0] *= factor
@@ -472,6 +491,7 @@ def build(setup: PlantSetup) -> ElasticPlant:
         gravity_m_s2=physics.gravity_m_s2,
         drives=setup.rig,
         obstacles=setup.obstacles,
+        contact=physics.contact,
     )
     formation = system.formation
     if formation is None and start.kind in ("ground", "air"):

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from musls_description.arrays import Array, Records
 from musls_description.errors import ConfigError
 from musls_description.obstacles import AnyObstacle
+from musls_sim.plants.elastic.bodies import SET_IN_M
 from musls_sim.plants.elastic.line import LAW, Line
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.state import (
@@ -32,7 +33,7 @@ from musls_sim.plants.elastic.state import (
     UNKNOWN,
     Tables,
 )
-from musls_sim.plants.rigid_body import ROTOR, surfaces_of
+from musls_sim.plants.rigid_body import ROTOR, corner_constants, corner_records, surfaces_of
 
 # ---------- Where the matrix of bodies and shafts is not zero
 
@@ -339,6 +340,8 @@ class RigCable(Line):
         clamps: Directions, from end 1 towards end 2, in the frames of the bodies there in which the
             ends are clamped, None for a hinge.
         velocities_enu_m_s: Of the nodes at the start, at rest by default.
+        contact_radius_m: Radius with which its inner nodes touch the ground and obstacles; None for
+            one that lies on soft ground and hangs through obstacles.
     """
 
     bodies: tuple[int, int]
@@ -348,6 +351,7 @@ class RigCable(Line):
     mass_kg: float
     clamps: tuple[Array | None, Array | None] = (None, None)
     velocities_enu_m_s: Array | None = None
+    contact_radius_m: float | None = None
 
     @property
     def segments(self) -> int:
@@ -391,8 +395,9 @@ def build_tables(rig: Rig) -> Tables:
     """Make the tables of a rig in its start configuration."""
     check_ends(rig)
     solids = surfaces_of(rig.ground_height_enu_m, rig.obstacles)
-    bodies, corners, n_dofs = _body_table(rig, len(solids))
+    bodies, n_dofs = _body_table(rig)
     cables, laws = _cable_table(rig, bodies)
+    corners = _corner_table(rig, len(solids), bodies, cables)
     shafts = shaft_table(rig, n_dofs)
     nodes = _node_table(rig)
     _fill_reels(rig, cables, nodes, shafts)
@@ -511,8 +516,8 @@ def _segment_table(rig: Rig) -> Records:
     return np.concatenate([np.zeros(0, SEGMENT), *tables])
 
 
-def _body_table(rig: Rig, surfaces: int) -> tuple[Records, Records, int]:
-    """Bodies, their corners for each surface, and the number of unknowns of the bodies."""
+def _body_table(rig: Rig) -> tuple[Records, int]:
+    """Bodies, and the number of their unknowns."""
     bodies = np.zeros(len(rig.bodies), BODY)
     firsts = [_first_end(rig, k) for k in range(len(rig.cables))]
     pairs = zip(rig.cables, firsts, strict=True)
@@ -520,7 +525,6 @@ def _body_table(rig: Rig, surfaces: int) -> tuple[Records, Records, int]:
     free = [b for b, body in enumerate(rig.bodies) if not body.prescribed and b not in leaves]
     # Those with fewest cables first: a load comes after its drones.
     order = sorted(free, key=lambda b: sum(b in cable.bodies for cable in rig.cables))
-    n_corners = 0
     for b, (record, body) in enumerate(zip(bodies, rig.bodies, strict=True)):
         inertia, stage = np.asarray(body.inertia_kg_m2, float), record["stage"]
         record["mass"], record["inertia"], record["drag"] = body.mass_kg, inertia, body.drag_n_s_m
@@ -534,17 +538,28 @@ def _body_table(rig: Rig, surfaces: int) -> tuple[Records, Records, int]:
             motion["rotation"], motion["omega"] = body.rotation, body.omega_enu_rad_s
         record["dof"] = 6 * order.index(b) if b in order else -1
         record["free"], record["drone"] = not body.prescribed, body.drone
-        record["first_corner"] = n_corners
-        record["corners"] = surfaces * len(body.corners_m)
-        n_corners += record["corners"]
         if len(body.corners_m):
             record["radius"] = np.linalg.norm(body.corners_m, axis=1).max()
-        stiffness = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
-        record["contact_stiffness"] = stiffness
-        record["contact_damping"] = np.sqrt(stiffness * body.mass_kg)  # critical on four corners
-    corners = np.zeros(n_corners, CORNER)
-    places = [np.tile(body.corners_m, (surfaces, 1)) for body in rig.bodies]
-    corners["place"] = np.concatenate([np.zeros((0, 3)), *places])
-    each = [np.repeat(np.arange(surfaces), len(body.corners_m)) for body in rig.bodies]
-    corners["surface"] = np.concatenate([np.zeros(0, np.int64), *each])
-    return bodies, corners, 6 * len(order)
+    return bodies, 6 * len(order)
+
+
+def _corner_table(rig: Rig, surfaces: int, bodies: Records, cables: Records) -> Records:
+    """Corners of bodies and nodes of cables for each surface; notes where those of each are."""
+    tables = []
+    for body in rig.bodies:
+        corners = corner_records([body.corners_m], surfaces, CORNER)
+        corners["stiffness"] = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
+        corners["damping"] = np.sqrt(corners["stiffness"] * body.mass_kg)  # critical on four
+        tables.append(corners)
+    for cable in rig.cables:
+        touching = cable.segments - 1 if cable.contact_radius_m is not None else 0
+        corners = corner_records([np.zeros((1, 3))] * touching, surfaces, CORNER)
+        corners["stiffness"], corners["damping"] = corner_constants(rig.mass_kg)
+        corners["rounding"], corners["set_in"] = cable.contact_radius_m or 0.0, SET_IN_M
+        tables.append(corners)
+    sizes = np.array([len(corners) for corners in tables])
+    firsts = np.cumsum(sizes) - sizes
+    bodies["first_corner"], bodies["corners"] = firsts[: len(bodies)], sizes[: len(bodies)]
+    cables["first_corner"] = firsts[len(bodies) :]
+    cables["surfaces"] = [0 if k.contact_radius_m is None else surfaces for k in rig.cables]
+    return np.concatenate([np.zeros(0, CORNER), *tables])

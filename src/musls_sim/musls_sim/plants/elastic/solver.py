@@ -25,6 +25,7 @@ from musls_sim.plants.elastic.bodies import point_shift
 from musls_sim.plants.elastic.state import (
     BAND,
     BORDER,
+    NOTHING,
     bodies_of,
     matrix_of,
     nodes_of,
@@ -32,8 +33,6 @@ from musls_sim.plants.elastic.state import (
     shafts_of,
     unknowns_of,
 )
-
-NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @compiled()

@@ -103,7 +103,9 @@ CABLE = _record(
     # are eliminated, columns of the border, size of what is left, end (0 or 1) at which it begins,
     # whether a leaf is there.
     integers="""first_node segments first_segment bends reels
-    first_row row_0 row_step begin end low high size first_end leaf""",
+    first_row row_0 row_step begin end low high size first_end leaf"""
+    # Corners of its inner nodes, those of a node behind each other, and their number.
+    " first_corner surfaces",
 )
 
 RIGID = _record(
@@ -132,7 +134,7 @@ BODY = _record(
     ("own_matrix", "f8", (6, 6)),  # of translation and turn, without cables
     # Of the cable ends on it: what they lack of momentum, and so of acceleration.
     *_vectors("lump_momentum lump_acceleration"),
-    numbers="mass radius contact_stiffness contact_damping lump_mass",
+    numbers="mass radius lump_mass",
     # First row in the matrix of the bodies, -1 for prescribed bodies and leaves (see `solver`); row
     # of its rotors; whether the ground pushed in the last solution.
     integers="dof drone first_corner corners free pressed",
@@ -142,10 +144,10 @@ CORNER = _record(
     ("place", *VECTOR),
     ("force", *VECTOR),
     ("anchor", *VECTOR),
-    numbers="normal_force active slipping touched",
+    numbers="stiffness damping rounding set_in normal_force slope active slipping touched",
     integers="surface",
 )
-"""Corner of a body that can touch a surface, one for each."""
+"""Corner of a body, or node of a cable, that can touch a surface; one for each."""
 
 FEED, DRUM, PULLEY = 0, 1, 2
 
@@ -194,6 +196,9 @@ SYSTEM = _record(
     integers="n_dofs memory changing",
 )
 
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""Symmetric matrix of zeros, (xx, xy, xz, yy, yz, zz)."""
+
 UNKNOWN = _record(numbers="value", integers="first")
 """Unknown of the bodies and shafts, and the first column of its row that is not zero."""
 
@@ -206,7 +211,7 @@ class Tables(NamedTuple):
         segments: `SEGMENT`, likewise.
         cables: `CABLE`.
         bodies: `BODY`.
-        corners: `CORNER` of all bodies.
+        corners: `CORNER` of all bodies, then of all cables.
         shafts: `SHAFT`, winches, then pulleys.
         system: `SYSTEM`, (1,).
         speed: Rotor speeds, (n_drones, n_rotors) [rad/s].

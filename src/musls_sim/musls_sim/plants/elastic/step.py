@@ -30,6 +30,7 @@ from musls_sim.plants.elastic.bodies import (
     rewind_body,
     settle,
     settle_corners,
+    settle_nodes,
 )
 from musls_sim.plants.elastic.breaks import (
     check_overload,
@@ -54,6 +55,7 @@ from musls_sim.plants.elastic.reels import (
 from musls_sim.plants.elastic.stage import solve_stage
 from musls_sim.plants.elastic.state import (
     bodies_of,
+    cables_of,
     command_of,
     corners_of,
     kept_of,
@@ -188,6 +190,8 @@ def _settle(t):
         settle(body)
         if body.free and body.corners > 0:
             settle_corners(t, body)
+    for cable in cables_of(t):
+        settle_nodes(t, cable)
     for node in nodes_of(t):
         put(node.position, node.stage.position)
         put(node.velocity, node.stage.velocity)
