@@ -1,49 +1,61 @@
-"""Steps per second of the Gymnasium environment, next to the bare DART step of the same system.
+"""Steps per second of the environments, next to the bare batch and the bare DART step.
 
-.venv/bin/python benchmarks/transport_env.py
-.venv/bin/python benchmarks/transport_env.py --links 15 --level rotor_speeds
+All of one core, by processor time, so that other programs do not count; 5 control periods a step.
+The column batch is the share of the time that the physics takes, DART the time that DART alone
+needs for a step of 15 links a cable over that of a control period here.
+
+    .venv/bin/python benchmarks/transport_env.py
+    .venv/bin/python benchmarks/transport_env.py --worlds 1 64 4096 --levels accelerations
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from time import process_time
 
-import gymnasium
 import numpy as np
 
-import musls.envs  # noqa: F401 (makes the environment known)
+from musls.envs import TransportVectorEnv
+from musls_bringup.api import load_scenario
+from musls_sim.session.session import Session
+
+
+def per_call_s(function: Callable[[], object], seconds: float) -> float:
+    """Processor time of a call, of as many as fit into some seconds."""
+    function()
+    begin, calls = process_time(), 0
+    while process_time() - begin < seconds:
+        function()
+        calls += 1
+    return (process_time() - begin) / calls
 
 
 def main() -> None:
-    """Print one line."""
+    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--links", type=int, default=15)
-    parser.add_argument("--level", default="forces")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--worlds", type=int, nargs="*", default=[1, 64, 4096])
+    parser.add_argument("--levels", nargs="*", default=["accelerations", "drone_setpoints"])
+    parser.add_argument("--seconds", type=float, default=2.0)
     given = parser.parse_args()
-    env = gymnasium.make(
-        "musls/Transport-v0",
-        level=given.level,
-        overrides={"system.cables.links": given.links, "physics.step_size_s": 0.004},
-        duration_s=1e3,
-    )
-    env.reset(seed=0)
-    action = np.zeros(env.action_space.shape)
-    env.step(action)
-    begin = process_time()
-    for _ in range(given.steps):
-        _, _, terminated, _, _ = env.step(action)
-        if terminated:
+    with Session(load_scenario("hold", {"system.cables.links": 15})) as session:
+        dart_us = session.plant.bare_step_us() or float("nan")
+    print(f"bare DART step {dart_us:.1f} us")
+    print(f"{'level':16} {'worlds':>6} {'steps/s':>9} {'batch':>6} {'DART':>5} {'reset':>10}")
+    for level in given.levels:
+        for worlds in given.worlds:
+            env = TransportVectorEnv(worlds, level=level, threads=1, duration_s=1e4)
             env.reset(seed=0)
-    step_us = (process_time() - begin) / given.steps * 1e6
-    periods = env.unwrapped._periods
-    bare_us = env.unwrapped.session.plant.bare_step_us()
-    print(
-        f"{1e6 / step_us:.0f} steps/s of {periods} control periods (4 ms) each, "
-        f"{step_us / periods:.1f} us a period: {step_us / periods / bare_us:.2f} x the bare DART "
-        f"step ({bare_us:.1f} us); real-time factor {4000.0 * periods / step_us:.0f}"
-    )
+            action = np.zeros(env.action_space.shape)
+            step = per_call_s(lambda e=env, a=action: e.step(a), given.seconds)
+            batch = per_call_s(lambda e=env: e.batch.advance(5), given.seconds)
+            reset = per_call_s(env.reset, 0.2) / worlds * 1e6
+            rate, ratio = worlds / step, dart_us * 5e-6 * worlds / step
+            share = f"{batch / step:6.0%}"
+            print(
+                f"{level:16} {worlds:6} {rate:9.0f} {share} {ratio:5.2f} {reset:7.1f} us",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

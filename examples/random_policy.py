@@ -14,7 +14,7 @@ import musls.envs  # noqa: F401 (makes the environment known)
 
 def main(steps: int = 100) -> float:
     """Run one episode of small random forces; returns the sum of the rewards."""
-    env = gymnasium.make("musls/Transport-v0", level="forces", goal_range_m=0.3)
+    env = gymnasium.make("musls/Transport-v0", level="forces")
     observation, info = env.reset(seed=1)
     print(f"{observation.shape[0]} observations, goal at {info['goal_position_enu_m'].round(2)} m")
     generator, total = np.random.default_rng(1), 0.0

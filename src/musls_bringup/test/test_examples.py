@@ -1,4 +1,4 @@
-"""The scripts in examples/ and the code in docs/python.md and docs/batch.md run as they stand.
+"""The scripts in examples/ and the code in three pages of docs/ run as they stand.
 
 Those in benchmarks/, whose tables take minutes, find what they import.
 """
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import musls
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES, BENCHMARKS = ROOT / "examples", ROOT / "benchmarks"
 PAGE = ROOT / "docs" / "python.md"
-MANY = ROOT / "docs" / "batch.md"
+MANY, LEARNING = ROOT / "docs" / "batch.md", ROOT / "docs" / "learning.md"
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="examples/ come with a checkout")
 
@@ -28,7 +30,11 @@ def here(tmp_path, monkeypatch):
     sys.modules.pop("own_controller", None)
 
 
-@pytest.mark.parametrize("script", sorted(p.name for p in EXAMPLES.glob("*.py")))
+LONG = {"train_ppo.py"}
+"""Examples that run for minutes and write files."""
+
+
+@pytest.mark.parametrize("script", sorted({p.name for p in EXAMPLES.glob("*.py")} - LONG))
 def test_an_example_runs_and_writes_nothing(here, script):
     if script == "random_policy.py":
         pytest.importorskip("gymnasium", reason="the extra rl is not installed")
@@ -47,10 +53,35 @@ def test_a_benchmark_finds_what_it_imports(monkeypatch, script):
     runpy.run_path(str(BENCHMARKS / script), run_name="benchmark")
 
 
+@pytest.mark.slow
+def test_a_policy_is_trained_and_flies(here, monkeypatch, capsys):
+    """A few steps only: what comes out is a file that the controller flies with."""
+    for package in ("torch", "onnx", "onnxruntime", "gymnasium"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.setattr(sys, "argv", ["train_ppo.py", "--steps", "20000", "--out", "short.onnx"])
+    runpy.run_path(str(EXAMPLES / "train_ppo.py"), run_name="__main__")
+    returns = dict(re.findall(r"(formation|learned) +return +(-?\d+\.\d)", capsys.readouterr().out))
+    assert float(returns["formation"]) > 400.0 and "learned" in returns
+    controller = {"kind": "learned", "policy": "short.onnx"}
+    with musls.Session(musls.load_scenario("transport", {"controller": controller})) as session:
+        session.advance(50)
+        assert session.state.position_enu_m[0, 2] > 1.5
+
+
 def blocks():
     """Python blocks of the page, by their first line that says something."""
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     return {f"{k}_{text.splitlines()[2][:30]}": text for k, text in enumerate(found)}
+
+
+def test_the_code_of_the_page_on_learning_runs(here):
+    """Its blocks go on from each other."""
+    for package in ("gymnasium", "pettingzoo"):
+        pytest.importorskip(package, reason="the extra rl is not installed")
+    names = {}
+    for text in re.findall(r"```python\n(.*?)```", LEARNING.read_text(encoding="utf-8"), re.S):
+        exec(compile(text, str(LEARNING), "exec"), names)
+    assert len(names["rewards"]) == 6
 
 
 @pytest.mark.parametrize("name", blocks())

@@ -126,7 +126,7 @@ NOT_NEEDED = {
     "casadi", "dash", "dask", "flask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun",
     "werkzeug",
 }  # fmt: skip
-NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime"}
+NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime", "pettingzoo"}
 """Used where they are installed."""
 
 PART_OF = {"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"}

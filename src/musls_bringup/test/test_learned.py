@@ -7,14 +7,21 @@ import pytest
 
 import musls
 from musls_control.controllers.interface import ControllerError
+from musls_control.controllers.learned import Policy
 
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
 
 STEPS, PERIODS = 12, 5
 OVERRIDES = {"start": "air", "system.cables.links": 3, "mission.stages.0.duration_s": 2.0}
-OBSERVED, DRONES = 13 * 4 + 2 * 3 + 1, 3
-COLUMNS = {"forces": 3, "thrust_moment": 4, "rotor_speeds": 4, "drone_setpoints": 3}
+OBSERVED, DRONES = 18 * 4 + 2 * 3, 3
+COLUMNS = {
+    "accelerations": 5,
+    "forces": 3,
+    "thrust_moment": 4,
+    "rotor_speeds": 4,
+    "drone_setpoints": 3,
+}
 
 
 def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=()):
@@ -48,8 +55,8 @@ def linear(size, scale=0.02):
     return scale * generator.standard_normal((OBSERVED, size)), np.zeros(size)
 
 
-def scenario(path, level="forces", **more):
-    controller = {"kind": "learned", "policy": str(path), "level": level}
+def scenario(path, level="forces", history=0, **more):
+    controller = {"kind": "learned", "policy": str(path), "level": level, "history": history}
     return musls.load_scenario("hold", OVERRIDES | {"controller": controller} | more)
 
 
@@ -65,48 +72,52 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     gymnasium = pytest.importorskip("gymnasium", reason="the extra rl is not installed")
     import musls.envs
 
-    size = DRONES * COLUMNS[level]
-    weights, bias = linear(size)
-    path = write_policy(tmp_path / "policy.onnx", weights, bias, "DOUBLE")
+    size, history = DRONES * COLUMNS[level], 2 if noisy else 0
+    seen = OBSERVED + history * size
+    generator = np.random.default_rng(3)
+    weights, bias = 0.02 * generator.standard_normal((seen, size)), np.zeros(size)
+    path = write_policy(tmp_path / "policy.onnx", weights, bias)
     estimation = {"estimation": {"kind": "mocap" if noisy else "truth"}}
+    changes = OVERRIDES | estimation
     env = gymnasium.make(
-        "musls/Transport-v0", scenario="hold", level=level, overrides=OVERRIDES | estimation
+        "musls/Transport-v0", scenario="hold", level=level, overrides=changes, history=history
     ).unwrapped
     goal = musls.load_scenario("hold").mission.stages[0].position_m
     observation, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})
-    assert observation.shape == (OBSERVED,)
-    seed = env.session.scenario.seed
-    network = musls_policy(path, size)
+    assert observation.shape == (seen,) and observation.dtype == np.float32
+    network = Policy(str(path), seen, size, "test")
     for _ in range(STEPS):
         action = network(observation).ravel()
         assert 1e-3 < np.abs(action).max() < 1.0
-        assert np.allclose(action, np.tanh(observation @ weights), atol=1e-12)
+        assert np.allclose(action, np.tanh(observation @ weights), atol=1e-5)
         observation, _, terminated, _, _ = env.step(action)
         assert not terminated
-    stepped = env.session.state.motion.copy()
+    stepped = env.worlds.batch.motion[0].copy()
+    seed = int(env.worlds.seeds[0])
     env.close()
-    flight = flown(scenario(path, level, seed=seed, **estimation))
+    flight = flown(scenario(path, level, seed=seed, history=history, **estimation))
     assert np.array_equal(flight, stepped)
     assert np.ptp(flight[:, 3:6]) > 1e-3, "it does act"
 
 
-def musls_policy(path, size):
-    from musls_control.controllers.learned import Policy
+def turning(yaw):
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
-    return Policy(str(path), OBSERVED, size, "test")
 
-
-def test_an_action_means_the_same_whatever_the_yaw(tmp_path):
-    """The flight of a turned formation is the turned flight (an action of 0 has no direction)."""
-    path = write_policy(tmp_path / "zero.onnx", np.zeros((OBSERVED, 9)), np.zeros(9))
+@pytest.mark.parametrize("level", ["accelerations", "forces"])
+def test_a_policy_knows_no_north(tmp_path, level):
+    """The flight to a turned goal is the turned flight."""
+    weights, bias = linear(DRONES * COLUMNS[level])
+    path = write_policy(tmp_path / "policy.onnx", weights, bias)
     paths, yaw = [], 2.0
     for angle in (0.0, yaw):
         turned = {"estimation.kind": "truth", "mission.stages.0.yaw_rad": angle}
-        paths.append(flown(scenario(path, **turned))[:, 0:3])
-    c, s = np.cos(yaw), np.sin(yaw)
-    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    assert np.abs(paths[0] @ turn.T - paths[1]).max() < 1e-4
-    assert np.ptp(paths[0][:, 0]) > 1.0
+        paths.append(flown(scenario(path, level, **turned))[:, 0:6])
+    for columns in (slice(0, 3), slice(3, 6)):
+        first, second = (path[:, columns] for path in paths)
+        assert np.abs(first @ turning(yaw).T - second).max() < 1e-4
+        assert np.ptp(first[:, 0]) > 0.02
 
 
 def test_the_flight_goes_on_to_its_end_and_takes_over_after_the_lift(tmp_path):
@@ -131,7 +142,7 @@ def test_bad_files_are_named_in_one_line(tmp_path):
     text.write_text("not a network")
     assert f"controller.policy = {text}: not an ONNX model" in refusal(scenario(text))
     few = write_policy(tmp_path / "few.onnx", np.zeros((40, 9)), np.zeros(9))
-    expected = "input 'obs' has shape ['batch', 40], must be [1, 59] or [59], the observation"
+    expected = "input 'obs' has shape ['batch', 40], must be [1, 78] or [78], the observation"
     assert expected in refusal(scenario(few))
     many = write_policy(tmp_path / "many.onnx", np.zeros((OBSERVED, 12)), np.zeros(12))
     expected = "output 'action' has shape [1, 12], must be [1, 9] or [9] (3 drones, 3 each at "
@@ -146,7 +157,7 @@ def test_bad_files_are_named_in_one_line(tmp_path):
 @pytest.mark.parametrize("level", ["forces", "drone_setpoints"])
 def test_a_policy_that_returns_nan_ends_the_flight_and_is_named(tmp_path, level):
     weights = np.zeros((OBSERVED, 9))
-    weights[5] = -1.0  # the actions lift the load; above 0.01 m/s their root is nan
+    weights[5] = -2.0  # the actions lift the load; above 0.01 m/s their root is nan
     root = [onnx.helper.make_node("Sqrt", ["sum"], ["action"])]
     path = write_policy(tmp_path / "nan.onnx", weights, np.full(9, 0.01), nodes=root)
     with pytest.raises(ControllerError) as caught:

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from musls_control.estimate import BodyMotion
+from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.compiled import compiled
+from musls_description.drone import Drone
 from musls_description.vectors import (
     add,
     body_axes_in_world,
@@ -55,6 +57,16 @@ DRONE = np.dtype(
 )
 
 
+BANDWIDTH = 0.3
+"""Natural frequency of roll and pitch times the time constant of the rotors; 12 rad/s for an x500.
+Higher ones let the lag of the rotors eat up the damping."""
+
+
+def tilting_rad_s(drones: Sequence[Drone]) -> float:
+    """Natural frequency of roll and pitch that suits the rotors of all drones."""
+    return BANDWIDTH / max(rotor_lag_s(drone) for drone in drones)
+
+
 class GeometricAttitude:
     """Attitude control of all drones.
 
@@ -81,6 +93,13 @@ class GeometricAttitude:
         self.drones = np.zeros(len(inertia), DRONE)
         self.drones["inertia"] = inertia
         self.gains = np.stack([frequency**2, 2.0 * damping * frequency])
+
+    @classmethod
+    def of(cls, drones: Sequence[Drone]) -> GeometricAttitude:
+        """Make the control of drones with gains that suit their rotors; yaw is slower."""
+        tilting = tilting_rad_s(drones)
+        inertia = np.array([drone.inertia_kg_m2 for drone in drones])
+        return cls(inertia, (tilting, tilting, tilting / 3.0))
 
     def step(self, motion: BodyMotion) -> None:
         """Compute thrust and moment of all drones from their measured motion.

@@ -111,6 +111,35 @@ def test_worlds_whose_numbers_differ():
         assert_same(batch, world, session)
 
 
+def test_worlds_begin_anew_as_another_scenario():
+    own = [scenario("start=air", f"system.load.mass_kg={mass}") for mass in (0.4, 0.8)]
+    batch = Batch(own, worlds=3, threads=1)
+    batch.advance(50)
+    batch.reset([0, 2], seeds=[7, 8], scenarios=[1, 0])
+    batch.advance(100)
+    with Session(dataclasses.replace(own[1], seed=7)) as session:
+        session.advance(100)
+    assert_same(batch, 0, session)
+    assert np.ptp(batch.tension_n[:, 0, 0]) > 1.0
+
+
+def test_without_its_mission_a_world_holds_its_first_setpoints():
+    short = scenario("start=air", "mission.stages=[{kind: hold, duration_s: 1}]")
+    batch = Batch(short, worlds=1, mission=False)
+    begin = batch.position_enu_m[0].copy()
+    batch.advance(2000)
+    assert not batch.finished.any()
+    assert np.abs(batch.position_enu_m[0] - begin).max() < 0.1
+
+
+def test_a_drone_whose_motors_stop_falls():
+    batch = Batch(scenario("start=air"), worlds=2, seeds=[1, 1])
+    batch.motors[0, 1] = 0.0
+    batch.advance(100)
+    assert (batch.rotor_speed_rad_s[0, 1] < 0.1 * batch.rotor_speed_rad_s[1, 1]).all()
+    assert batch.position_enu_m[0, 2, 2] < batch.position_enu_m[1, 2, 2] - 0.1
+
+
 class Constant(Controller):
     """Commands the same all the time."""
 
@@ -123,6 +152,7 @@ class Constant(Controller):
 
 LEVELS = {
     "forces": np.array([[0.3, -0.2, 22.0]] * 3),
+    "forces, yaws and moments": np.array([[0.3, -0.2, 22.0, 0.4, 0.01, -0.02, 0.003]] * 3),
     "thrust_moment": np.array([[22.0, 0.002, -0.001, 0.003]] * 3),
     "rotor_speeds": np.full((3, 4), 790.0) + np.arange(4),
 }
@@ -130,11 +160,12 @@ LEVELS = {
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_commands_from_outside(level):
+    command, level = LEVELS[level], level.partition(",")[0]
     made = scenario("start=air", "imperfections.command_latency_s=0.008")
     batch = Batch(made, worlds=2, level=level, seeds=[made.seed, 9])
-    batch.command[:] = LEVELS[level]
+    batch.command[..., : command.shape[1]] = command
     batch.advance(150)
-    with Session(made, controller=Constant(ControlLevel(level), LEVELS[level])) as session:
+    with Session(made, controller=Constant(ControlLevel(level), command)) as session:
         session.advance(150)
     assert_same(batch, 0, session)
 
@@ -175,6 +206,7 @@ REFUSED = {
     "tilt": ("imperfections.drones=[{thrust_tilt_rad: [0.1, 0]}]", "thrust_tilt_rad"),
     "board": ("imperfections.drones=[{level_tilt_rad: [0.1, 0]}]", "level_tilt_rad"),
     "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
+    "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
     "payload": ("controller=payload", "controller.kind = payload"),
 }
 
@@ -190,6 +222,10 @@ def test_bad_input_is_named():
     made = scenario("start=air")
     with pytest.raises(ConfigError, match="worlds = 0: must be at least 1"):
         Batch(made, worlds=0)
+    with pytest.raises(ConfigError, match="worlds = 1: must be at least 2"):
+        Batch([made, made], worlds=1)
+    with pytest.raises(ConfigError, match="scenarios: 5, must be 0 to 0"):
+        Batch(made, worlds=1).reset([0], seeds=[1], scenarios=[5])
     with pytest.raises(ConfigError, match="threads = 0"):
         Batch(made, worlds=1, threads=0)
     with pytest.raises(ConfigError, match="seeds: 1 of them for 2 worlds"):

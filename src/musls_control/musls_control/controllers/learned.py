@@ -1,7 +1,7 @@
 """`learned`: a policy of `musls/Transport-v0` as controller, from an ONNX file.
 
-`observe` and `Actions` say what a policy sees and what its numbers mean; the environment has them
-from here.
+`Observations` and `Actions` say what a policy sees and what its numbers mean; the environment has
+them from here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -22,16 +22,26 @@ from musls_control.controllers.interface import (
 )
 from musls_control.estimate import Estimate
 from musls_control.formation import drone_poses
+from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError, install_command
-from musls_description.rotations import from_yaw, rotate, wrapped, yaw_of
+from musls_description.rotations import from_yaw, matrix, matrix_to_body, rotate
 from musls_description.schema import spec
 from musls_description.spawn import freed, hanging_equilibrium
-from musls_description.system import SlungLoadSystem, formation_of
+from musls_description.system import formation_of
 
-BODY_COLUMNS = 13
-"""Position, velocity, quaternion, body rate."""
+BODY_COLUMNS = 18
+"""Position, velocity, rotation matrix, body rate."""
+
+POSITION_M, VELOCITY_M_S, RATE_RAD_S = 1.0, 2.0, 4.0
+"""By which an observation divides; tensions by an even share of the load's weight."""
+
+LARGEST_SEEN = 10.0
+"""Observations are cut off there."""
+
+ACCELERATION_M_S2, TILT_RATE_RAD_S = 4.0, 4.0
+"""An action of 1 at level accelerations."""
 
 MOMENT_SHARE = 0.1
 """Largest moment of an action, as a share of largest thrust times the longest rotor arm."""
@@ -47,90 +57,227 @@ class ActionLevel(str, Enum):
     """Level of a policy's actions; `Actions` says what they mean.
 
     Attributes:
+        ACCELERATIONS: Acceleration of each drone, with rates of roll and pitch.
         FORCES: Force of each drone's rotors.
         THRUST_MOMENT: Thrust and moments of each drone.
         ROTOR_SPEEDS: Speed of each rotor.
         DRONE_SETPOINTS: Shift of each drone's place in the formation.
     """
 
+    ACCELERATIONS = "accelerations"
     FORCES = "forces"
     THRUST_MOMENT = "thrust_moment"
     ROTOR_SPEEDS = "rotor_speeds"
     DRONE_SETPOINTS = "drone_setpoints"
 
+    @property
+    def control(self) -> ControlLevel:
+        """Level of the commands that come of it."""
+        return ControlLevel("forces" if self is ActionLevel.ACCELERATIONS else self.value)
 
-def observation_size(system: SlungLoadSystem) -> int:
-    """Length of an observation."""
-    return BODY_COLUMNS * (1 + system.n_drones) + 2 * len(system.cables) + 1
 
+class Goal(NamedTuple):
+    """Where the load is to be, of one world or of many.
 
-def observe(estimate: Estimate, goal_enu_m: Array, goal_yaw_rad: float, weight_n: float) -> Array:
-    """What a policy sees, (13 (1 + n) + 2 n + 1,).
-
-    For the load, then each drone: position relative to the goal (load) or to the load (drones)
-    [m, ENU], velocity [m/s], quaternion [w, x, y, z], body rate [rad/s, FLU]; the tensions at load
-    and drone of each cable over the load's weight; the sine of half the yaw error.
+    Attributes:
+        position_enu_m: (..., 3).
+        velocity_enu_m_s: (..., 3).
+        yaw_rad: (...).
     """
-    rows = estimate.data[:, :BODY_COLUMNS].copy()
-    rows[1:, 0:3] -= rows[0, 0:3]
-    rows[0, 0:3] -= goal_enu_m
-    turn = np.sin(0.5 * wrapped(yaw_of(estimate.orientation_wxyz[0]) - goal_yaw_rad))
-    return np.concatenate([rows.ravel(), estimate.tension_n.ravel() / weight_n, [turn]])
+
+    position_enu_m: Array
+    velocity_enu_m_s: Array
+    yaw_rad: Array
+
+
+class Observations:
+    """Makes what a policy sees, of one world or of many.
+
+    All vectors are in axes turned by the goal's yaw about the vertical, so that a policy knows no
+    north; positions over 1 m, velocities over 2 m/s, body rates over 4 rad/s, and none beyond
+    +-10. In this order:
+
+    - "load", (18,): position and velocity relative to the goal, rotation matrix (row by row),
+      body rate in its own frame.
+    - "drones", (n, 18): the same; position relative to the drone's place in the formation round
+      the load, velocity relative to the load.
+    - "tension", (n, 2): of each cable at load and drone, over an even share of the load's weight.
+    - "actions", (history, n k): the last ones, the latest first, where there is a history.
+
+    Attributes:
+        shapes: Of each part, by name.
+        size: Numbers of all parts.
+    """
+
+    def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
+        self._places = Places(setup)
+        n = setup.system.n_drones
+        self._share_n = setup.system.load.mass_kg * setup.gravity_m_s2 / n
+        self.shapes: dict[str, tuple[int, ...]] = {
+            "load": (BODY_COLUMNS,),
+            "drones": (n, BODY_COLUMNS),
+            "tension": (n, 2),
+        }
+        if history:
+            self.shapes["actions"] = (history, n_actions)
+        self.size = sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    def parts(
+        self, motion: Array, tension_n: Array, goal: Goal, actions: Array
+    ) -> dict[str, Array]:
+        """Parts by name, float32.
+
+        Args:
+            motion: Columns as `Estimate.data`, (..., 1 + n, 16).
+            tension_n: (..., n, 2).
+            goal: Of the load.
+            actions: The last ones, (..., history, n k).
+        """
+        turn = matrix_to_body(from_yaw(goal.yaw_rad))
+        back = np.swapaxes(turn, -1, -2)
+        position, velocity = motion[..., 0:3].copy(), motion[..., 3:6].copy()
+        places, _ = self._places(position[..., 0, :], goal.yaw_rad)
+        position[..., 1:, :] -= places
+        velocity[..., 1:, :] -= velocity[..., :1, :]
+        position[..., 0, :] -= goal.position_enu_m
+        velocity[..., 0, :] -= goal.velocity_enu_m_s
+        rotation = turn[..., None, :, :] @ matrix(motion[..., 6:10])
+        bodies = np.concatenate(
+            [
+                position @ back / POSITION_M,
+                velocity @ back / VELOCITY_M_S,
+                rotation.reshape(*rotation.shape[:-2], 9),
+                motion[..., 10:13] / RATE_RAD_S,
+            ],
+            axis=-1,
+        )
+        tension = tension_n / self._share_n
+        made = {"load": bodies[..., 0, :], "drones": bodies[..., 1:, :], "tension": tension}
+        if "actions" in self.shapes:
+            made["actions"] = actions
+        return {
+            name: part.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
+            for name, part in made.items()
+        }
+
+    def __call__(self, motion: Array, tension_n: Array, goal: Goal, actions: Array) -> Array:
+        """All parts as one vector, (..., size)."""
+        return flat(self.parts(motion, tension_n, goal, actions), motion.shape[:-2])
+
+
+def flat(parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
+    """Parts of an observation one after the other, (*worlds, size)."""
+    return np.concatenate([part.reshape(*worlds, -1) for part in parts.values()], axis=-1)
+
+
+class Places:
+    """Places of the drones in the formation round poses of the load."""
+
+    def __init__(self, setup: ControlSetup) -> None:
+        n = setup.system.n_drones
+        self._offsets_m, self._azimuths = (
+            setup.formation.offsets_m(n),
+            setup.formation.azimuths_rad(n),
+        )
+
+    def __call__(self, load_enu_m: Array, yaw_rad: Array) -> tuple[Array, Array]:
+        """Positions (..., n, 3) and yaws (..., n) for load positions (..., 3), yaws (...)."""
+        yaws = np.reshape(yaw_rad, -1)
+        drones, turned = drone_poses(
+            load_enu_m.reshape(-1, 3), yaws, self._offsets_m, self._azimuths
+        )
+        shape = load_enu_m.shape[:-1]
+        return drones.reshape(*shape, -1, 3), turned.reshape(*shape, -1)
 
 
 class Actions:
-    """Turns actions in [-1, 1] into commands of their level, (n, k) each.
+    """Turns actions in [-1, 1] into commands of a control level, of one world or of many.
 
-    - "forces", k = 3: force of each drone's rotors; 0 is what holds the system in hover, +-1 half
-      of the drone's largest thrust in that direction (world ENU).
+    Each drone's part, (k,), in axes turned by the goal's yaw about the vertical:
+
+    - "accelerations", k = 5: acceleration of the drone, +-1 is 4 m/s2, and rates of roll and pitch,
+      +-1 is 4 rad/s, that the attitude control is to have on its way there. The force of the rotors
+      is m (g + a) less the pull of the cable, which is measured; so 0 hovers, whatever the load
+      does (Zeng et al., CoRL 2025: what they find learns best).
+    - "forces", k = 3: force of the rotors; 0 is what holds the system in hover, +-1 half of the
+      drone's largest thrust in that direction. Here and above, the moment of a cable that pulls
+      beside the drone's centre is made up for.
     - "thrust_moment", k = 4: thrust (0 is hover, +-1 half of the largest) and moments.
     - "rotor_speeds", k = number of rotors: -1 and 1 are the slowest and fastest speed.
-    - "drone_setpoints", k = 3: shift of the drone's place in the formation by up to 0.5 m.
+    - "drone_setpoints", k = 3: shift of the drone's place in the formation round the goal by up to
+      0.5 m; PX4's control chain flies there. 0 is the controller `formation`.
 
     Attributes:
         shape: (n, k).
+        places: Gives the drones' places in the formation.
     """
 
     def __init__(self, level: ActionLevel, setup: ControlSetup) -> None:
         self._level, self._setup = level, setup
         self._system = system = formation_of(setup.system, "controller.kind = learned")
-        columns = {ActionLevel.THRUST_MOMENT: 4, ActionLevel.ROTOR_SPEEDS: system.n_rotors}
+        self.places = Places(setup)
+        columns = {
+            ActionLevel.ACCELERATIONS: 5,
+            ActionLevel.THRUST_MOMENT: 4,
+            ActionLevel.ROTOR_SPEEDS: system.n_rotors,
+        }
         self.shape = (system.n_drones, columns.get(level, 3))
-        self._most_n = np.array([drone.max_thrust_n for drone in system.drones])
-        arms = [max(np.hypot(*r.position_m[:2]) for r in d.rotors) for d in system.drones]
+        drones, load, cables = system.drones, system.load, range(system.n_drones)
+        self._most_n = np.array([drone.max_thrust_n for drone in drones])
+        arms = [max(np.hypot(*r.position_m[:2]) for r in d.rotors) for d in drones]
         self._moment_n_m = MOMENT_SHARE * self._most_n * np.array(arms)
-        speeds = [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in system.drones]
+        speeds = [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in drones]
         self._speeds_rad_s = np.array(speeds)
-
-    def places(self, load_enu_m: Array, yaw_rad: float) -> tuple[Array, Array]:
-        """Positions and yaws of the formation round a pose of the load, (n, 3) and (n,)."""
-        cone, n = self._setup.formation, self._system.n_drones
-        drones, yaws = drone_poses(
-            load_enu_m[None], np.array([yaw_rad]), cone.offsets_m(n), cone.azimuths_rad(n)
-        )
-        return drones[0], yaws[0]
+        self._mass_kg = np.array([drone.mass_kg for drone in drones])
+        self._at_load = np.array([load.cable_attachments_m[i] for i in cables])
+        self._at_drone = np.array([drone.cable_attachment_m for drone in drones])
+        attitude = GeometricAttitude.of(drones)
+        self._moment_of_rate = attitude.drones["inertia"] * attitude.gains[1]  # J K_w, (n, 3, 3)
 
     @cached_property
     def _hover_n(self) -> Array:
         """Forces that hold the system in hover at yaw 0, world ENU, (n, 3)."""
-        drones, yaws = self.places(np.zeros(3), 0.0)
+        drones, yaws = self.places(np.zeros(3), np.array(0.0))
         gravity = self._setup.gravity_m_s2
         return hanging_equilibrium(freed(self._system), drones, gravity, 0.0, yaws).drone_force_n
 
-    def commands(self, action: Array, load_enu_m: Array, yaw_rad: float) -> Array:
-        """Commands of an action, (n, k), round a pose of the load."""
-        if self._level is ActionLevel.FORCES:
-            turn = np.broadcast_to(from_yaw(np.array(yaw_rad)), (len(action), 4))
-            return rotate(turn, self._hover_n) + 0.5 * self._most_n[:, None] * action
-        if self._level is ActionLevel.THRUST_MOMENT:
-            thrust = np.linalg.norm(self._hover_n, axis=1) + 0.5 * self._most_n * action[:, 0]
-            return np.column_stack([thrust, self._moment_n_m[:, None] * action[:, 1:]])
-        if self._level is ActionLevel.ROTOR_SPEEDS:
+    def commands(self, action: Array, motion: Array, tension_n: Array, goal: Goal) -> Array:
+        """Commands of actions (..., n, k), (..., n, columns); other arguments as observations."""
+        level = self._level
+        if level is ActionLevel.THRUST_MOMENT:
+            thrust = np.linalg.norm(self._hover_n, axis=1) + 0.5 * self._most_n * action[..., 0]
+            moment = self._moment_n_m[:, None] * action[..., 1:]
+            return np.concatenate([thrust[..., None], moment], axis=-1)
+        if level is ActionLevel.ROTOR_SPEEDS:
             low, high = self._speeds_rad_s[..., 0], self._speeds_rad_s[..., 1]
             speeds: Array = low + 0.5 * (1.0 + action) * (high - low)
             return speeds
-        drones, yaws = self.places(load_enu_m, yaw_rad)
-        return np.column_stack([drones + SETPOINT_REACH_M * action, yaws])
+        turn = from_yaw(goal.yaw_rad)[..., None, :]
+        places, yaws = self.places(goal.position_enu_m, goal.yaw_rad)
+        if level is ActionLevel.DRONE_SETPOINTS:
+            places = places + SETPOINT_REACH_M * rotate(turn, action)
+            return np.concatenate([places, yaws[..., None]], axis=-1)
+        pull = self._pull_n(motion, tension_n)
+        back = motion[..., 1:, 6:10] * [1.0, -1.0, -1.0, -1.0]
+        moment = -np.cross(self._at_drone, rotate(back, pull))
+        if level is ActionLevel.FORCES:
+            force = rotate(turn, self._hover_n + 0.5 * self._most_n[:, None] * action)
+        else:
+            wanted = ACCELERATION_M_S2 * rotate(turn, action[..., :3])
+            wanted[..., 2] += self._setup.gravity_m_s2
+            force = self._mass_kg[:, None] * wanted - pull
+            rates = TILT_RATE_RAD_S * action[..., 3:, None]
+            moment += (self._moment_of_rate[..., :2] @ rates)[..., 0]
+        return np.concatenate([force, yaws[..., None], moment], axis=-1)
+
+    def _pull_n(self, motion: Array, tension_n: Array) -> Array:
+        """Force of each cable on its drone, as if it were straight, ENU, (..., n, 3)."""
+        load, drones = motion[..., :1, :], motion[..., 1:, :]
+        way = load[..., 0:3] + rotate(load[..., 6:10], self._at_load)
+        way = way - drones[..., 0:3] - rotate(drones[..., 6:10], self._at_drone)
+        length = np.maximum(np.linalg.norm(way, axis=-1, keepdims=True), 1e-6)
+        pull: Array = tension_n[..., 1:2] * way / length
+        return pull
 
 
 @spec
@@ -144,12 +291,14 @@ class LearnedSpec:
         policy: ONNX file with one input, an observation, whose first output is an action.
         level: Level of the actions, as it was trained.
         periods_per_step: Control periods (4 ms) an action is held for, as it was trained.
+        history: Number of last actions that the policy sees, as it was trained.
     """
 
     kind: Literal["learned"] = "learned"
     policy: str
-    level: ActionLevel = ActionLevel.FORCES
+    level: ActionLevel = ActionLevel.ACCELERATIONS
     periods_per_step: Annotated[int, Field(ge=1)] = PERIODS_PER_STEP
+    history: Annotated[int, Field(ge=0)] = 0
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the policy and make the controller."""
@@ -162,34 +311,39 @@ class LearnedController(Controller):
     level = ControlLevel.FORCES  # of the class; each object has its own
 
     def __init__(self, given: LearnedSpec, setup: ControlSetup) -> None:
-        self.level = ControlLevel(given.level.value)  # type: ignore[misc]  # by the scenario
+        self.level = given.level.control  # type: ignore[misc]  # by the scenario
         self._actions = Actions(given.level, setup)
         self._periods = given.periods_per_step
-        self._weight_n = setup.system.load.mass_kg * setup.gravity_m_s2
-        self._action = np.zeros(self._actions.shape)
         drones, columns = self._actions.shape
+        self._observe = Observations(setup, given.history, drones * columns)
+        self._last = np.zeros((given.history, drones * columns))
         what = f"{drones} drones, {columns} each at level {given.level.value}"
-        self._policy = Policy(given.policy, observation_size(setup.system), self._action.size, what)
+        self._policy = Policy(given.policy, self._observe.size, drones * columns, what)
         self._calls = 0
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Ask for an action in the first period."""
-        self._calls = 0
+        self._calls, self._last[:] = 0, 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Commands of the action in force."""
-        place, yaw_rad = reference.position_enu_m, reference.yaw_rad
         if self._calls % self._periods == 0:
-            action = self._policy(observe(estimate, place, yaw_rad, self._weight_n))
-            self._action = np.clip(action.reshape(self._actions.shape), -1.0, 1.0)
-            for drone, column in np.argwhere(~np.isfinite(self._action))[:1]:
+            goal = Goal(
+                reference.position_enu_m, reference.velocity_enu_m_s, np.array(reference.yaw_rad)
+            )
+            motion, tension_n = estimate.data, estimate.tension_n
+            wanted = self._policy(self._observe(motion, tension_n, goal, self._last))
+            action = np.clip(wanted.reshape(self._actions.shape), -1.0, 1.0)
+            self._last = np.vstack([action.reshape(1, -1), self._last])[: len(self._last)]
+            for drone, column in np.argwhere(~np.isfinite(action))[:1]:
                 raise ControllerError(
                     f"{self._policy.name}: output '{self._policy.output}' at {time_s:.3f} s is "
-                    f"{self._action[drone, column]} for drone_{drone + 1} in column {column}; must "
+                    f"{action[drone, column]} for drone_{drone + 1} in column {column}; must "
                     "be finite"
                 )
+            self._commands = self._actions.commands(action, motion, tension_n, goal)
         self._calls += 1
-        return self._actions.commands(self._action, place, yaw_rad)
+        return self._commands
 
 
 class Policy:

@@ -83,8 +83,11 @@ class Batch:
         rotor_speed_rad_s: (worlds, n, rotors).
         setpoint: What the autopilots follow, columns as `DroneSetpoints.data`, (worlds, n, 12).
         command: What is commanded from outside at the level of the batch: place and yaw [m, rad,
-            ENU] (worlds, n, 4), NaN for the mission's; forces [N, ENU] (worlds, n, 3); thrust and
-            moment [N, N m, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
+            ENU] (worlds, n, 4), NaN for the mission's; force [N, ENU], yaw [rad] (NaN for the
+            mission's) and moment that is added [N m, body] (worlds, n, 7); thrust and moment
+            [N, N m, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
+        motors: Share of their commanded speed that the motors of each drone turn at, (worlds, n);
+            0 is a drone that is lost.
         wrench_enu: Moment and force on load and drones from outside, world,
             (worlds, 1 + n, 6) [N m, N].
     """
@@ -97,17 +100,21 @@ class Batch:
         level: ControlLevel | str = ControlLevel.DRONE_SETPOINTS,
         seeds: Sequence[int] | None = None,
         threads: int | None = None,
+        mission: bool = True,
     ) -> None:
         """Build all worlds in their starts.
 
         Args:
-            scenario: Of all worlds, or one for each.
+            scenario: Of all worlds, or several that take turns: world i begins as scenario i
+                modulo their number.
             worlds: How many; by default as many as there are scenarios.
             level: What `command` is: drone_setpoints, with which the built-in autopilot flies the
                 mission unless told otherwise; forces, thrust_moment or rotor_speeds.
             seeds: Of each world's noise; by default those of the scenarios, and of one scenario its
                 seed and the numbers that follow.
             threads: Threads that share the work; by default one a core.
+            mission: Whether the mission is flown; if not, its first set-points hold for ever, no
+                world finishes, and motion capture sees the load as it does for a controller.
 
         Raises:
             ConfigError: The scenario cannot be flown in a batch, names the key; structures differ.
@@ -115,18 +122,18 @@ class Batch:
         one = isinstance(scenario, Scenario)
         scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
         self.worlds = len(scenarios) if worlds is None else worlds
-        if self.worlds < 1 or not (one or self.worlds == len(scenarios)):
-            allowed = "at least 1" if one else f"{max(len(scenarios), 1)}, one for each scenario"
-            raise ConfigError(f"worlds = {self.worlds}: must be {allowed}")
+        if not scenarios or self.worlds < len(scenarios):
+            raise ConfigError(f"worlds = {self.worlds}: must be at least {max(len(scenarios), 1)}")
         if threads is not None and threads < 1:
             raise ConfigError(f"threads = {threads}: must be at least 1")
         if seeds is None:
             first = scenarios[0].seed
-            seeds = range(first, first + self.worlds) if one else [s.seed for s in scenarios]
+            each = self.worlds == len(scenarios) and not one
+            seeds = [s.seed for s in scenarios] if each else range(first, first + self.worlds)
         if len(seeds) != self.worlds:
             raise ConfigError(f"seeds: {len(seeds)} of them for {self.worlds} worlds")
         self.level = _level(level)
-        self._starts = [_Start(s, self.level) for s in scenarios]
+        self._starts = [_Start(s, self.level, mission) for s in scenarios]
         self._start_of = np.arange(self.worlds) % len(scenarios)
         start = self._starts[0]
         for i, other in enumerate(self._starts):
@@ -161,7 +168,8 @@ class Batch:
         self.setpoint, self.estimate = self._of(parts["setpoint"]), self._of(parts["estimate"])
         self.largest_tension_n = self._of(parts["largest"])
         self.wrench_enu = self._of(parts["wrench_enu"])
-        columns = {FORCES: 3, ROTOR_SPEEDS: system.n_rotors}.get(self.level, 4)
+        columns = {FORCES: 7, ROTOR_SPEEDS: system.n_rotors}.get(self.level, 4)
+        self.motors = self._of(parts["motors"])
         self.command = self._of(parts["asked"])[..., :columns]
         self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
         self._gusts_ahead = self._of(parts["gusts_ahead"])
@@ -251,19 +259,32 @@ class Batch:
                 self._noise[i].draw(self._gusts_ahead[i, :periods], self._noise_ahead[i, :periods])
         self._kernel(int(self._first[low]), self._memory.strides[0], high - low, periods)
 
-    def reset(self, worlds: ArrayLike | None = None, seeds: Sequence[int] | None = None) -> None:
+    def reset(
+        self,
+        worlds: ArrayLike | None = None,
+        seeds: Sequence[int] | None = None,
+        scenarios: Sequence[int] | None = None,
+    ) -> None:
         """Bring worlds back to their starts.
 
         Args:
             worlds: Their numbers, or a mask, (worlds,); default all.
             seeds: New ones, one for each of these; by default their noise goes on where it was.
+            scenarios: Numbers of the scenarios that these begin anew as; needs seeds.
 
         Raises:
-            ConfigError: No such world, or not one seed for each.
+            ConfigError: No such world or scenario, or not one seed or scenario for each.
         """
         chosen = self._chosen(worlds)
         if seeds is not None and len(seeds) != len(chosen):
             raise ConfigError(f"seeds: {len(seeds)} of them for {len(chosen)} worlds")
+        if scenarios is not None:
+            if seeds is None or len(scenarios) != len(chosen):
+                raise ConfigError(f"scenarios: one and a seed for each of {len(chosen)} worlds")
+            for k in scenarios:
+                if not 0 <= k < len(self._starts):
+                    raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
+            self._start_of[chosen] = scenarios
         for k, start in enumerate(self._starts):
             self._write(chosen[self._start_of[chosen] == k], start.memory)
         if not self._noisy:
@@ -363,15 +384,15 @@ class _Start:
         noisy: Whether noise has to be drawn.
     """
 
-    def __init__(self, scenario: Scenario, level: int) -> None:
+    def __init__(self, scenario: Scenario, level: int, mission: bool) -> None:
         self.scenario = scenario
         _check(scenario, level)
         named = {number: name for name, number in LEVELS.items()}[level]
-        controller = None if level == SETPOINTS else _Commanded(named)
+        controller = None if level == SETPOINTS and mission else _Commanded(named)
         with Session(scenario, controller=controller) as session:
-            self._fill(session, level)
+            self._fill(session, level, mission)
 
-    def _fill(self, session: Session, level: int) -> None:
+    def _fill(self, session: Session, level: int, mission: bool) -> None:
         _check_session(session)
         components = session.components
         self.plant = plant = components.plant
@@ -394,7 +415,8 @@ class _Start:
             "throttle": session.command.data,
             "command": session.inputs.rotor_command_rad_s,
             "late": nothing if latency is None else latency.ring,
-            "asked": np.full((n, max(rotors, 4)), np.nan if level == SETPOINTS else 0.0),
+            "asked": np.zeros((n, max(rotors, 7))),
+            "motors": np.ones(n),
             "attitude": session.control.attitude.drones if level == FORCES else nothing,
             "gains": session.control.attitude.gains if level == FORCES else nothing,
             "shares": session.control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
@@ -422,7 +444,11 @@ class _Start:
                 for row in range(len(plan.stage))
             ]
         )
-        world = self.parts["world"]
+        asked, world = self.parts["asked"], self.parts["world"]
+        asked[:, :4] = np.nan if level == SETPOINTS else 0.0
+        asked[:, 3] = np.nan if level == FORCES else asked[:, 3]
+        if not mission:
+            self.parts["setpoint"][:] = self.table[0]
         for name, word in zip(arrays, begin, strict=False):
             if name in (WORLD.names or ()):
                 world[name] = self.memory.ctypes.data + 8 * word
@@ -437,7 +463,7 @@ class _Start:
             ("n_drones", n),
             ("n_rotors", rotors),
             ("table", self.table.ctypes.data),
-            ("rows", len(self.table)),
+            ("rows", len(self.table) if mission else 0),
             ("rate", plan.rate_hz),
             ("lands", plan.landing_speed_m_s is not None),
             ("latency", 0 if latency is None else len(latency.ring)),
@@ -536,6 +562,8 @@ def _check(scenario: Scenario, level: int) -> None:
         refuse("physics.exact_friction", "true", "false")
     if scenario.autopilot.kind != "builtin":
         refuse("autopilot.kind", scenario.autopilot.kind, "builtin")
+    if scenario.autopilot.tracker != "geometric":
+        refuse("autopilot.tracker", scenario.autopilot.tracker.value, "geometric")
     if scenario.controller.kind != "formation":
         refuse("controller.kind", scenario.controller.kind, "formation")
     if scenario.mission.kind == "delivery":

@@ -65,6 +65,7 @@ WORLD = np.dtype(
         ("command", np.int64),
         ("late", np.int64),
         ("asked", np.int64),
+        ("motors", np.int64),
         ("attitude", np.int64),
         ("gains", np.int64),
         ("shares", np.int64),
@@ -162,7 +163,7 @@ def control(w, setpoint):
     throttle = carray(pointer(w.throttle), (n, 2, rotors), np.float64)  # and speed
     command = command_of(w)
     estimate = carray(pointer(w.estimate), (1 + n, 16), np.float64)
-    asked = carray(pointer(w.asked), (n, max(rotors, 4)), np.float64)
+    asked = carray(pointer(w.asked), (n, max(rotors, 7)), np.float64)
     if w.level == SETPOINTS:
         for i in range(n):
             if np.isfinite(asked[i, 0]):
@@ -187,29 +188,30 @@ def control(w, setpoint):
             drones = carray(pointer(w.attitude), (n,), DRONE)
             gains = carray(pointer(w.gains), (2, 3), np.float64)
             for i in range(n):
-                drones[i].yaw = setpoint[i, 9]
+                drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else setpoint[i, 9]
                 for k in range(3):
                     drones[i].force[k] = asked[i, k]
             attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
             for i in range(n):
                 thrust[i] = drones[i].thrust
                 for k in range(3):
-                    moment[i, k] = drones[i].moment[k]
+                    moment[i, k] = drones[i].moment[k] + asked[i, 4 + k]
         else:
             for i in range(n):
                 thrust[i] = asked[i, 0]
                 for k in range(3):
                     moment[i, k] = asked[i, 1 + k]
         mix(shares, thrust, moment, throttle[:, 1])
+    motors = carray(pointer(w.motors), (n,), np.float64)
     if w.latency > 0:
         late = carray(pointer(w.late), (w.latency, n, rotors), np.float64)[w.tick % w.latency]
         for i in range(n):
             for j in range(rotors):
-                command[i, j], late[i, j] = late[i, j], throttle[i, 1, j]
+                command[i, j], late[i, j] = motors[i] * late[i, j], throttle[i, 1, j]
     else:
         for i in range(n):
             for j in range(rotors):
-                command[i, j] = throttle[i, 1, j]
+                command[i, j] = motors[i] * throttle[i, 1, j]
 
 
 @compiled()

@@ -180,11 +180,13 @@ class MotionCapture:
         *,
         with_load: bool = False,
     ) -> None:
-        """`with_load`: estimate the load's motion, too; else its row keeps the start."""
+        """`with_load`: estimate load and tensions, too; else the load's row keeps the start."""
         bodies = len(state.motion)
         self.estimate = Estimate.zeros(bodies - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self.first = 0 if with_load else 1
+        if with_load:
+            self.estimate.tension_n[:] = state.tension_n
         lossy = spec.dropout_fraction > 0.0
         self._source = SensorNoise(generator, lossy=lossy, with_load=with_load)
         self.sensors = _sensors(spec, bodies, period_s, gravity_m_s2)

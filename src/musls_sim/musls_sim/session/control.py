@@ -10,12 +10,11 @@ import numpy as np
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
-from musls_control.geometric_attitude import GeometricAttitude
+from musls_control.geometric_attitude import GeometricAttitude, tilting_rad_s
 from musls_control.indi import Incremental
 from musls_control.mission.spec import GROUND_PHASES
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
-from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.system import slung_system
@@ -24,10 +23,6 @@ from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
 from musls_sim.session.imperfections import SetpointLink
-
-BANDWIDTH = 0.3
-"""Natural frequency of roll and pitch times the time constant of the rotors; 12 rad/s for an x500.
-Higher ones let the lag of the rotors eat up the damping."""
 
 LARGEST_MISS_RAD = 0.3
 """Largest integral of the error of a body rate."""
@@ -201,13 +196,12 @@ class Control:
         self.mixer = RotorMixer(drones)
         if level is ControlLevel.THRUST_MOMENT:
             return self._mix, (4,)
-        inertia = np.array([drone.inertia_kg_m2 for drone in drones])
-        tilting = BANDWIDTH / max(rotor_lag_s(drone) for drone in drones)
         if level is ControlLevel.THRUST_RATES:
-            self._inertia, self._rate_gain = inertia, np.array([2.0, 2.0, 1.0]) * tilting
+            self._inertia = np.array([drone.inertia_kg_m2 for drone in drones])
+            self._rate_gain = np.array([2.0, 2.0, 1.0]) * tilting_rad_s(drones)
             self._missed = np.zeros((len(drones), 3))
             return self._hold_rates, (4,)
-        self.attitude = GeometricAttitude(inertia, (tilting, tilting, tilting / 3.0))
+        self.attitude = GeometricAttitude.of(drones)
         if self._tracker is Tracker.INDI:
             stiffness, damping = self.attitude.gains[:, 0]
             self._measured = Incremental(drones, self._period_s, damping / stiffness)

@@ -1,0 +1,1 @@
+"""Learning: environments on the batch of worlds, their tasks and agents."""

@@ -1,0 +1,111 @@
+"""PettingZoo: each drone of one world is an agent."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+from musls_bringup.learning.environment import Task, TransportVectorEnv
+from musls_control.controllers.learned import BODY_COLUMNS, LARGEST_SEEN
+from musls_description.arrays import Array
+
+
+class TransportParallelEnv(ParallelEnv[str, Array, Array]):
+    """One world whose drones, "drone_1" and so on, decide for themselves and share the reward.
+
+    An agent sees its own row of `Observations`, the load's, those of the other drones in their
+    order, and its cable's tension; its action is its part of `Actions`. A drone whose motors stop
+    (task `lost_drone`) is terminated and leaves; the others go on.
+
+    Attributes:
+        worlds: The environment of one world behind it.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "musls_transport_v0",
+        "render_modes": TransportVectorEnv.metadata["render_modes"],
+        "render_fps": TransportVectorEnv.metadata["render_fps"],
+    }
+
+    def __init__(self, task: str | Task | type[Task] = "transport", **given: Any) -> None:
+        """Build the world; arguments as those of `TransportVectorEnv` (raises ConfigError)."""
+        given["dict_observations"], given["autoreset_mode"] = True, "Disabled"
+        self.worlds = TransportVectorEnv(1, task, **given)
+        self.render_mode = self.worlds.render_mode
+        n, columns = self.worlds.actions.shape
+        self.possible_agents = [f"drone_{i + 1}" for i in range(n)]
+        self.agents: list[str] = []
+        size = BODY_COLUMNS * (1 + n) + 2
+        self.observation_spaces = {
+            name: spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, (size,), np.float32)
+            for name in self.possible_agents
+        }
+        self.action_spaces = {
+            name: spaces.Box(-1.0, 1.0, (columns,), np.float32) for name in self.possible_agents
+        }
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """Of an agent."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Box:
+        """Of an agent."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
+        """Begin an episode, see `TransportVectorEnv.reset`."""
+        seen, info = self.worlds.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        return self._each(seen), {name: self._told(info) for name in self.agents}
+
+    def step(
+        self, actions: dict[str, Array]
+    ) -> tuple[
+        dict[str, Array],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Hold an action of each agent that is there, see `TransportVectorEnv.step`."""
+        given = np.zeros(self.worlds.actions.shape)
+        for name in self.agents:
+            given[self.possible_agents.index(name)] = actions[name]
+        seen, reward, failed, truncated, info = self.worlds.step(given.reshape(1, -1))
+        lost = self.worlds.batch.motors[0] == 0.0
+        now = self.agents
+        terminated = {
+            name: bool(failed[0] or lost[self.possible_agents.index(name)]) for name in now
+        }
+        over = {name: bool(truncated[0]) for name in now}
+        observed = self._each(seen)
+        self.agents = [name for name in now if not (terminated[name] or over[name])]
+        told = {name: self._told(info) for name in now}
+        return observed, dict.fromkeys(now, float(reward[0])), terminated, over, told
+
+    def render(self) -> Array | None:
+        """Picture, (height, width, 3)."""
+        pictures = self.worlds.render()
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """End the simulation."""
+        self.worlds.close()
+
+    def _each(self, seen: dict[str, Array]) -> dict[str, Array]:
+        """What each agent sees."""
+        load, drones, tension = (seen[part][0] for part in ("load", "drones", "tension"))
+        made = {}
+        for name in self.agents:
+            i = self.possible_agents.index(name)
+            others = np.delete(drones, i, axis=0).ravel()
+            made[name] = np.concatenate([drones[i], load, others, tension[i]])
+        return made
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {key: part[0] for key, part in info.items() if not key.startswith("_")}

@@ -1,0 +1,530 @@
+"""Gymnasium environments on `musls.Batch`: many worlds in one call, or one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from musls_bringup.api import load_scenario
+from musls_bringup.learning.render import Film
+from musls_control.controllers import ControlSetup
+from musls_control.controllers.learned import (
+    LARGEST_SEEN,
+    PERIODS_PER_STEP,
+    ActionLevel,
+    Actions,
+    Goal,
+    Observations,
+    flat,
+)
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError
+from musls_description.registry import (
+    RAISED,
+    Registry,
+    UserCodeError,
+    describe_error,
+    load_class,
+)
+from musls_description.rotations import wrapped, yaw_of
+from musls_description.system import slung_system
+from musls_description.typed import typed
+from musls_sim.batch.batch import Batch
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import Scenario
+
+Range = tuple[float, float] | list[float]
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.intp]
+
+TASKS: Registry[type[Task]] = Registry(
+    "task",
+    "musls.tasks",
+    {
+        "transport": "musls_bringup.learning.tasks:Transport",
+        "hover": "musls_bringup.learning.tasks:Hover",
+        "recover": "musls_bringup.learning.tasks:Recover",
+        "track": "musls_bringup.learning.tasks:Track",
+        "gate": "musls_bringup.learning.tasks:Gate",
+        "lost_drone": "musls_bringup.learning.tasks:LostDrone",
+    },
+)
+"""Classes by name; a user's own by `TASKS.register`, an entry point, or "my.py:MyTask"."""
+
+
+@dataclass
+class Task:
+    """The load is to stay where it is; derive from this, or from one below, and change a method.
+
+    A method gets the environment, with everything of all worlds in arrays whose first axis counts
+    them, and returns such an array.
+
+    Attributes:
+        scenario: What is flown unless the environment is given another one.
+        overrides: Of its keys.
+        limit_m: Farther from its goal the load is lost.
+        fall_penalty: Taken away where an episode ends badly.
+    """
+
+    scenario: ClassVar[str] = "transport"
+    overrides: ClassVar[Mapping[str, Any]] = {}
+    limit_m: float = 3.0
+    fall_penalty: float = 10.0
+
+    def prepare(self, env: TransportVectorEnv) -> None:
+        """Make arrays of the task's own; called once, when the worlds are built."""
+
+    def begin(self, env: TransportVectorEnv, worlds: Numbers) -> None:
+        """Draw what differs from episode to episode, such as `env.goal`, for worlds by number.
+
+        The goal is the start when this is called; draw from `env.np_random`.
+        """
+
+    def act(self, env: TransportVectorEnv) -> None:
+        """Move goals, push bodies, stop motors; called at the start and after each step."""
+
+    def reward(self, env: TransportVectorEnv) -> Array:
+        """At most 1: for the load, its yaw, the drones' places and smooth actions.
+
+        0.6 exp(-2 d) + 0.1 exp(-|yaw error|) + 0.2 exp(-2 m) + 0.1 exp(-s), with the distance d [m]
+        of the load from its goal, the mean distance m [m] of the drones from their places in the
+        formation round the load, and the mean square change s of the action (terms as those of Zeng
+        et al., CoRL 2025).
+        """
+        change = np.mean((env.action - env.last_action) ** 2, axis=(1, 2))
+        reward: Array = (
+            0.6 * np.exp(-2.0 * env.distance_m)
+            + 0.1 * np.exp(-np.abs(env.yaw_error_rad))
+            + 0.2 * np.exp(-2.0 * env.formation_error_m.mean(axis=1))
+            + 0.1 * np.exp(-change)
+        )
+        return reward
+
+    def failed(self, env: TransportVectorEnv) -> Mask:
+        """Whether a body is on the ground or the load too far from its goal."""
+        failed: Mask = env.on_ground.any(axis=1) | (env.distance_m > self.limit_m)
+        return failed
+
+
+class TransportVectorEnv(VectorEnv[Any, Array, Array]):
+    """Worlds of one scenario; in each, drones bring a load where its task wants it.
+
+    What a policy sees is `musls_control.controllers.learned.Observations`, as one vector or, with
+    `dict_observations`, by parts; what its actions mean is `Actions` there. A policy flies in
+    `musls fly` as `controller: {kind: learned, policy: FILE.onnx}`, with the same code.
+
+    An episode ends (terminated) where the flight ends badly: the task says so, its reward is not
+    finite, the action was NaN, or the simulation diverged; the reward is then that of a fall. It is
+    truncated after `duration_s`. Only the world that it happens to is lost.
+
+    Attributes:
+        batch: The simulation.
+        nominal: The scenario, before anything is drawn; `system` is what flies in it.
+        task: What is to be done; its numbers may be changed between steps (a curriculum).
+        goal: Pose and velocity of the load that is wanted, of all worlds.
+        start_enu_m: Places of load and drones at the start, (1 + n, 3).
+        action: In force, (worlds, n, k); `last_action` the one before it.
+        scenario_of: Which of the drawn scenarios each world flies, (worlds,).
+        seeds: Of each world's noise in this episode, (worlds,).
+        step_s: Time of a step.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": ["rgb_array"],
+        "render_fps": round(1.0 / (PERIODS_PER_STEP * CONTROL_PERIOD_S)),
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    @typed
+    def __init__(
+        self,
+        num_envs: int = 1,
+        task: str | Task | type[Task] = "transport",
+        *,
+        scenario: str | Scenario | None = None,
+        level: str = "accelerations",
+        overrides: Mapping[str, Any] | None = None,
+        randomise: Mapping[str, Any] | None = None,
+        variants: int = 64,
+        reward: Callable[..., Any] | None = None,
+        dict_observations: bool = False,
+        history: int = 0,
+        periods_per_step: int = PERIODS_PER_STEP,
+        duration_s: float = 10.0,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Build all worlds.
+
+        Args:
+            num_envs: Number of worlds.
+            task: One of `TASKS`, "my.py:MyTask", a class or an object.
+            scenario: One that starts in the air, or its name; by default that of the task.
+            level: Of the actions, one of `ActionLevel`.
+            overrides: Keys of the scenario to change.
+            randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list
+                of ranges for a key that is a vector. The structure has to stay.
+            variants: Scenarios that are drawn of these ranges; each episode flies one of them.
+            reward: Function of this environment that replaces the task's, (worlds,).
+            dict_observations: Parts by name instead of one vector.
+            history: Last actions that are part of the observation.
+            periods_per_step: Control periods (4 ms) an action is held for.
+            duration_s: Simulated time after which an episode is truncated.
+            autoreset_mode: "NextStep", "SameStep" or "Disabled", see Gymnasium.
+            render_mode: "rgb_array" or None.
+            threads: That share the worlds; by default one a core.
+
+        Raises:
+            ConfigError: What cannot be flown so; names the argument or the key.
+        """
+        self.task = find_task(task)
+        self.autoreset_mode = _mode(autoreset_mode)
+        self.metadata = {  # type: ignore[misc]  # of this object: Gymnasium wants it here
+            **self.metadata,
+            "autoreset_mode": self.autoreset_mode,
+        }
+        levels = [known.value for known in ActionLevel]
+        if level not in levels:
+            raise ConfigError(f"level = {level}: choose one of {', '.join(levels)}")
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
+        for name, value, least in (
+            ("num_envs", num_envs, 1),
+            ("variants", variants, 1),
+            ("history", history, 0),
+            ("periods_per_step", periods_per_step, 1),
+        ):
+            if value < least:
+                raise ConfigError(f"{name} = {value}: must be at least {least}")
+        if not 0.0 < duration_s < np.inf:
+            raise ConfigError(f"duration_s = {duration_s}: must be more than 0")
+        self.level, self.duration_s, self.render_mode = ActionLevel(level), duration_s, render_mode
+        self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
+        self.step_s = periods_per_step * CONTROL_PERIOD_S
+        self.num_envs = num_envs
+        changed = dict(overrides or {})
+        if scenario is None:
+            scenario, changed = self.task.scenario, {**self.task.overrides, **changed}
+        self.nominal = nominal = load_scenario(scenario, changed)
+        if nominal.start.kind == "ground":
+            raise ConfigError(
+                f"scenario {nominal.name}: start.kind = ground: an environment begins in the air; "
+                "choose start: air"
+            )
+        drawn = _drawn(nominal, randomise or {}, min(variants, num_envs))
+        self.batch = Batch(
+            drawn, num_envs, level=self.level.control, threads=threads, mission=False
+        )
+        self._n_scenarios = len(drawn)
+        self.scenario_of = np.arange(num_envs) % len(drawn)
+        self.seeds = np.zeros(num_envs, np.int64)
+        self.system = slung_system(nominal.system, "a learning environment")
+        self.weight_n = self.system.load.mass_kg * nominal.physics.gravity_m_s2
+        setup = ControlSetup(
+            self.system, nominal.formation, nominal.physics.gravity_m_s2, CONTROL_PERIOD_S
+        )
+        self.actions = Actions(self.level, setup)
+        n, columns = self.actions.shape
+        self.observations = Observations(setup, history, n * columns)
+        self._set_spaces()
+        self.start_enu_m = self.batch.position_enu_m[0].copy()
+        self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), ())))
+        self._past = np.zeros((num_envs, max(history, 2), n * columns))
+        self._over = np.zeros(num_envs, bool)
+        hulls = [self.system.load.collision, *(drone.collision for drone in self.system.drones)]
+        self._bottom_m = np.array([hull.bottom_m for hull in hulls])
+        self._film = (
+            Film(self.batch, self.goal.position_enu_m, self.system, duration_s)
+            if render_mode
+            else None
+        )
+        self.task.prepare(self)
+
+    def _set_spaces(self) -> None:
+        def box(shape: tuple[int, ...]) -> spaces.Box:
+            return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, shape, np.float32)
+
+        seen = self.observations
+        self.single_observation_space = (
+            spaces.Dict({name: box(shape) for name, shape in seen.shapes.items()})
+            if self._by_parts
+            else box((seen.size,))
+        )
+        size = int(np.prod(self.actions.shape))
+        self.single_action_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    # --------------------------------------------------------- what tasks and rewards are made of
+
+    @property
+    def action(self) -> Array:
+        """Action in force, (worlds, n, k)."""
+        return self._past[:, 0].reshape(-1, *self.actions.shape)
+
+    @property
+    def last_action(self) -> Array:
+        """The one before it, (worlds, n, k)."""
+        return self._past[:, 1].reshape(-1, *self.actions.shape)
+
+    @property
+    def load_error_m(self) -> Array:
+        """Place of the load relative to its goal, ENU, (worlds, 3)."""
+        return self.batch.position_enu_m[:, 0] - self.goal.position_enu_m
+
+    @property
+    def distance_m(self) -> Array:
+        """Of the load from its goal, (worlds,)."""
+        distance: Array = np.linalg.norm(self.load_error_m, axis=-1)
+        return distance
+
+    @property
+    def yaw_error_rad(self) -> Array:
+        """Yaw of the load relative to its goal, (worlds,)."""
+        return wrapped(yaw_of(self.batch.orientation_wxyz[:, 0]) - self.goal.yaw_rad)
+
+    @property
+    def formation_error_m(self) -> Array:
+        """Of each drone from its place in the formation round the load, (worlds, n)."""
+        position = self.batch.position_enu_m
+        places, _ = self.actions.places(position[:, 0], self.goal.yaw_rad)
+        distance: Array = np.linalg.norm(position[:, 1:] - places, axis=-1)
+        return distance
+
+    @property
+    def on_ground(self) -> Mask:
+        """Whether a body's lowest corner is at the ground, (worlds, 1 + n)."""
+        low: Mask = self.batch.position_enu_m[..., 2] + self._bottom_m < 0.0
+        return low
+
+    # ------------------------------------------------------------------------------ the interface
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes.
+
+        Args:
+            seed: Of goals and of all noise.
+            options: "reset_mask" (worlds,), which of them begin anew; "goal_position_enu_m" (3,)
+                or (worlds, 3) and "goal_yaw_rad" instead of the task's.
+
+        Raises:
+            ConfigError: A mask or a goal of another shape.
+        """
+        super().reset(seed=seed)
+        given = dict(options or {})
+        mask = np.asarray(given.pop("reset_mask", np.ones(self.num_envs, bool)))
+        if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
+            raise ConfigError(f"reset_mask: must be {self.num_envs} booleans, one of them true")
+        self._begin(np.flatnonzero(mask))
+        for name, values in (("goal_position_enu_m", self.goal[0]), ("goal_yaw_rad", self.goal[2])):
+            if name in given:
+                try:
+                    wanted = np.broadcast_to(np.asarray(given[name], float), values.shape)
+                except ValueError:
+                    raise ConfigError(
+                        f"{name}: must be {values.shape[1:]} or {values.shape}"
+                    ) from None
+                values[mask] = wanted[mask]
+        self._over &= ~mask
+        return self._observed(), self._info()
+
+    def step(self, actions: Array) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """Hold an action in each world for some control periods.
+
+        Args:
+            actions: (worlds, n k); beyond [-1, 1] they count as the limit.
+
+        Raises:
+            ConfigError: Another shape.
+            UserCodeError: The task or the reward failed.
+        """
+        given = np.asarray(actions, float)
+        if given.shape != self.action_space.shape:
+            raise ConfigError(f"action: shape {given.shape}, must be {self.action_space.shape}")
+        lost = ~np.isfinite(given).all(axis=-1)
+        again = self._over if self.autoreset_mode is AutoresetMode.NEXT_STEP else lost & False
+        self._past[:, 1:] = self._past[:, :-1].copy()
+        self._past[:, 0] = np.clip(np.where(lost[:, None], 0.0, given), -1.0, 1.0)
+        batch = self.batch
+        batch.command[:] = self.actions.commands(
+            self.action, batch.estimate, batch.tension_n, self.goal
+        )
+        batch.advance(self._periods)
+        self._call(self.task.act)
+        reward = np.array(self._call(self._reward or self.task.reward), float)
+        if reward.shape != (self.num_envs,):
+            raise ConfigError(f"reward: shape {reward.shape}, must be ({self.num_envs},)")
+        failed = self._call(self.task.failed) | lost | batch.failed | ~np.isfinite(reward)
+        reward[failed] = -self.task.fall_penalty
+        truncated = ~failed & (batch.time_s >= self.duration_s - 1e-9)
+        if again.any():
+            self._begin(np.flatnonzero(again))
+            reward[again], failed[again], truncated[again] = 0.0, False, False
+        over = self._over = failed | truncated
+        info = self._info()
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and over.any():
+            info |= {"final_obs": self._last_seen(over), "_final_obs": over.copy()}
+            info |= {"final_info": self._info(over), "_final_info": over.copy()}
+            self._begin(np.flatnonzero(over))
+        observed = self._observed()
+        if self._film is not None:
+            self._film.note()
+        return observed, reward, failed, truncated, info
+
+    def render(self) -> tuple[Array, ...] | None:
+        """Pictures of all worlds, (height, width, 3) each."""
+        return None if self._film is None else self._film.draw()
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _begin(self, worlds: Numbers) -> None:
+        """Bring worlds back to the start of a scenario each and give them goals."""
+        self.seeds[worlds] = self.np_random.integers(2**31, size=len(worlds))
+        self.scenario_of[worlds] = self.np_random.integers(self._n_scenarios, size=len(worlds))
+        self.batch.reset(worlds, self.seeds[worlds].tolist(), self.scenario_of[worlds].tolist())
+        self._past[worlds] = 0.0
+        self.goal.position_enu_m[worlds] = self.start_enu_m[0]
+        self.goal.velocity_enu_m_s[worlds], self.goal.yaw_rad[worlds] = 0.0, 0.0
+        self._call(self.task.begin, worlds)
+        self._call(self.task.act)
+        if self._film is not None:
+            self._film.begin(worlds)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a part that a user may have written."""
+        try:
+            return function(self, *arguments)
+        except ConfigError:
+            raise
+        except RAISED as error:
+            name = getattr(function, "__qualname__", repr(function))
+            raise UserCodeError(f"{name} failed: {describe_error(error)}") from error
+
+    def _observed(self) -> Any:
+        batch, history = self.batch, self.observations.shapes.get("actions", (0,))[0]
+        past = self._past[:, :history]
+        parts = self.observations.parts(batch.estimate, batch.tension_n, self.goal, past)
+        if batch.failed.any():
+            parts = {name: np.nan_to_num(part) for name, part in parts.items()}
+        return parts if self._by_parts else flat(parts, (self.num_envs,))
+
+    def _last_seen(self, over: Array) -> Array:
+        """Observations of worlds whose episodes are over, an object each, None elsewhere."""
+        seen, last = self._observed(), np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(over):
+            last[i] = {k: v[i].copy() for k, v in seen.items()} if self._by_parts else seen[i]
+        return last
+
+    def _info(self, mask: Array | None = None) -> dict[str, Any]:
+        mask = np.ones(self.num_envs, bool) if mask is None else mask
+        info: dict[str, Any] = {
+            "time_s": self.batch.time_s,
+            "distance_m": self.distance_m,
+            "tension_n": self.batch.tension_n.copy(),
+            "goal_position_enu_m": self.goal.position_enu_m.copy(),
+            "goal_yaw_rad": self.goal.yaw_rad.copy(),
+        }
+        return info | {f"_{name}": mask.copy() for name in info}
+
+
+class TransportEnv(gymnasium.Env[Any, Array]):
+    """One world: `TransportVectorEnv` with one of them, and its arguments.
+
+    Attributes:
+        worlds: That environment.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        k: v for k, v in TransportVectorEnv.metadata.items() if k.startswith("render")
+    }
+
+    def __init__(self, task: str | Task | type[Task] = "transport", **given: Any) -> None:
+        """Build the world (raises ConfigError)."""
+        self.worlds = TransportVectorEnv(1, task, autoreset_mode="Disabled", **given)
+        self.render_mode = self.worlds.render_mode
+        self.observation_space = self.worlds.single_observation_space
+        self.action_space = self.worlds.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, see `TransportVectorEnv.reset`."""
+        super().reset(seed=seed)
+        observed, info = self.worlds.reset(seed=seed, options=options)
+        return _one(observed), _one(info)
+
+    def step(self, action: Array) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Hold an action, (n k,), see `TransportVectorEnv.step`."""
+        observed, reward, failed, truncated, info = self.worlds.step(np.asarray(action)[None])
+        return _one(observed), float(reward[0]), bool(failed[0]), bool(truncated[0]), _one(info)
+
+    def render(self) -> Array | None:
+        """Picture, (height, width, 3)."""
+        pictures = self.worlds.render()
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """End the simulation."""
+        self.worlds.close()
+
+
+def _one(many: Any) -> Any:
+    """What a batch of one says, of that one."""
+    if isinstance(many, dict):
+        return {name: part[0] for name, part in many.items() if not name.startswith("_")}
+    return many[0]
+
+
+def find_task(given: str | Task | type[Task]) -> Task:
+    """Make a task of a name, a class "my.py:MyTask", or what is one already."""
+    if isinstance(given, Task):
+        return given
+    found = given
+    if isinstance(given, str):
+        found = load_class(given) if ":" in given else TASKS[given]
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise ConfigError(f"task = {given}: must be derived from musls.envs.Task")
+    try:
+        return found()
+    except RAISED as error:
+        raise ConfigError(f"task = {given}: {describe_error(error)}") from error
+
+
+def _mode(given: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(given)
+    except ValueError:
+        known = ", ".join(mode.value for mode in AutoresetMode)
+        raise ConfigError(f"autoreset_mode = {given}: must be one of {known}") from None
+
+
+def _drawn(
+    nominal: Scenario, randomise: Mapping[str, Range | Sequence[Range]], variants: int
+) -> list[Scenario]:
+    """Scenarios drawn evenly of ranges, by the scenario's seed; the nominal one without ranges."""
+    if not randomise:
+        return [nominal]
+    generator, ranges = np.random.default_rng(nominal.seed), {}
+    for key, given in randomise.items():
+        try:
+            low, high = np.moveaxis(np.asarray(given, float), -1, 0)
+        except (TypeError, ValueError):
+            raise ConfigError(f"randomise.{key} = {given!r}: must be [lowest, highest]") from None
+        if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
+            raise ConfigError(f"randomise.{key} = {given!r}: must be [lowest, highest]")
+        ranges[key] = low, high
+    return [
+        load_scenario(nominal, {key: generator.uniform(*its) for key, its in ranges.items()})
+        for _ in range(variants)
+    ]
