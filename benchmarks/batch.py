@@ -23,6 +23,7 @@ from musls_sim.session.session import Session
 MODELS = {
     "massless": ["cable_model=massless"],
     "massless, truth": ["cable_model=massless", "estimation={kind: truth}"],
+    "massless, payload": ["cable_model=massless", "controller=payload"],
     "rigid_links 15": ["cable_model=rigid_links", "system.cables.links=15"],
     "elastic 15": ["cable_model=elastic", "system.cables.links=15"],
 }

@@ -140,6 +140,47 @@ def test_a_drone_whose_motors_stop_falls():
     assert batch.position_enu_m[0, 2, 2] < batch.position_enu_m[1, 2, 2] - 0.1
 
 
+DIRECT = "controller={kind: payload, output: direct, allocation: qp}"
+RODS = "controller={kind: payload, output: direct}"
+CONTROLLED = {
+    "payload": ("controller=payload", "imperfections.command_latency_s=0.008"),
+    "payload, direct, tensions and distances": (DIRECT, "wind.gust_std_m_s=[0.5, 0.5, 0.2]"),
+    "payload, rods": (RODS, "cable_model=rigid_rods"),
+    "payload, elastic": (DIRECT, "cable_model=elastic", "system.cables.links=3"),
+    "payload, rigid links": (
+        "controller=payload", "cable_model=rigid_links", "system.cables.links=5",
+    ),
+    "rotortm": ("controller=rotortm", "estimation={kind: truth}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("overrides", CONTROLLED.values(), ids=CONTROLLED)
+def test_a_world_with_a_controller_is_the_flight_alone(overrides):
+    """Also one that begins again while the others go on, so that its law does, too."""
+    batch = Batch(scenario("start=air", *overrides), worlds=3, seeds=[0, 7, 1], threads=2)
+    batch.advance(37)
+    batch.reset([1], seeds=[7])
+    batch.advance(300)
+    with Session(scenario("start=air", *overrides, "seed=7")) as session:
+        session.advance(300)
+    assert_same(batch, 1, session)
+    assert not np.array_equal(batch.motion[0], batch.motion[2]) or "truth" in overrides[-1]
+
+
+def test_worlds_with_a_controller_and_numbers_of_their_own():
+    """Gains follow from each world's masses; the mission's tables are shared."""
+    own = [
+        scenario("start=air", "controller=payload", f"system.load.mass_kg={m}") for m in (1.2, 1.8)
+    ]
+    batch = Batch(own)
+    batch.advance(150)
+    for world, alone in enumerate(own):
+        with Session(alone) as session:
+            session.advance(150)
+        assert_same(batch, world, session)
+    assert batch._starts[0].reference is batch._starts[1].reference
+
+
 class Constant(Controller):
     """Commands the same all the time."""
 
@@ -200,21 +241,26 @@ def test_a_world_that_fails_leaves_the_others():
 REFUSED = {
     "events": ("events=[{kind: cut, cable: 1, when: {time_s: 1}}]", "events"),
     "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
-    "engine": ("cable_model=rigid_links physics.engine=dart", "physics.engine = dart"),
+    "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
     "noisy truth": ("estimation={kind: truth, noise: 0.01}", "estimation.noise = 0.01"),
     "delay": ("imperfections.setpoint_delay_s=0.1", "imperfections.setpoint_delay_s"),
     "tilt": ("imperfections.drones=[{thrust_tilt_rad: [0.1, 0]}]", "thrust_tilt_rad"),
     "board": ("imperfections.drones=[{level_tilt_rad: [0.1, 0]}]", "level_tilt_rad"),
     "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
     "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
-    "payload": ("controller=payload", "controller.kind = payload"),
+    "pid": ("controller=pid; start=air", "controller.kind = pid"),
+    "payload from the ground": ("controller=payload", "start.kind = ground"),
+    "rods of rotortm": (
+        "cable_model=rigid_rods; start=air; controller={kind: rotortm, links: rods}",
+        "controller.links = rods",
+    ),
 }
 
 
 @pytest.mark.parametrize(("override", "named"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_batched_is_named(override, named):
     with pytest.raises(ConfigError, match=named) as error:
-        Batch(scenario(*override.split(" ") if "engine" in override else [override]), worlds=2)
+        Batch(scenario(*override.split("; ")), worlds=2)
     assert "\n" not in str(error.value)
 
 

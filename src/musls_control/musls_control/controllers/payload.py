@@ -156,6 +156,8 @@ class PayloadController(Controller):
     Attributes:
         gains: Gains in use.
         shares: How a wrench is shared out to the cables, (3 n, 7).
+        memory: All that the law works on, (words,).
+        places: Where its arrays begin in there, see `cable_law.open_law`.
     """
 
     level = ControlLevel.FORCES
@@ -182,7 +184,7 @@ class PayloadController(Controller):
             smoothing_s = attitude_lag_s(system, model.gravity_m_s2, direct) / LEAD_RATIO
             load["lead_share"] = setup.period_s / (smoothing_s + setup.period_s)
             load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
-        self._memory, self._places, views = pack({
+        self.memory, self.places, views = pack({
             "load": load,
             "cables": model.cables(self.gains, self._least_n),
             "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
@@ -193,7 +195,7 @@ class PayloadController(Controller):
             "forces": np.zeros((3, n, 3)),
             "commands": np.zeros(n, COMMAND),
         })  # fmt: skip
-        self._address = self._memory.ctypes.data
+        self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
         self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self.happened: list[tuple[str, str]] = []
@@ -207,7 +209,7 @@ class PayloadController(Controller):
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
         kept = payload_step(
-            self._address, self._places, estimate.records, reference.derivatives, reference.tilt
+            self._address, self.places, estimate.records, reference.derivatives, reference.tilt
         )
         if not kept and not self._gave_up:
             self._gave_up = True
@@ -227,11 +229,13 @@ class RodController(Controller):
     Attributes:
         structure: The body that load and drones are; measured when it takes over.
         gains: Gains in use.
+        load: What the law works on, a record of `LOAD`.
     """
 
     level = ControlLevel.THRUST_MOMENT
     structure: Structure
     gains: GainSpec
+    load: np.void
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
         self._given, self._known = given, setup
@@ -242,13 +246,13 @@ class RodController(Controller):
         setup = self._known
         self.structure = body = Structure.of(setup.system, estimate)
         self.gains = body.gains(self._given.gains, setup.system, setup.gravity_m_s2)
-        self._load = _load(self._given, setup, body.mass_kg, body.inertia_kg_m2, self.gains)[0]
-        self._load["place"] = body.load_m
+        self.load = _load(self._given, setup, body.mass_kg, body.inertia_kg_m2, self.gains)[0]
+        self.load["place"] = body.load_m
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrusts and moments of the drones, (n, 4)."""
         rod_commands(
-            self._load,
+            self.load,
             estimate.records[0],
             reference.derivatives,
             self.structure.shares,

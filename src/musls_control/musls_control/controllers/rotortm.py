@@ -82,7 +82,7 @@ class RotorTmSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
-        return _Rods(self) if self.links == "rods" else _Cables(self)
+        return _Rods(self) if self.links == "rods" else RotorTmCables(self)
 
 
 _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
@@ -158,35 +158,42 @@ class _Law(Controller):
         return law
 
 
-class _Cables(_Law):
-    """Point mass on one cable, or rigid load on several."""
+class RotorTmCables(_Law):
+    """Point mass on one cable, or rigid load on several.
+
+    Attributes:
+        constants: Gains and load, a record of `LAW`.
+        drones: Drones and their cables, (n,) of `DRONE`.
+        shares: Forces at the attachments by the load's wrench, (3 n, 6).
+    """
 
     def prepare(self, setup: ControlSetup) -> None:
+        """Lay out gains, load and drones for the compiled law."""
         super().prepare(setup)
         system, n = setup.system, setup.system.n_drones
         load = system.load
-        self._constants = self._law(
+        self.constants = self._law(
             "point" if n == 1 else "cables", load.mass_kg, np.array(load.inertia_kg_m2)
         )
-        self._drones = np.zeros(n, DRONE)
-        self._drones["mass"] = [drone.mass_kg for drone in system.drones]
-        self._drones["inertia"] = [drone.inertia_kg_m2 for drone in system.drones]
-        self._drones["attachment"] = load.cable_attachments_m
-        self._drones["length"] = [cable.length_m for cable in system.cables]
+        self.drones = np.zeros(n, DRONE)
+        self.drones["mass"] = [drone.mass_kg for drone in system.drones]
+        self.drones["inertia"] = [drone.inertia_kg_m2 for drone in system.drones]
+        self.drones["attachment"] = load.cable_attachments_m
+        self.drones["length"] = [cable.length_m for cable in system.cables]
         # Wrench of the load to forces at the attachments; rank 5 for two of them.
-        self._shares = np.linalg.pinv(wrench_matrix(self._drones["attachment"]))
+        self.shares = np.linalg.pinv(wrench_matrix(self.drones["attachment"]))
         self._commands = np.zeros((n, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Keep the yaws; the paper's drones start at yaw 0, which its law asks for."""
         front = matrix_to_body(estimate.orientation_wxyz[1:])[:, 0]
-        self._drones["yaw"] = np.arctan2(front[:, 1], front[:, 0])
+        self.drones["yaw"] = np.arctan2(front[:, 1], front[:, 0])
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4)."""
-        attitude_reference(self._constants["load"], reference.derivatives, reference.tilt)
+        attitude_reference(self.constants["load"], reference.derivatives, reference.tilt)
         cable_commands(
-            self._constants, self._drones, self._shares, estimate.records,
+            self.constants, self.drones, self.shares, estimate.records,
             reference.derivatives, self._commands,
         )  # fmt: skip
         return self._commands

@@ -50,9 +50,9 @@ class ForcesToSetpoints:
 
     def __init__(self, system: RigSystem, setpoint: DroneSetpoints, period_s: float) -> None:
         self._asked = setpoint.data
-        self._thrust = np.zeros(system.n_drones, THRUST)
-        self._thrust["share"] = period_s / (period_s + SMOOTHING_S)
-        for row, drone in zip(self._thrust, system.drones, strict=True):
+        self.thrust = np.zeros(system.n_drones, THRUST)
+        self.thrust["share"] = period_s / (period_s + SMOOTHING_S)
+        for row, drone in zip(self.thrust, system.drones, strict=True):
             row["coefficient"] = sum(rotor.thrust_coefficient_n_s2 for rotor in drone.rotors)
             row["slowest"] = drone.rotors[0].speed_min_rad_s
             row["fastest"] = drone.rotors[0].speed_max_rad_s
@@ -60,11 +60,11 @@ class ForcesToSetpoints:
     @property
     def hover_thrust(self) -> Array:
         """Collective command that the autopilots take for their hover, (n,)."""
-        return self._thrust["command"] / self._thrust["ratio"]
+        return self.thrust["command"] / self.thrust["ratio"]
 
     def throttle(self, rotor_speed_rad_s: Array) -> Array:
         """Motor commands that give rotor speeds, (n, n_rotors)."""
-        slowest, fastest = self._thrust["slowest"][:, None], self._thrust["fastest"][:, None]
+        slowest, fastest = self.thrust["slowest"][:, None], self.thrust["fastest"][:, None]
         return (rotor_speed_rad_s - slowest) / (fastest - slowest)
 
     def start(self, rotor_speed_rad_s: Array, drones: BodyMotion) -> None:
@@ -74,8 +74,8 @@ class ForcesToSetpoints:
         """
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
         command = self.throttle(rotor_speed_rad_s).mean(axis=1)
-        self._thrust["command"] = np.maximum(command, 0.05)
-        self._thrust["ratio"] = self._thrust["ratio_now"] = 1.0 / np.maximum(up, 0.5)
+        self.thrust["command"] = np.maximum(command, 0.05)
+        self.thrust["ratio"] = self.thrust["ratio_now"] = 1.0 / np.maximum(up, 0.5)
 
     def __call__(self, commands: Array, throttle: Array) -> None:
         """Write the set-points.
@@ -83,7 +83,7 @@ class ForcesToSetpoints:
         Commands are forces of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw
         as fourth column, (n, 4) or more; `throttle` is that of the last period, (n, n_rotors).
         """
-        ask_autopilot(self._asked, commands, throttle, self._thrust)
+        ask_autopilot(self._asked, commands, throttle, self.thrust)
 
 
 @compiled()

@@ -15,13 +15,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from musls_control.controllers import Controller, ControlLevel
+from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.records import pack
-from musls_sim.batch.world import FORCES, ROTOR_SPEEDS, SETPOINTS, THRUST_MOMENT, WORLD
+from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.batch.world import (
+    AUTOPILOT_FORCES,
+    FORCES,
+    IDEAL_THRUST_MOMENT,
+    ROTOR_SPEEDS,
+    SETPOINTS,
+    THRUST_MOMENT,
+    WORLD,
+)
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import MotionCaptureSpec
@@ -44,6 +54,14 @@ LEVELS = {
     ControlLevel.THRUST_MOMENT: THRUST_MOMENT,
     ControlLevel.ROTOR_SPEEDS: ROTOR_SPEEDS,
 }
+
+ALL_LEVELS = LEVELS | {
+    ControlLevel.AUTOPILOT_FORCES: AUTOPILOT_FORCES,
+    ControlLevel.IDEAL_THRUST_MOMENT: IDEAL_THRUST_MOMENT,
+}
+
+CONTROLLERS = ("formation", "payload", "rotortm")
+"""Kinds that fly in compiled code."""
 
 NOISE_PERIODS = 50
 """Control periods whose noise is drawn at once."""
@@ -133,7 +151,10 @@ class Batch:
         if len(seeds) != self.worlds:
             raise ConfigError(f"seeds: {len(seeds)} of them for {self.worlds} worlds")
         self.level = _level(level)
-        self._starts = [_Start(s, self.level, mission) for s in scenarios]
+        first_start = _Start(scenarios[0], self.level, mission)
+        self._starts = [first_start]
+        self._starts += [_Start(s, self.level, mission, first_start) for s in scenarios[1:]]
+        self.level = first_start.level
         self._start_of = np.arange(self.worlds) % len(scenarios)
         start = self._starts[0]
         for i, other in enumerate(self._starts):
@@ -257,7 +278,14 @@ class Batch:
             some["drawn"] = 0
             for i in low + np.flatnonzero((some["finished"] == 0) & (some["failed"] == 0)):
                 self._noise[i].draw(self._gusts_ahead[i, :periods], self._noise_ahead[i, :periods])
-        self._kernel(int(self._first[low]), self._memory.strides[0], high - low, periods)
+        worlds = int(self._first[low]), self._memory.strides[0], high - low
+        fly_loads = self._starts[0].fly_loads
+        if fly_loads is None:
+            self._kernel(*worlds, periods)
+            return
+        for _ in range(periods):
+            fly_loads(*worlds)
+            self._kernel(*worlds, 1)
 
     def reset(
         self,
@@ -384,15 +412,17 @@ class _Start:
         noisy: Whether noise has to be drawn.
     """
 
-    def __init__(self, scenario: Scenario, level: int, mission: bool) -> None:
+    def __init__(
+        self, scenario: Scenario, level: int, mission: bool, like: _Start | None = None
+    ) -> None:
         self.scenario = scenario
-        _check(scenario, level)
+        _check(scenario, level, mission)
         named = {number: name for name, number in LEVELS.items()}[level]
         controller = None if level == SETPOINTS and mission else _Commanded(named)
         with Session(scenario, controller=controller) as session:
-            self._fill(session, level, mission)
+            self._fill(session, level, mission, like)
 
-    def _fill(self, session: Session, level: int, mission: bool) -> None:
+    def _fill(self, session: Session, level: int, mission: bool, like: _Start | None) -> None:
         _check_session(session)
         components = session.components
         self.plant = plant = components.plant
@@ -403,6 +433,15 @@ class _Start:
         mocap = estimator if isinstance(estimator, MotionCapture) else None
         latency, guidance = session.latency, session.guidance
         assert isinstance(guidance, MissionGuidance)
+        plan = guidance.plan
+        own: dict[str, NDArray[Any]] = {}
+        self.fly_loads, self.reference = None, np.zeros((0, COLUMNS))
+        if session.scenario.controller.kind != "formation" and session.flying is not None:
+            session.control.take_over(0.0)
+            self.fly_loads, own = law_of(session.flying)
+            level = ALL_LEVELS[level_of(session.flying)]
+            self.reference = sampled(plan.reference, plant.period_s, plan.duration_s)
+        self.level = level
         nothing = np.zeros(0)
         arrays: dict[str, NDArray[Any]] = {
             "world": np.zeros(1, WORLD),
@@ -417,6 +456,8 @@ class _Start:
             "late": nothing if latency is None else latency.ring,
             "asked": np.zeros((n, max(rotors, 7))),
             "motors": np.ones(n),
+            **{name: own.get(name, nothing) for name in PARTS},
+            "thrust": session.control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
             "attitude": session.control.attitude.drones if level == FORCES else nothing,
             "gains": session.control.attitude.gains if level == FORCES else nothing,
             "shares": session.control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
@@ -437,13 +478,17 @@ class _Start:
         own = self.parts["memory"]
         self._moved_by = own.ctypes.data - plant.memory.ctypes.data
         own.view(np.int64)[_addresses(plant.memory, plant.memory)] += self._moved_by
-        plan = guidance.plan
         self.table = np.stack(
             [
                 plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
                 for row in range(len(plan.stage))
             ]
         )
+        if like is not None:  # tables of many scenarios that differ in a mass are the same
+            if np.array_equal(self.table, like.table):
+                self.table = like.table
+            if np.array_equal(self.reference, like.reference):
+                self.reference = like.reference
         asked, world = self.parts["asked"], self.parts["world"]
         asked[:, :4] = np.nan if level == SETPOINTS else 0.0
         asked[:, 3] = np.nan if level == FORCES else asked[:, 3]
@@ -462,6 +507,8 @@ class _Start:
             ("level", level),
             ("n_drones", n),
             ("n_rotors", rotors),
+            ("reference", self.reference.ctypes.data),
+            ("reference_rows", len(self.reference)),
             ("table", self.table.ctypes.data),
             ("rows", len(self.table) if mission else 0),
             ("rate", plan.rate_hz),
@@ -485,7 +532,7 @@ class _Start:
             session.scenario.cable_model,
             [(name, array.shape) for name, array in arrays.items()],
             self.places.tolist(),
-            [int(world[name][0]) for name in ("latency", "gusty", "first")],
+            [int(world[name][0]) for name in ("level", "latency", "gusty", "first")],
         )
 
     def moved(self, array: Array) -> Array:
@@ -547,7 +594,7 @@ def _level(level: ControlLevel | str) -> int:
         raise ConfigError(f"level = {level}: must be one of {allowed}") from None
 
 
-def _check(scenario: Scenario, level: int) -> None:
+def _check(scenario: Scenario, level: int, mission: bool) -> None:
     """Refuse what a batch has not got, before anything is built."""
 
     def refuse(key: str, value: object, allowed: str) -> None:
@@ -564,8 +611,9 @@ def _check(scenario: Scenario, level: int) -> None:
         refuse("autopilot.kind", scenario.autopilot.kind, "builtin")
     if scenario.autopilot.tracker != "geometric":
         refuse("autopilot.tracker", scenario.autopilot.tracker.value, "geometric")
-    if scenario.controller.kind != "formation":
-        refuse("controller.kind", scenario.controller.kind, "formation")
+    kind = scenario.controller.kind
+    if kind not in (CONTROLLERS if level == SETPOINTS and mission else CONTROLLERS[:1]):
+        refuse("controller.kind", kind, "formation, or payload and rotortm on the mission")
     if scenario.mission.kind == "delivery":
         refuse("mission.kind", "delivery", "a flight, not a delivery")
     if scenario.events:
@@ -575,8 +623,10 @@ def _check(scenario: Scenario, level: int) -> None:
     if faults.setpoint_delay_s or faults.setpoint_jitter_s:
         late = max(faults.setpoint_delay_s, faults.setpoint_jitter_s)
         refuse("imperfections.setpoint_delay_s, setpoint_jitter_s", late, "0")
-    if level != SETPOINTS and scenario.start.kind == "ground":
-        refuse("start.kind", "ground", "air or state at another level than drone_setpoints")
+    if scenario.start.kind == "ground" and (level != SETPOINTS or kind != "formation"):
+        refuse(
+            "start.kind", "ground", "air or state with a controller, or commands below setpoints"
+        )
     if any(cable.elastic.break_force_n for cable in scenario.system.cables):
         refuse("system.cables.elastic.break_force_n", "a force", "left out: nothing may break")
 

@@ -13,17 +13,20 @@ from musls_control.autopilot import DISARM_AFTER_LANDING_S
 from musls_control.geometric_attitude import DRONE, attitude_moments
 from musls_control.mission.player import ROUNDING_ROWS
 from musls_control.mixing import ROTOR, mix
+from musls_control.payload.actuation import THRUST, ask_autopilot
 from musls_control.px4_cascade.allocation import MIXER_COLUMNS
 from musls_control.px4_cascade.cascade import step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_description.compiled import compiled
 from musls_description.records import pointer
+from musls_description.vectors import put
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
 from musls_sim.session.guidance import AFTER_DISARM_S, LANDING_TIMEOUT_S
 
-SETPOINTS, FORCES, THRUST_MOMENT, ROTOR_SPEEDS = range(4)
-"""Levels of what is commanded from outside; at the first the autopilot flies."""
+SETPOINTS, FORCES, THRUST_MOMENT, ROTOR_SPEEDS, AUTOPILOT_FORCES, IDEAL_THRUST_MOMENT = range(6)
+"""Levels of what is commanded, the first four from outside, too; see `ControlLevel`."""
+
 
 WORLD = np.dtype(
     [
@@ -40,6 +43,8 @@ WORLD = np.dtype(
         ("level", np.int64),
         ("n_drones", np.int64),
         ("n_rotors", np.int64),
+        ("reference", np.int64),  # address of the load's, a row a period, which worlds share
+        ("reference_rows", np.int64),
         ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share
         ("rows", np.int64),
         ("rate", float),  # of the rows [Hz]
@@ -66,6 +71,11 @@ WORLD = np.dtype(
         ("late", np.int64),
         ("asked", np.int64),
         ("motors", np.int64),
+        ("law", np.int64),  # records of a controller, and what else it works on
+        ("law_places", np.int64),
+        ("law_drones", np.int64),
+        ("law_shares", np.int64),
+        ("thrust", np.int64),
         ("attitude", np.int64),
         ("gains", np.int64),
         ("shares", np.int64),
@@ -107,6 +117,12 @@ def wrenches_at(w, address):
 def command_of(w):
     """Rotor speeds that the motors are told, (n, n_rotors)."""
     return carray(pointer(w.command), (w.n_drones, w.n_rotors), np.float64)
+
+
+@compiled()
+def asked_of(w):
+    """What is commanded at the world's level, (n, at least 7), see `Batch.command`."""
+    return carray(pointer(w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
 
 
 @compiled()
@@ -163,20 +179,23 @@ def control(w, setpoint):
     throttle = carray(pointer(w.throttle), (n, 2, rotors), np.float64)  # and speed
     command = command_of(w)
     estimate = carray(pointer(w.estimate), (1 + n, 16), np.float64)
-    asked = carray(pointer(w.asked), (n, max(rotors, 7)), np.float64)
-    if w.level == SETPOINTS:
+    asked = asked_of(w)
+    if w.level == SETPOINTS or w.level == AUTOPILOT_FORCES:
+        if w.level == AUTOPILOT_FORCES:
+            ask_autopilot(setpoint, asked, throttle[:, 0], carray(pointer(w.thrust), (n,), THRUST))
         for i in range(n):
-            if np.isfinite(asked[i, 0]):
-                setpoint[i, 0], setpoint[i, 1], setpoint[i, 2] = (
-                    asked[i, 0],
-                    asked[i, 1],
-                    asked[i, 2],
-                )
+            if w.level == SETPOINTS and np.isfinite(asked[i, 0]):
+                put(setpoint[i], asked[i])
                 setpoint[i, 9] = asked[i, 3]
         constants = carray(pointer(w.constants), (n,), PARAMETER_DTYPE)
         states = carray(pointer(w.state), (n,), STATE_DTYPE)
         mixers = carray(pointer(w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
         step_drones(setpoint, estimate[1:], constants, states, mixers, throttle)
+    elif w.level == IDEAL_THRUST_MOMENT:
+        wrench = wrenches_at(w, w.wrench_body)
+        for i in range(n):
+            put(wrench[1 + i], asked[i, 1:])
+            wrench[1 + i, 5] = asked[i, 0]
     elif w.level == ROTOR_SPEEDS:
         for i in range(n):
             for j in range(rotors):

@@ -71,10 +71,12 @@ class Control:
 
     Attributes:
         attitude: Turns the drones at the level of forces.
+        ask: Asks the autopilot for them at its level of forces.
         mixer: Mixes thrust and moment at the levels that need it.
     """
 
     attitude: GeometricAttitude
+    ask: ForcesToSetpoints
     mixer: RotorMixer
 
     def __init__(
@@ -149,16 +151,17 @@ class Control:
             return
         time_s = tick * self._period_s
         if not self._flies:
-            self._take_over()
-            controller.start(time_s, self._estimate)
+            self.take_over(time_s)
         self._apply(controller.step(time_s, self._reference.at(tick), self._estimate), tick)
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
 
-    def _take_over(self) -> None:
+    def take_over(self, time_s: float) -> None:
+        """Let the controller fly from now on."""
+        assert self._controller is not None
         self._flies = True
         if self._level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
-            self._ask.start(self._state.rotor_speed_rad_s, self._estimate.drones)
+            self.ask.start(self._state.rotor_speed_rad_s, self._estimate.drones)
         elif self._level is ControlLevel.THRUST_RATES:
             self._missed[:] = 0.0
         elif self._measured is not None:
@@ -166,6 +169,7 @@ class Control:
         elif self._level is ControlLevel.IDEAL_THRUST_MOMENT:
             self._command.data[:] = 0.0
             self._state.rotor_speed_rad_s[:] = 0.0
+        self._controller.start(time_s, self._estimate)
 
     def _hand_back(self) -> None:
         """Let the autopilot go on from the present thrust, as after a long hover."""
@@ -191,7 +195,7 @@ class Control:
         if level is ControlLevel.IDEAL_THRUST_MOMENT:
             return self._push_bodies, (4,)
         if level is ControlLevel.AUTOPILOT_FORCES:
-            self._ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
+            self.ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
             return self._ask_for_forces, (3, 4, 7, 10)
         self.mixer = RotorMixer(drones)
         if level is ControlLevel.THRUST_MOMENT:
@@ -227,7 +231,7 @@ class Control:
 
     def _ask_for_forces(self, commands: Array, tick: int) -> None:
         """Let the autopilot exert the wanted forces, by acceleration set-points."""
-        self._ask(commands, self._command.throttle)
+        self.ask(commands, self._command.throttle)
         if tick % ANNOUNCE_EVERY == 0:
             self._guidance.on_controller_acceleration(tick)
 

@@ -1,0 +1,129 @@
+"""Controllers of the load in a batch: in each period they write what is commanded in every world.
+
+Each law is compiled by itself, so that a batch compiles the one that it flies. A law sees estimate
+and reference alone, so that it may come before all else of a period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import carray
+from numpy.typing import NDArray
+
+from musls_control.controllers import Controller
+from musls_control.controllers.payload import PayloadController, RodController
+from musls_control.controllers.rotortm import DRONE, LAW, RotorTmCables, cable_commands
+from musls_control.estimate import MOTION
+from musls_control.payload.cable_law import COMMAND, payload_step
+from musls_control.payload.load_law import LOAD, attitude_reference
+from musls_control.payload.rods import rod_commands
+from musls_control.reference import Reference
+from musls_description.arrays import Array
+from musls_description.compiled import compiled
+from musls_description.errors import ConfigError
+from musls_description.records import pointer
+from musls_description.vectors import put
+from musls_sim.batch.world import asked_of, world_at
+
+COLUMNS = 30
+"""Of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5, 2)."""
+
+PARTS = ("law", "law_places", "law_drones", "law_shares")
+"""Arrays of `WORLD` that a law works on."""
+
+
+class Law(NamedTuple):
+    """A controller in compiled code.
+
+    Attributes:
+        fly: Writes what is commanded in so many worlds, so many bytes apart in memory.
+        arrays: What it works on, by `PARTS`.
+    """
+
+    fly: Callable[[int, int, int], None]
+    arrays: dict[str, NDArray[Any]]
+
+
+def law_of(controller: Controller) -> Law:
+    """The law of a controller that has taken over (raises ConfigError)."""
+    match controller:
+        case PayloadController():
+            return Law(fly_payload, {"law": controller.memory, "law_places": controller.places})
+        case RodController():
+            shares = controller.structure.shares
+            return Law(fly_payload_rods, {"law": _record(controller.load), "law_shares": shares})
+        case RotorTmCables():
+            law, drones = _record(controller.constants), controller.drones
+            arrays = {"law": law, "law_drones": drones, "law_shares": controller.shares}
+            return Law(fly_rotortm, arrays)
+    raise ConfigError("controller.links = rods: must be cables in a batch")
+
+
+def _record(one: np.void) -> NDArray[np.void]:
+    return np.asarray(one).reshape(1)
+
+
+def sampled(reference: Reference, period_s: float, duration_s: float) -> Array:
+    """The load's reference at each period of a flight, (periods, `COLUMNS`)."""
+    stepped = reference.stepped(period_s)
+    each = (stepped.at(tick) for tick in range(round(duration_s / period_s) + 2))
+    return np.array([[*now.derivatives.ravel(), *now.tilt.ravel()] for now in each])
+
+
+@compiled()
+def reference_of(w):
+    """The load's reference now: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
+    row = w.reference + 8 * COLUMNS * min(w.tick, w.reference_rows - 1)
+    tilt = carray(pointer(row + 8 * 20), (5, 2), np.float64)
+    return carray(pointer(row), (5, 4), np.float64), tilt
+
+
+@compiled()
+def bodies_of(w):
+    """What is known of the motion of load and drones."""
+    return carray(pointer(w.estimate), (1 + w.n_drones,), MOTION)
+
+
+@compiled()
+def fly_payload(address, apart, count):
+    """Forces, yaws and moments of `PayloadController`."""
+    for i in range(count):
+        w = world_at(address + i * apart)
+        if w.finished != 0 or w.failed != 0:
+            continue
+        asked, (reference, tilt) = asked_of(w), reference_of(w)
+        places = carray(pointer(w.law_places), (10,), np.int64)
+        payload_step(w.law, places, bodies_of(w), reference, tilt)
+        commands = carray(pointer(w.law + 8 * places[8]), (w.n_drones,), COMMAND)
+        for k in range(w.n_drones):
+            put(asked[k], commands[k].force)
+            asked[k, 3] = commands[k].yaw
+            put(asked[k, 4:], commands[k].moment)
+
+
+@compiled()
+def fly_payload_rods(address, apart, count):
+    """Thrusts and moments of `RodController`."""
+    for i in range(count):
+        w = world_at(address + i * apart)
+        if w.finished == 0 and w.failed == 0:
+            shares = carray(pointer(w.law_shares), (4 * w.n_drones, 4), np.float64)
+            law = carray(pointer(w.law), (1,), LOAD)[0]
+            rod_commands(law, bodies_of(w)[0], reference_of(w)[0], shares, asked_of(w)[:, :4])
+
+
+@compiled()
+def fly_rotortm(address, apart, count):
+    """Thrusts and moments of `RotorTmCables`."""
+    for i in range(count):
+        w = world_at(address + i * apart)
+        if w.finished == 0 and w.failed == 0:
+            law = carray(pointer(w.law), (1,), LAW)[0]
+            drones = carray(pointer(w.law_drones), (w.n_drones,), DRONE)
+            shares = carray(pointer(w.law_shares), (3 * w.n_drones, 6), np.float64)
+            reference, tilt = reference_of(w)
+            attitude_reference(law.load, reference, tilt)
+            cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])
