@@ -100,7 +100,8 @@ class Batch:
         largest_tension_n: Of each cable so far, (worlds, n).
         rotor_speed_rad_s: (worlds, n, rotors).
         setpoint: What the autopilots follow, columns as `DroneSetpoints.data`, (worlds, n, 12).
-        command: What is commanded from outside at the level of the batch: place and yaw [m, rad,
+        command: What is commanded from outside, or by the scenario's controller, at the level of
+            the batch: place and yaw [m, rad,
             ENU] (worlds, n, 4), NaN for the mission's; force [N, ENU], yaw [rad] (NaN for the
             mission's) and moment that is added [N m, body] (worlds, n, 7); thrust and moment
             [N, N m, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
@@ -434,11 +435,11 @@ class _Start:
         latency, guidance = session.latency, session.guidance
         assert isinstance(guidance, MissionGuidance)
         plan = guidance.plan
-        own: dict[str, NDArray[Any]] = {}
+        law: dict[str, NDArray[Any]] = {}
         self.fly_loads, self.reference = None, np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
             session.control.take_over(0.0)
-            self.fly_loads, own = law_of(session.flying)
+            self.fly_loads, law = law_of(session.flying)
             level = ALL_LEVELS[level_of(session.flying)]
             self.reference = sampled(plan.reference, plant.period_s, plan.duration_s)
         self.level = level
@@ -456,7 +457,7 @@ class _Start:
             "late": nothing if latency is None else latency.ring,
             "asked": np.zeros((n, max(rotors, 7))),
             "motors": np.ones(n),
-            **{name: own.get(name, nothing) for name in PARTS},
+            **{name: law.get(name, nothing) for name in PARTS},
             "thrust": session.control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
             "attitude": session.control.attitude.drones if level == FORCES else nothing,
             "gains": session.control.attitude.gains if level == FORCES else nothing,
