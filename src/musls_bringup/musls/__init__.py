@@ -26,6 +26,8 @@ from musls_bringup.verify import verify
 from musls_control.controllers import CONTROLLERS as controllers
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
+from musls_control.estimators import LOAD_ESTIMATORS as load_estimators
+from musls_control.estimators import LoadEstimator
 from musls_control.reference import LoadReference
 from musls_control.trajectories import TRAJECTORIES as trajectories
 from musls_control.trajectories import StageTraits as Trajectory
@@ -50,6 +52,7 @@ __all__ = [
     "Controller",
     "Estimate",
     "Event",
+    "LoadEstimator",
     "LoadReference",
     "MuslsError",
     "Observer",
@@ -65,6 +68,7 @@ __all__ = [
     "events",
     "fly",
     "linearise",
+    "load_estimators",
     "load_scenario",
     "load_system",
     "montecarlo",

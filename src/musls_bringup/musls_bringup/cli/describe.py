@@ -223,8 +223,8 @@ def list_shipped(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="systems, scenarios, sweeps, cable-models, trajectories, controllers, autopilots, "
-            "events or readers.",
+            help="systems, scenarios, sweeps, cable-models, trajectories, controllers, "
+            "load-estimators, autopilots, events or readers.",
             show_default="all of them",
         ),
     ] = None,
@@ -297,6 +297,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "cable-models": _cable_models,
     "trajectories": partial(_registered, "musls_control.trajectories", "TRAJECTORIES"),
     "controllers": partial(_registered, "musls_control.controllers", "CONTROLLERS"),
+    "load-estimators": partial(_registered, "musls_control.estimators", "LOAD_ESTIMATORS"),
     "autopilots": partial(_registered, "musls_sim.scenario.scenario", "AUTOPILOTS"),
     "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
     "readers": _readers,

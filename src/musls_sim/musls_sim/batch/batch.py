@@ -74,6 +74,7 @@ STEPS = {
     "rig": "rig",
     "motors": "system.drones.propulsion",
     "tilted_thrust": "imperfections.drones.thrust_tilt_rad",
+    "load_estimation": "estimation.load",
 }
 """Steps of a session that a batch does not have, and the keys that ask for them."""
 

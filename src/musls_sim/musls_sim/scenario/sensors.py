@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
 from musls_description.schema import Fraction, NonNegative, Positive, spec
 
 
@@ -17,10 +19,13 @@ class TruthSpec:
         kind: "truth".
         noise: Standard deviation of white noise on all components of load and drones, fresh each
             control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
+        load: How the load is estimated: "mocap" knows it, "quasi_static" and "ekf" go by the
+            drones, and so may a class of one's own.
     """
 
     kind: Literal["truth"] = "truth"
     noise: NonNegative = 0.0
+    load: AnyLoadEstimator = Field(default_factory=SeenLoadSpec)
 
 
 @spec
@@ -36,6 +41,8 @@ class MotionCaptureSpec:
         dropout_fraction: Share of samples that get lost, at random.
         gyro_noise_rad_s: Per axis and 4 ms sample.
         accelerometer_noise_m_s2: Per axis and 4 ms sample.
+        load: How the load is estimated: "mocap" sees it, "quasi_static" and "ekf" go by the
+            drones, and so may a class of one's own.
     """
 
     kind: Literal["mocap"] = "mocap"
@@ -46,9 +53,18 @@ class MotionCaptureSpec:
     dropout_fraction: Fraction = 0.0
     gyro_noise_rad_s: NonNegative = 0.002
     accelerometer_noise_m_s2: NonNegative = 0.02
+    load: AnyLoadEstimator = Field(default_factory=SeenLoadSpec)
 
 
-AnyEstimation = Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")]
+def _of_mocap(value: Any) -> Any:
+    """Keys without a kind are those of motion capture."""
+    return {"kind": "mocap", **value} if isinstance(value, Mapping) else value
+
+
+AnyEstimation = Annotated[
+    Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")],
+    BeforeValidator(_of_mocap),
+]
 
 
 @spec

@@ -38,6 +38,7 @@ from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
+from musls_sim.sensors.load import LoadEstimation
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.loop import Observer
@@ -51,6 +52,7 @@ class Components:
 
     Attributes:
         hover: How the system hangs in formation; None where no formation is flown.
+        load_estimation: Estimates the load without seeing it, None where it is seen.
         sensed: The plant's state as the sensors find it, None where they find the truth.
     """
 
@@ -59,6 +61,7 @@ class Components:
     plan: FlightPlan
     autopilot: Autopilot
     estimator: Estimator
+    load_estimation: LoadEstimation | None
     wind: Wind
     sensed: SensedState | None
     jitter: np.random.Generator
@@ -106,7 +109,13 @@ def compose(
             with_load=with_load or scenario.contingency is not None,
         )
     wind = Wind(scenario.wind, plant.period_s, gusts)
-    return Components(hover, plant, plan, autopilot, estimator, wind, sensed, jitter, scenario)
+    (load_noise,) = mocap.spawn(1)
+    load_estimation = LoadEstimation.of(
+        scenario, plant.state, estimator.estimate, plant.period_s, load_noise
+    )
+    return Components(
+        hover, plant, plan, autopilot, estimator, load_estimation, wind, sensed, jitter, scenario
+    )
 
 
 def streams(seed: int) -> list[np.random.Generator]:

@@ -274,6 +274,9 @@ class Session(Loop):
         if flying is not None:
             steps["controller_events"] = lambda tick: self._note_controller_events(tick, flying)
         steps["estimation"] = self._estimate
+        if components.load_estimation is not None:
+            components.load_estimation.check(flying)
+            steps["load_estimation"] = components.load_estimation.step
         self.set_steps(steps)
 
     @property

@@ -1,0 +1,136 @@
+"""Quasi-static estimate of the load: where it would hang at rest below the accelerating drones.
+
+The load's potential energy in the apparent gravity g - a is least, with a the drones' mean
+acceleration and the cables as stiff springs that only pull. Any number of drones and attachments;
+what has no influence on the energy, such as the yaw below one drone, stays as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from musls_control.estimate import MOTION_COLUMNS, Estimate
+from musls_control.estimators.interface import DroneSensors, EstimatorSetup, LoadEstimator
+from musls_control.estimators.taut import (
+    across,
+    add_wrench,
+    cable_records,
+    chord,
+    chord_slope,
+    load_record,
+    matrix_of,
+    shift,
+    wrench_slope,
+)
+from musls_description.arrays import Array
+from musls_description.compiled import compiled
+from musls_description.schema import NonNegative, spec
+
+STRETCH_M = 5e-4
+"""Of cables that carry the load alone, each its share: near enough to inextensible."""
+
+FIRST_STEPS, STEPS = 200, 2
+"""Newton's steps at the start and in each period, which begins at the last one's solution."""
+
+LARGEST_STEP = 0.1
+"""Of one of Newton's steps [m, rad]."""
+
+
+@spec
+class QuasiStaticSpec:
+    """Where the load would hang at rest below the drones, from their positions and accelerations.
+
+    Attributes:
+        kind: "quasi_static".
+        lag_s: Time constant of the low-pass on the drones' mean acceleration.
+    """
+
+    kind: Literal["quasi_static"] = "quasi_static"
+    lag_s: NonNegative = 0.2
+
+    def build(self, setup: EstimatorSetup) -> QuasiStatic:
+        """Make the estimator."""
+        estimator = QuasiStatic(self.lag_s)
+        estimator.prepare(setup)
+        return estimator
+
+
+class QuasiStatic(LoadEstimator):
+    """See the module's text; velocities are those with which the hanging place moves."""
+
+    def __init__(self, lag_s: float = 0.2) -> None:
+        self._lag_s = lag_s
+
+    def prepare(self, setup: EstimatorSetup) -> None:
+        """Make the tables."""
+        super().prepare(setup)
+        self._cables = cable_records(setup.system)
+        self._load = load_record(setup.system, setup.gravity_m_s2, setup.period_s)
+        self._share = setup.period_s / (self._lag_s + setup.period_s)
+        self._motion = np.zeros(MOTION_COLUMNS)
+        self._standing: Array | None = None
+
+    def start(self, sensors: DroneSensors, estimate: Estimate, *, on_ground: bool) -> None:
+        """Find where the load hangs; on the ground it stays where it stands until it is lifted."""
+        self._motion[:] = estimate.data[0]
+        self._standing = self._motion.copy() if on_ground else None
+        self._motion[13:] = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
+        self._hang(sensors, estimate, FIRST_STEPS)
+
+    def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
+        """Follow the drones."""
+        mean = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
+        self._motion[13:] += self._share * (mean - self._motion[13:])
+        self._hang(sensors, estimate, STEPS)
+
+    def _hang(self, sensors: DroneSensors, estimate: Estimate, steps: int) -> None:
+        tension = hang(self._motion, sensors.drones.data, self._cables, self._load, steps)
+        standing = self._standing
+        if standing is not None and self._motion[2] < standing[2]:
+            estimate.data[0], estimate.tension_n[:] = standing, 0.0
+        else:
+            estimate.data[0], estimate.tension_n[:] = self._motion, tension[:, None]
+
+
+@compiled()
+def hang(motion, drones, cables, load, steps):
+    """Bring a load to rest below the drones, (16,), and return its cables' tensions, (n,)."""
+    n, c = len(cables), load[0]
+    stiffness = c.mass * c.gravity / (n * STRETCH_M)
+    pull = -c.mass * motion[13:16]
+    pull[2] -= c.mass * c.gravity
+    tension = np.zeros(n)
+    motion[3:6] = 0.0
+    motion[10:13] = 0.0
+    twist = np.zeros(6)
+    for k in range(steps + 1):
+        rotation = matrix_of(motion[6:10])
+        residual, follows, slope = np.zeros(6), np.zeros(6), np.zeros((6, 6))
+        residual[:3] = pull
+        for i in range(n):
+            cable = cables[i]
+            reach, upper_velocity = chord(motion, drones[i], cable)
+            length = np.linalg.norm(reach)
+            unit = reach / length
+            tension[i] = max(0.0, stiffness * (length - cable.length))
+            if tension[i] > 0.0:
+                force = tension[i] * unit
+                by_chord = tension[i] * across(unit, length) + stiffness * np.outer(unit, unit)
+                add_wrench(residual, force, rotation, cable)
+                add_wrench(follows, by_chord @ upper_velocity, rotation, cable)
+                by_load = by_chord @ chord_slope(rotation, cable)
+                slope += wrench_slope(force, by_load, rotation, cable)
+        for j in range(6):  # what has no influence stays
+            slope[j, j] -= 1e-6 * stiffness
+        if k == steps:
+            twist = np.linalg.solve(slope, -follows)
+            break
+        step = np.linalg.solve(slope, -residual)
+        largest = np.abs(step).max()
+        if largest > LARGEST_STEP:
+            step *= LARGEST_STEP / largest
+        shift(motion, step)
+    motion[3:6], motion[10:13] = twist[:3], twist[3:]
+    return tension

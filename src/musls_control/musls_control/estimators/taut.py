@@ -1,0 +1,146 @@
+"""A load on massless cables whose upper ends move with the drones: geometry, forces, slopes.
+
+Rows of motion are those of `MOTION`. Slopes are by a small shift of the load in the world and a
+small turn in its own frame, six columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.arrays import Array, Records
+from musls_description.compiled import compiled
+from musls_description.system import SlungLoadSystem
+from musls_description.vectors import (
+    add,
+    body_axes_in_world,
+    cross,
+    rotate_by,
+    sub,
+    turned,
+)
+
+CABLE = np.dtype(
+    [
+        ("attachment", float, 3),  # on the load, its frame [m]
+        ("hook", float, 3),  # on the drone, its frame [m]
+        ("length", float),
+        ("mass", float),
+        ("drone_mass", float),
+    ]
+)
+
+LOAD = np.dtype(
+    [
+        ("mass", float),
+        ("inertia", float, (3, 3)),
+        ("inverse_inertia", float, (3, 3)),  # 0 of a point mass, which does not turn
+        ("gravity", float),
+        ("period", float),
+    ]
+)
+
+
+def cable_records(system: SlungLoadSystem) -> Records:
+    """Constants of the cables, (n,) of `CABLE`."""
+    cables = np.zeros(system.n_cables, CABLE)
+    cables["attachment"] = system.load.cable_attachments_m
+    cables["hook"] = [drone.cable_attachment_m for drone in system.drones]
+    cables["length"] = [cable.length_m for cable in system.cables]
+    cables["mass"] = [cable.mass_kg for cable in system.cables]
+    cables["drone_mass"] = [drone.mass_kg for drone in system.drones]
+    return cables
+
+
+def load_record(system: SlungLoadSystem, gravity_m_s2: float, period_s: float) -> Records:
+    """Constants of the load, (1,) of `LOAD`; half of each cable hangs on it."""
+    load = np.zeros(1, LOAD)
+    load["mass"] = system.load.mass_kg + 0.5 * sum(cable.mass_kg for cable in system.cables)
+    if not system.load.point_mass:
+        load["inertia"] = system.load.inertia_kg_m2
+        load["inverse_inertia"] = np.linalg.inv(system.load.inertia_kg_m2)
+    load["gravity"], load["period"] = gravity_m_s2, period_s
+    return load
+
+
+@compiled()
+def skew(a):
+    """Matrix of the cross product a x."""
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+@compiled()
+def matrix_of(q):
+    """Rotation matrix of a unit quaternion, (3, 3)."""
+    x1, x2, x3, y1, y2, y3, z1, z2, z3 = body_axes_in_world(q)
+    return np.array([[x1, y1, z1], [x2, y2, z2], [x3, y3, z3]])
+
+
+@compiled()
+def chord(load, drone, cable):
+    """Vector from a cable's end on the load to that on the drone, and its rate, world."""
+    q, p = load[6:10], drone[6:10]
+    a, h = cable.attachment, cable.hook
+    reach = sub(add(drone[:3], rotate_by(p, h)), add(load[:3], rotate_by(q, a)))
+    upper = add(drone[3:6], rotate_by(p, cross(drone[10:13], h)))
+    lower = add(load[3:6], rotate_by(q, cross(load[10:13], a)))
+    return np.array(reach), np.array(sub(upper, lower))
+
+
+@compiled()
+def across(unit, length):
+    """Slope of a direction by the vector's end, (3, 3)."""
+    return (np.eye(3) - np.outer(unit, unit)) / length
+
+
+@compiled()
+def chord_slope(rotation, cable):
+    """Slope of the vector from load to drone, (3, 6)."""
+    slope = np.zeros((3, 6))
+    for k in range(3):
+        slope[k, k] = -1.0
+    slope[:, 3:] = rotation @ skew(cable.attachment)
+    return slope
+
+
+@compiled()
+def add_wrench(wrench, force, rotation, cable):
+    """Add a cable's force in the world and its moment in the load's frame to a wrench, (6,)."""
+    wrench[:3] += force
+    wrench[3:] += np.array(cross(cable.attachment, force @ rotation))
+
+
+@compiled()
+def wrench_slope(force, slope, rotation, cable):
+    """Slope of a cable's wrench on the load: force in the world, moment in its frame, (6, 6).
+
+    `force`: what pulls at the attachment, world; `slope`: of this force, (3, 6).
+    """
+    arm, back = skew(cable.attachment), np.ascontiguousarray(rotation.T)
+    out = np.zeros((6, 6))
+    out[:3] = slope
+    turned_slope = back @ slope
+    turned_slope[:, 3:] += skew(back @ force)
+    out[3:] = arm @ turned_slope
+    return out
+
+
+@compiled()
+def shift(motion, step):
+    """Move a load by a shift in the world and a turn in its frame, (6,)."""
+    q = turned(motion[6:10], step[3:6])
+    for k in range(3):
+        motion[k] += step[k]
+    for k in range(4):
+        motion[6 + k] = q[k]
+
+
+def directions(motion: Array, drones: Array, cables: Records) -> tuple[Array, Array]:
+    """Directions of the cables from load to drone and their rates, (n, 3) and (n, 3) [1/s]."""
+    out, rates = np.empty((len(cables), 3)), np.empty((len(cables), 3))
+    for i, cable in enumerate(cables):
+        reach, rate = chord(motion, drones[i], cable)
+        length = np.linalg.norm(reach)
+        out[i] = reach / length
+        rates[i] = (rate - out[i] * (out[i] @ rate)) / length
+    return out, rates

@@ -1,0 +1,123 @@
+"""The step that estimates the load from what the drones sense (`estimation.load`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_control.controllers import Controller, ControlLevel
+from musls_control.controllers.interface import level_of
+from musls_control.estimate import Estimate
+from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
+from musls_description.compiled import compiled
+from musls_description.errors import ConfigError
+from musls_description.registry import user_code
+from musls_description.system import formation_of
+from musls_description.vectors import (
+    add,
+    body_z_in_world,
+    cross,
+    dot,
+    put,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+)
+from musls_sim.plants.interface import PlantState
+from musls_sim.plants.massless.start import weightless
+from musls_sim.plants.rigid_body import rotor_records
+from musls_sim.scenario.scenario import Scenario
+
+
+class LoadEstimation:
+    """Hands the drones' estimates, rotor speeds and the load's IMU to a load estimator.
+
+    Attributes:
+        estimator: Estimates the load.
+    """
+
+    def __init__(
+        self,
+        estimator: LoadEstimator,
+        state: PlantState,
+        estimate: Estimate,
+        scenario: Scenario,
+        generator: np.random.Generator,
+    ) -> None:
+        """Connect the memories; the load starts where it stands or hangs."""
+        self.estimator, self._state, self._estimate = estimator, state, estimate
+        self._rotors = rotor_records(scenario.system)
+        self._gravity, self._generator = scenario.physics.gravity_m_s2, generator
+        force = np.zeros((scenario.system.n_drones, 3))
+        imu = None if estimator.load_imu is None else np.zeros(6)
+        self._sensors = DroneSensors(estimate.drones, force, imu)
+        self._on_ground = scenario.start.kind == "ground"
+        self._started = False
+
+    @classmethod
+    def of(
+        cls,
+        scenario: Scenario,
+        state: PlantState,
+        estimate: Estimate,
+        period_s: float,
+        generator: np.random.Generator,
+    ) -> LoadEstimation | None:
+        """The step of a scenario, None where motion capture sees the load."""
+        chosen = scenario.estimation.load
+        if chosen.kind == "mocap":
+            return None
+        what = f"estimation.load = {chosen.kind}"
+        if scenario.cable_model == "rigid_rods":
+            raise ConfigError(f"{what}: needs cables, which pull along their direction, not rods")
+        system = formation_of(scenario.system, what)
+        if scenario.cable_model == "massless":
+            system = weightless(system)
+        setup = EstimatorSetup(system, scenario.physics.gravity_m_s2, period_s)
+        estimator = chosen.build(setup)
+        return cls(estimator, state, estimate, scenario, generator)
+
+    def check(self, controller: Controller | None) -> None:
+        """Refuse a controller that flies without rotors, if the estimator goes by them."""
+        turns_none = controller and level_of(controller) is ControlLevel.IDEAL_THRUST_MOMENT
+        if self.estimator.needs_rotors and turns_none:
+            raise ConfigError(
+                f"estimation.load: {type(self.estimator).__name__} goes by rotor speeds, but the "
+                "controller is of level ideal_thrust_moment, which turns no rotors"
+            )
+
+    def step(self, tick: int) -> None:
+        """Estimate the load after the drones; `tick` counts periods."""
+        sensors = self._sensors
+        drones, speed = sensors.drones.data, self._state.rotor_speed_rad_s
+        rotor_forces(drones, self._rotors, speed, sensors.rotor_force_enu_n)
+        if sensors.load_imu is not None:
+            self._feel(sensors.load_imu)
+        with user_code(lambda: f" at {tick * self.estimator.setup.period_s:.3f} s"):
+            if not self._started:
+                self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
+                self._started = True
+            self.estimator.step(sensors, self._estimate)
+
+    def _feel(self, imu: np.ndarray) -> None:
+        noise, load, spec = self._generator.standard_normal(6), self._state, self.estimator.load_imu
+        assert spec is not None
+        felt = load.acceleration_enu_m_s2[0] + [0.0, 0.0, self._gravity]
+        imu[:3] = rotate_back_by(load.orientation_wxyz[0], felt)
+        imu[:3] += spec.accelerometer_noise_m_s2 * noise[:3]
+        imu[3:] = load.omega_body_rad_s[0] + spec.gyro_noise_rad_s * noise[3:]
+
+
+@compiled()
+def rotor_forces(drones, rotors, speed, out):
+    """Write the force of each drone's rotors in still air, world, (n, 3), by their speeds."""
+    for i in range(len(drones)):
+        q = drones[i, 6:10]
+        up, force = body_z_in_world(q), (0.0, 0.0, 0.0)
+        for j in range(speed.shape[1]):
+            rotor, omega = rotors[i, j], speed[i, j]
+            force = add(force, scale(rotor.thrust * omega * omega, up))
+            hub = add(drones[i, 3:6], rotate_by(q, cross(drones[i, 10:13], rotor.place)))
+            beside = sub(hub, scale(dot(hub, up), up))
+            force = sub(force, scale(rotor.drag * omega, beside))
+        put(out[i], force)
