@@ -15,23 +15,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+from flask import abort, request
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.view.page import page_html, templates
 from musls_analysis.view.scene import aligning_shift_s
 from musls_bringup.cli.describe import schema_of
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_description.errors import ConfigError, MuslsError, install_command
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.keys import Key, Keys, short
 from musls_description.schema import to_data
 from musls_description.strict_yaml import read_json, read_yaml
-
-try:
-    from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
-    from flask import abort, request
-    from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-except ImportError:
-    raise MuslsError(f"musls studio needs Dash: {install_command('dash')}") from None
 
 HOST = "127.0.0.1"
 LOOK_EVERY_MS = 1000

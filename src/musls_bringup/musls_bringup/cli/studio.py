@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from musls_description.errors import MuslsError, install_command
+
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of the runs.", metavar="RUNS")] = Path(
@@ -17,8 +19,12 @@ def run(
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
     """Fly scenarios, look at runs and compare two of them, in a browser on this machine."""
-    from musls_bringup.studio import start
-
+    try:
+        from musls_bringup.studio import start
+    except ModuleNotFoundError as error:
+        if error.name != "dash":
+            raise
+        raise MuslsError(f"musls studio needs Dash: {install_command('dash')}") from None
     server = start(folder, port)
     address = f"http://{server.host}:{server.port}"
     typer.echo(f"musls studio: {address}; Ctrl-C ends it", err=True)
