@@ -6,8 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from musls_analysis.report.summary import flight_warnings, slack_mask
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
+from musls_control.parent import worker_processes
 from musls_description.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.strict_yaml import parse_yaml, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -83,6 +83,7 @@ def benchmark(
 
     Raises:
         ConfigError: A controller is unknown.
+        MuslsError: A worker process died.
     """
     for name in controllers:
         if not name.strip():
@@ -90,7 +91,7 @@ def benchmark(
     wanted = cases(controllers, quick=quick)
     rows: dict[int, Row] = {}
     progress(0, len(wanted))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with worker_processes(workers) as pool:
         flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
         for flight in as_completed(flights):
             rows[flights[flight]] = flight.result()

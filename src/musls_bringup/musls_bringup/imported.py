@@ -20,7 +20,10 @@ from musls_description.errors import ConfigError, install_command, near_names
 from musls_description.rotations import from_roll_pitch_yaw, matrix, product, rotate
 from musls_description.strict_yaml import is_file, read_text, shown
 
-KINDS = (".urdf", ".sdf", ".xml", ".mjcf")
+KINDS = (".urdf", ".sdf", ".xml")
+
+LARGEST = 1e6
+"""Mass [kg], inertia [kg m^2], size and distance [m] that no load has."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,17 @@ def read_rigid_body(path: Path) -> RigidBody:
     if not is_file(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
     read_text(path)
+    warned: list[str] = []
+    mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
         is_sdf = path.suffix.lower() == ".sdf"
         spec = _sdf(path) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
     except (ValueError, ElementTree.ParseError, mujoco.FatalError) as error:
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{path}: {' '.join((warned or [str(error)])[0].split())}") from None
+    finally:
+        mujoco.set_mju_user_warning(None)
     moving = [
         model.joint(i).name or f"joint {i}"
         for i in range(model.njnt)
@@ -132,6 +139,8 @@ def _pose(element: Element) -> Pose:
     if pose is None or not (pose.text or "").strip():
         return _AT_REST
     values = np.array((pose.text or "").split(), float)
+    if not np.isfinite(values).all():
+        raise ValueError(f"<pose>{pose.text}</pose>: must be finite numbers")
     if len(values) == 7:
         return values[:3], values[[6, 3, 4, 5]]
     if len(values) != 6:
@@ -167,6 +176,8 @@ def _add_inertia(body: Any, inertial: Element | None) -> None:
         axes: float(found.findtext(f"inertia/i{axes}", "1" if axes[0] == axes[1] else "0"))
         for axes in ("xx", "yy", "zz", "xy", "xz", "yz")
     }
+    if not np.isfinite([*moments.values()]).all():
+        raise ValueError("<inertia>: must be finite numbers")
     xx, yy, zz, xy, xz, yz = moments.values()
     position, q = _pose(found)
     turn = matrix(q)
@@ -200,6 +211,12 @@ def _add_shape(body: Any, collision: Element) -> None:
 
 
 def _merged(model: Any, data: Any, path: Path) -> RigidBody:
+    numbers = (
+        model.body_mass, model.body_inertia, model.geom_aabb, data.xpos, data.xmat, data.xipos,
+        data.ximat, data.geom_xpos, data.geom_xmat, data.site_xpos,
+    )  # fmt: skip
+    if not all((np.abs(part) < LARGEST).all() for part in numbers):
+        raise ConfigError(f"{path}: a mass, inertia, size or place in it is not below {LARGEST:g}")
     mass = np.array(model.body_mass[1:])
     if mass.sum() <= 0.0:
         raise ConfigError(f"{path}: nothing in it has a mass")

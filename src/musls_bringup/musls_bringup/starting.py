@@ -136,17 +136,18 @@ def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingL
 
 
 def _inertia(inertia: Array) -> list[str]:
-    rows = [_row(row, 6) for row in inertia]
-    return [f"inertia_kg_m2: [{', '.join(rows)}]   # about the centre of mass"]
+    return [f"inertia_kg_m2: [{', '.join(rows(inertia))}]   # about the centre of mass"]
 
 
-def _row(values: Sequence[float] | Array, digits: int = 4) -> str:
-    return f"[{', '.join(f'{round(float(value), digits) + 0.0:g}' for value in values)}]"
+def _row(values: Sequence[float] | Array) -> str:
+    return rows(np.array([values]))[0]
 
 
-def rows(points_m: Array) -> list[str]:
-    """Points as rows of YAML."""
-    return [_row(point) for point in points_m]
+def rows(values: Array) -> list[str]:
+    """Rows of a matrix as YAML, to five digits of the largest number in it."""
+    largest = np.abs(values).max()
+    rounded = np.round(values, 4 - math.floor(math.log10(largest))) if largest else values
+    return [f"[{', '.join(f'{number + 0.0:g}' for number in row)}]" for row in rounded]
 
 
 # ---------- Airframes
@@ -154,6 +155,13 @@ def rows(points_m: Array) -> list[str]:
 SPREAD_M = 0.064
 """Torque over thrust of a propeller per diameter, C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a
 rule of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
+
+ROTORS_ABOVE, HOOK_BELOW = 0.24, 0.2
+"""Rotors above the centre of mass and the cable below it, over the height; 6 and 5 cm of 25 cm."""
+
+X500_DRAG = 8.06428e-05
+"""Rotor drag of PX4's x500 with propellers of 10 inch [N s^2 / (m rad)]. By the theory of blade
+elements it is proportional to chord x radius^2, so to the diameter's third power if alike."""
 
 INCH_M = 0.0254
 IDLE = 0.15
@@ -210,18 +218,20 @@ class Airframe:
             )
         speed = self.speed_rpm * 2.0 * math.pi / 60.0
         ratio = self.torque_n_m / self.thrust_n if self.torque_n_m else SPREAD_M * diameter_m
-        step = 2.0 * math.pi / self.rotors
+        step, above_m = 2.0 * math.pi / self.rotors, ROTORS_ABOVE * self.height_m
         places = []
         for k, spin in ORDER[self.rotors]:
             angle = (k + 0.5) * step
             x, y = np.cos(angle), np.sin(angle)
-            place = np.array([x, y, 0.0]) * self.wheelbase_m / 2.0 + [0.0, 0.0, 0.06]
+            place = np.array([x, y, 0.0]) * self.wheelbase_m / 2.0 + [0.0, 0.0, above_m]
             places.append((_row(place), spin))
         return {
             "mass_kg": f"{self.mass_kg:g}",
             "body": _row([0.5 * self.wheelbase_m, 0.5 * self.wheelbase_m, 0.35 * self.height_m]),
             "feet": _row([0.7 * self.wheelbase_m, 0.7 * self.wheelbase_m, self.height_m]),
-            "feet_middle": _row([0.0, 0.0, 0.06 - self.height_m / 2.0]),
+            "feet_middle": _row([0.0, 0.0, above_m - self.height_m / 2.0]),
+            "hook": _row([0.0, 0.0, -HOOK_BELOW * self.height_m]),
+            "drag": f"{X500_DRAG * (self.propeller_in / 10.0) ** 3:.4g}",
             "constant": f"{self.thrust_n / speed**2:.5g}",
             "ratio": f"{ratio:.4g}",
             "ratio_from": "the data sheet" if self.torque_n_m else "a usual propeller",

@@ -89,12 +89,12 @@ class BadInputs:
 
 
 def _scenario(rng: random.Random) -> Case:
-    text = _mutated(rng, rng.choice(SCENARIOS).read_text())
+    text = mutated_text(rng, rng.choice(SCENARIOS).read_text())
     return Case("scenario", {"a.yaml": _encoded(rng, text)}, ["fly", "a.yaml", "--out", "out"])
 
 
 def _system(rng: random.Random) -> Case:
-    text = _mutated(rng, rng.choice(SYSTEMS).read_text())
+    text = mutated_text(rng, rng.choice(SYSTEMS).read_text())
     scenario = "system: sys.yaml\nmission: {stages: [{kind: hold}]}\nstart: air\n"
     files = {"a.yaml": scenario.encode(), "sys.yaml": _encoded(rng, text)}
     argv = rng.choice([["fly", "a.yaml", "--out", "out"], ["model", "sys.yaml"]])
@@ -102,11 +102,11 @@ def _system(rng: random.Random) -> Case:
 
 
 def _sweep(rng: random.Random) -> Case:
-    text = _mutated(rng, rng.choice(SWEEPS).read_text())
+    text = mutated_text(rng, rng.choice(SWEEPS).read_text())
     return Case("sweep", {"a.yaml": _encoded(rng, text)})
 
 
-def _mutated(rng: random.Random, text: str) -> str:
+def mutated_text(rng: random.Random, text: str) -> str:
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         mutations = [_with_value] * 3 + [_with_number] * 5 + [_with_key, _with_characters]
         text = rng.choice(mutations)(rng, text)

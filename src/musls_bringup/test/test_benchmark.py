@@ -61,3 +61,15 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         assert main(["benchmark", name, "--quick", "--out", str(tmp_path / "out")]) == 2
         assert capsys.readouterr().err.strip().count("\n") == 0
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_controller_that_ends_its_process_is_one_line(tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import os, musls\nclass Mine(musls.Controller):\n    level = 'forces'\n"
+        "    def step(self, time_s, reference, estimate):\n        os._exit(3)\n"
+    )
+    assert main(["benchmark", f"{file}:Mine", "--quick", "--workers", "1"]) == 2
+    error = capsys.readouterr().err
+    assert error == "musls: error: a worker process died (out of memory, or killed)\n"

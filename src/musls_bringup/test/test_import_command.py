@@ -127,10 +127,22 @@ def test_what_is_no_load_is_refused_in_one_line(crate, capsys):
     text = crate.read_text()
     crate.with_name("moves.urdf").write_text(text.replace('"fixed"', '"continuous"', 1))
     crate.with_name("broken.urdf").write_text(text[:200])
+    place = text.index('<origin xyz="') + len('<origin xyz="')
+    for name in ("nan", "inf", "1e300"):
+        crate.with_name(f"x{name}.urdf").write_text(text[:place] + name + text[place + 3 :])
     crate.with_name("bare.urdf").write_text(text.replace("collision", "visual"))
     sdf = '<sdf version="1.9"><model name="m">{}</model></sdf>'
     lost = '<link name="a"><pose relative_to="nobody">0 0 0 0 0 0</pose></link>'
     crate.with_name("lost.sdf").write_text(sdf.format(lost))
+    for name, inside in (
+        ("turned", "<pose>0 0 0 nan 0 0</pose>"),
+        ("heavy", "<inertial><inertia><ixx>inf</ixx></inertia></inertial>"),
+        ("far", "<inertial><pose>1e300 0 0 0 0 0</pose></inertial>"),
+    ):
+        box = "<collision><geometry><box><size>1 1 1</size></box></geometry></collision>"
+        crate.with_name(f"{name}.sdf").write_text(
+            sdf.format(f'<link name="a">{inside}{box}</link>')
+        )
     crate.with_name("bent.sdf").write_text(sdf[:30])
     crate.with_name("free.sdf").write_text(sdf.format('<joint name="hinge" type="revolute"/>'))
     for words, reason in (
@@ -140,11 +152,17 @@ def test_what_is_no_load_is_refused_in_one_line(crate, capsys):
         (["bare.urdf", "--attach", "hook_1"], "collides"),
         (["nowhere.urdf", "--attach", "a"], "no such file"),
         (["crate.dae", "--attach", "a"], "must be one of"),
+        (["turned.sdf", "--attach", "a"], "<pose>0 0 0 nan 0 0</pose>: must be finite"),
+        (["heavy.sdf", "--attach", "a"], "<inertia>: must be finite"),
+        (["far.sdf", "--attach", "a"], "far.sdf: "),
         (["lost.sdf", "--attach", "a"], "relative to 'nobody'"),
         (["bent.sdf", "--attach", "a"], "unclosed token"),
         (["free.sdf", "--attach", "a"], "hinge can move"),
+        (["xnan.urdf", "--attach", "hook_1"], "xnan.urdf: "),
+        (["xinf.urdf", "--attach", "hook_1"], "is not below 1e+06"),
+        (["x1e300.urdf", "--attach", "hook_1"], "is not below 1e+06"),
     ):
         assert main(["import", *words]) == 2
         error = capsys.readouterr().err
         assert reason in error and len(error.splitlines()) == 1
-    assert not list(crate.parent.glob("*.yaml"))
+    assert {path.suffix for path in crate.parent.iterdir()} == {".urdf", ".sdf"}

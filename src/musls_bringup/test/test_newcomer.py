@@ -210,6 +210,29 @@ def test_airframe_from_a_data_sheet_flies(empty, rotors):
     assert max(row.translational_error_max_m for row in run.errors() if row.body == "load") < 0.03
 
 
+def test_palm_sized_airframe_and_load(empty):
+    """Places and inertias keep their digits at any size, and the cable is tied within the drone."""
+    words = ["--mass", "0.03", "--wheelbase", "0.09", "--height", "0.03", "--propeller", "1.8"]
+    assert main(["new", "drone", "palm", *words, "--thrust", "0.15", "--rpm", "20000"]) == 0
+    sizes = ["--length", "0.07", "--width", "0.01", "--height", "0.01", "--cable", "0.5"]
+    assert main(["new", "system", "small", "--load", "L", "--drone", "palm.yaml", *sizes]) == 0
+    system = musls.load_system("small.yaml")
+    drone, load = system.drones[0], system.load
+    feet_m = drone.collision.center_m[2] - drone.collision.size_m[2] / 2.0
+    assert feet_m < drone.cable_attachment_m[2] < 0.0 < drone.rotors[0].position_m[2] < 0.03
+    # Rotor drag in hover brakes by well below 1 m/s^2 per m/s, as that of large drones does.
+    hover_rad_s = drone.rotors[0].speed_max_rad_s * np.sqrt(0.03 * 9.81 / 0.6)
+    assert 4 * drone.rotors[0].drag_n_s2_m_rad * hover_rad_s / drone.mass_kg < 0.5
+    assert np.linalg.eigvalsh(load.inertia_kg_m2)[0] > 0.0
+    arm = np.array([0.035, 0.0]), np.array([0.0, 0.035])
+    off = arm[0] - (arm[0] + arm[1]) / 2.0
+    own = (0.07**2 + 0.01**2) / 12.0
+    assert load.inertia_kg_m2[2][2] == pytest.approx(load.mass_kg * (own + off @ off), rel=1e-4)
+    changes = {"system": "small.yaml", "cable_model": "massless"}
+    run = musls.fly(musls.load_scenario("hold", {**changes, "mission.stages.0.duration_s": 0.5}))
+    assert max(row.translational_error_max_m for row in run.errors() if row.body == "load") < 0.03
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -100,6 +100,8 @@ def _check_keys(keys: Sequence[yaml.Node]) -> None:
 def _construct_text(loader: _StrictLoader, node: yaml.Node) -> Any:
     # YAML 1.1 reads 1e-3 (no dot) as text; everybody means the number.
     text = loader.construct_scalar(node)
+    if any("\ud800" <= c <= "\udfff" for c in text):  # "\uD800" in quotes
+        raise _refuse(f"{text!a:.60}: half of a character is not text", node)
     if node.style is None and any(c in text for c in "eE"):
         with suppress(ValueError):
             return number if math.isfinite(number := float(text)) else text

@@ -60,6 +60,8 @@ MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
         ("*nothing", ["'nothing'"]),
         ("[1, 2", ["expected"]),
         ('"\\UFFFFFFFF"', ["YAML"]),
+        ('"a\\uD800"', ["ud800", "not text"]),
+        ('{"\\uDC00": 1}', ["udc00", "not text"]),
         ("a\x00b", ["#x0000"]),
         ("\x1b[31m", ["#x001b"]),
     ],
