@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from musls_description.arrays import Array
+from musls_description.schema import spec
 
 
 class GuardStep(str, Enum):
@@ -27,24 +30,24 @@ class GuardStep(str, Enum):
     LAND = "landing all drones"
 
 
-@dataclass(frozen=True)
+@spec
 class GuardSettings:
     """Limits of a flight, and how long a fault may last.
 
     Attributes:
-        pose_age_s: Age of the newest pose of a body.
-        tracking_error_m: Distance of a drone from where it was to be in the last `LAG_S`.
+        pose_age_s: Age of the newest pose of a body that is a fault.
+        tracking_error_m: Distance of a drone from its set-points of late that is a fault.
         give_up_after_s: Time that a fault of one drone lasts before it is given up, where the
             others can go on without it.
         lower_after_s: Time that a fault lasts in a pause before the load is lowered.
         land_after_s: Time from there until all land, if a drone is not where it ought to be.
     """
 
-    pose_age_s: float = 0.5
-    tracking_error_m: float = 1.5
-    give_up_after_s: float = 1.0
-    lower_after_s: float = 3.0
-    land_after_s: float = 10.0
+    pose_age_s: Annotated[float, Field(ge=0.05, le=60.0)] = 0.5
+    tracking_error_m: Annotated[float, Field(ge=0.05, le=100.0)] = 1.5
+    give_up_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 1.0
+    lower_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 3.0
+    land_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 10.0
 
 
 @dataclass(frozen=True)

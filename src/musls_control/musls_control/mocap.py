@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
 from musls_description.arrays import Array
+from musls_description.schema import spec
 
 NORM_TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True)
+@spec
 class MocapLimits:
     """Limits that a sample must keep.
 
@@ -27,13 +29,13 @@ class MocapLimits:
         reset_after_s: Time that a jump or a clock that went back must last to be accepted.
     """
 
-    camera_latency_s: float = 0.0
-    longest_latency_s: float = 0.2
-    future_tolerance_s: float = 0.02
-    largest_speed_m_s: float = 15.0
-    jump_tolerance_m: float = 0.05
-    reach_m: float = 100.0
-    reset_after_s: float = 0.5
+    camera_latency_s: Annotated[float, Field(ge=0.0, le=0.5)] = 0.0
+    longest_latency_s: Annotated[float, Field(ge=0.001, le=2.0)] = 0.2
+    future_tolerance_s: Annotated[float, Field(ge=0.0, le=0.5)] = 0.02
+    largest_speed_m_s: Annotated[float, Field(ge=0.1, le=200.0)] = 15.0
+    jump_tolerance_m: Annotated[float, Field(ge=0.0, le=10.0)] = 0.05
+    reach_m: Annotated[float, Field(ge=0.1, le=10000.0)] = 100.0
+    reset_after_s: Annotated[float, Field(ge=0.05, le=60.0)] = 0.5
 
 
 @dataclass(frozen=True)

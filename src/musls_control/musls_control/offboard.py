@@ -14,11 +14,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
+from musls_description.schema import spec
 
 ARMING_STATE_ARMED = 2
 NAVIGATION_STATE_OFFBOARD = 14
@@ -50,7 +53,7 @@ class Phase(str, Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
+@spec
 class OffboardSettings:
     """Times and limits of the protocol.
 
@@ -60,18 +63,19 @@ class OffboardSettings:
         tries: Tries of a command before giving up.
         setpoint_timeout_s: Silence of the formation after which the drone holds its place.
         status_timeout_s: Silence of a vehicle on the ground after which it counts as gone.
-        status_age_s: Silence of a vehicle in flight after which it counts as silent.
-        heartbeat_s: Longest time between two heartbeats.
+        status_age_s: Silence of a vehicle in flight after which it counts as silent; PX4 sends its
+            status twice a second.
+        heartbeat_s: Longest time between two heartbeats; PX4 needs two a second.
         auto_arm: Take the mode and arm; otherwise stream only and leave both to the pilot.
     """
 
-    stream_before_mode_s: float = 1.0
-    retry_s: float = 0.5
+    stream_before_mode_s: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
+    retry_s: Annotated[float, Field(ge=0.05, le=10.0)] = 0.5
     tries: int = 20
-    setpoint_timeout_s: float = 0.5
-    status_timeout_s: float = 3.0
-    status_age_s: float = 1.5
-    heartbeat_s: float = 0.1
+    setpoint_timeout_s: Annotated[float, Field(ge=0.05, le=5.0)] = 0.5
+    status_timeout_s: Annotated[float, Field(ge=0.5, le=30.0)] = 3.0
+    status_age_s: Annotated[float, Field(ge=0.6, le=30.0)] = 1.5
+    heartbeat_s: Annotated[float, Field(ge=0.01, le=0.4)] = 0.1
     auto_arm: bool = True
 
 

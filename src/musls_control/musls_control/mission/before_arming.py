@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, GroundSpot, closest_in_plan
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
+from musls_description.schema import spec
 from musls_description.system import RigSystem
 
 SHAPED_BY_PX4 = ("take_off", "land")
 """Stages that begin with one vertical step of the set-points, which PX4's own ramps shape."""
 
 
-@dataclass(frozen=True)
+@spec
 class ArmingLimits:
     """Limits that a plan and the places of the drones must keep.
 
@@ -27,9 +29,9 @@ class ArmingLimits:
         setpoint_speed_m_s: Largest speed of a drone's set-points.
     """
 
-    reach_margin_m: float = 0.1
-    tips_apart_m: float = 0.05
-    setpoint_speed_m_s: float = 6.0
+    reach_margin_m: Annotated[float, Field(ge=0.0, le=10.0)] = 0.1
+    tips_apart_m: Annotated[float, Field(ge=0.0, le=10.0)] = 0.05
+    setpoint_speed_m_s: Annotated[float, Field(ge=0.1, le=50.0)] = 6.0
 
 
 def check_before_arming(

@@ -195,7 +195,7 @@ class Hooks(Protocol):
 
 
 class Delivery:
-    """Watches over a delivery: weighs, opens and closes hooks, plans the way back (a `Gatekeeper`).
+    """Watches over a delivery: weighs, opens and closes hooks, plans the way back.
 
     Attributes:
         scale: Weighs what the drones carry.

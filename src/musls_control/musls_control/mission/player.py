@@ -10,36 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from musls_control.formation import Cone
-from musls_control.mission.plan import Draft, FlightPlan, Gate, GroundSpot, spread_and_land
+from musls_control.mission.delivery import Delivery
+from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, spread_and_land
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.arrays import Array
+from musls_description.schema import spec
 
 ROUNDING_ROWS = 1e-6
 """A row counts as due this much early, so that rounding of times delays none."""
 
 
-class Gatekeeper(Protocol):
-    """Decides whether a delivery may pass its gates, and plans its way back."""
-
-    @property
-    def turns_back(self) -> bool:
-        """Whether the delivery was given up and the drones fly in formation."""
-
-    def passes(self, gate: Gate, time_s: float) -> bool:
-        """Whether a gate lets the next row through."""
-
-    def way_back(self, load_pose: Array) -> FlightPlan:
-        """The rest of the flight from a set-point of the load on, (4,)."""
-
-
 class PlanPlayer:
-    """Present row of a plan; waits at its gates.
+    """Present row of a plan; waits at its gates for a delivery that passes them.
 
     Attributes:
         row: Present row; -1 before the first.
@@ -47,7 +36,7 @@ class PlanPlayer:
         next_s: When the next row is due; now while it waits, and after the last row.
     """
 
-    def __init__(self, plan: FlightPlan, keeper: Gatekeeper | None = None) -> None:
+    def __init__(self, plan: FlightPlan, keeper: Delivery | None = None) -> None:
         self.keeper = keeper
         self.take(plan, 0.0)
 
@@ -127,7 +116,7 @@ class FormationSetpoint:
     row: int
 
 
-@dataclass(frozen=True)
+@spec
 class GoalSettings:
     """Speeds of goals, and the region in which they are accepted.
 
@@ -138,10 +127,10 @@ class GoalSettings:
         goal_height_m: Highest goal.
     """
 
-    goal_speed_m_s: float = 0.4
-    goal_yaw_rate_rad_s: float = 0.3
-    goal_radius_m: float = 10.0
-    goal_height_m: float = 5.0
+    goal_speed_m_s: Annotated[float, Field(ge=0.05, le=2.0)] = 0.4
+    goal_yaw_rate_rad_s: Annotated[float, Field(ge=0.05, le=1.5)] = 0.3
+    goal_radius_m: Annotated[float, Field(ge=0.1, le=1000.0)] = 10.0
+    goal_height_m: Annotated[float, Field(ge=0.1, le=1000.0)] = 5.0
 
 
 class FlightPlayer(PlanPlayer):
@@ -153,7 +142,7 @@ class FlightPlayer(PlanPlayer):
         cone: Cone,
         mission: MissionSpec,
         goals: GoalSettings,
-        keeper: Gatekeeper | None = None,
+        keeper: Delivery | None = None,
     ) -> None:
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
         super().__init__(plan, keeper)

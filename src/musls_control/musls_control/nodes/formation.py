@@ -124,38 +124,8 @@ POSE_AGE_S = 1.0
 TOO_OLD_S = 0.1
 """Age of the motion of load or drones at which a controller gives way to the formation."""
 
-_GOAL_SETTINGS = {
-    "goal_speed_m_s": (0.05, 2.0, "Speed of the load on the way to a goal or when aborting [m/s]."),
-    "goal_yaw_rate_rad_s": (0.05, 1.5, "Its turning then [rad/s]."),
-    "goal_radius_m": (0.1, 1000.0, "Goals farther from the origin of the world are refused [m]."),
-    "goal_height_m": (0.1, 1000.0, "Goals higher above the world's ground are refused [m]."),
-}
-"""Changeable in flight; the next goal or abort takes them."""
-
-_GUARD_SETTINGS = {
-    "pose_age_s": (0.05, 60.0, "Age of the newest pose of a body that is a fault [s]."),
-    "tracking_error_m": (
-        0.05,
-        100.0,
-        "Distance of a drone from its last set-points that is one [m].",
-    ),
-    "give_up_after_s": (0.0, 600.0, "A drone with a fault that lasts so long is given up [s]."),
-    "lower_after_s": (0.0, 600.0, "A fault that lasts so long has the load lowered [s]."),
-    "land_after_s": (0.0, 600.0, "A drone astray so long after that has all land [s]."),
-}
 LOOK_EVERY_S, REPORT_EVERY_S = 0.1, 1.0
 """Of the guard, and of `/diagnostics`."""
-
-_ARMING_LIMITS = {
-    "reach_margin_m": (
-        0.0,
-        10.0,
-        "A drone may stand farther than its cable reaches by so much [m].",
-    ),
-    "tips_apart_m": (0.0, 10.0, "Least distance of rotor tips in the plan [m]."),
-    "setpoint_speed_m_s": (0.1, 50.0, "Largest speed of a drone's set-points [m/s]."),
-}
-"""Of a plan; what breaks them is not armed."""
 
 
 class FormationNode(ManagedNode):
@@ -194,10 +164,10 @@ class FormationNode(ManagedNode):
         self._listen_to_poses()
         self._take_file(self._file)
         self._goals = GoalSettings()
-        self.settings(GoalSettings, _GOAL_SETTINGS, self._take_goals)
+        self.settings(GoalSettings, self._take_goals)
         self.value("guard", True, "Pause, lower and land when something is wrong in flight.")
-        self.settings(GuardSettings, _GUARD_SETTINGS, self._take_guard)
-        self.settings(ArmingLimits, _ARMING_LIMITS, lambda limits: setattr(self, "_limits", limits))
+        self.settings(GuardSettings, self._take_guard)
+        self.settings(ArmingLimits, lambda limits: setattr(self, "_limits", limits))
         self.add_on_set_parameters_callback(self._on_parameters)  # asked first
         self._show_state("idle")
         self.create_timer(WAITING_HINT_S, self._explain_waiting, clock=steady_clock())

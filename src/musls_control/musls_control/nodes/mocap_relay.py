@@ -37,15 +37,6 @@ _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0
 WARN_S = 1.0
 INPUTS = ("poses", "mocap4r2")
-_LIMITS = {
-    "camera_latency_s": (0.0, 0.5, "From exposure to stamp [s]."),
-    "longest_latency_s": (0.001, 2.0, "Older samples are refused [s]."),
-    "future_tolerance_s": (0.0, 0.5, "Stamps may be ahead by this much [s]."),
-    "largest_speed_m_s": (0.1, 200.0, "A body that is faster has jumped [m/s]."),
-    "jump_tolerance_m": (0.0, 10.0, "What noise may add to that [m]."),
-    "reach_m": (0.1, 10000.0, "Places farther from the origin are refused [m]."),
-    "reset_after_s": (0.05, 60.0, "A jump or a clock set back must last so long [s]."),
-}
 
 
 class MocapRelayNode(SteppedNode):
@@ -71,7 +62,7 @@ class MocapRelayNode(SteppedNode):
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
         self.filters = {body: MocapFilter(MocapLimits()) for body in self._bodies}
-        self.settings(MocapLimits, _LIMITS, self._take_limits)
+        self.settings(MocapLimits, self._take_limits)
         self._latencies_s: list[float] = []
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)

@@ -40,14 +40,6 @@ from musls_control.offboard import (
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.errors import ConfigError
 
-_SETTINGS = {
-    "stream_before_mode_s": (0.0, 10.0, "Stream before offboard mode is asked for [s]."),
-    "retry_s": (0.05, 10.0, "Time between two tries of a command [s]."),
-    "setpoint_timeout_s": (0.05, 5.0, "Silence of the formation after which drones hold [s]."),
-    "status_timeout_s": (0.5, 30.0, "Silence of a vehicle on the ground: it counts as gone [s]."),
-    "status_age_s": (0.6, 30.0, "Silence of a vehicle in flight that is told; PX4 sends 2 Hz [s]."),
-    "heartbeat_s": (0.01, 0.4, "Longest time between heartbeats [s]; PX4 needs 2 Hz."),
-}
 _STREAMED = (
     Phase.STREAMING,
     Phase.TAKING_MODE,
@@ -183,7 +175,7 @@ class OffboardNode(ManagedNode):
             f"drone_{vehicle.drone}": DroneLink(self, vehicle, place)
             for vehicle, place in zip(found, places, strict=True)
         }
-        self.settings(OffboardSettings, _SETTINGS, self._take_settings)
+        self.settings(OffboardSettings, self._take_settings)
         self.create_subscription(
             MultiDOFJointTrajectory, "formation/setpoints", self._on_setpoints, 10
         )

@@ -6,7 +6,6 @@ import signal
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.parent import end_with_parent
 from musls_description.errors import MuslsError
+from musls_description.keys import json_schema, unit_of
 
 FROM_PX4 = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
@@ -91,21 +91,18 @@ class DescribedNode(Node):
         described = ParameterDescriptor(description=text, read_only=fixed)
         return self.declare_parameter(name, default, described).value
 
-    def settings(
-        self,
-        kind: type[T],
-        ranges: Mapping[str, tuple[float, float, str]],
-        take: Callable[[T], None],
-    ) -> None:
-        """Declare fields of a dataclass as numbers that may be changed at any time.
+    def settings(self, kind: type[T], take: Callable[[T], None]) -> None:
+        """Declare the fields of a `spec` that have a range as numbers, changeable at any time.
 
-        `ranges`: lowest and highest value and meaning, by name; the defaults are those of `kind`.
-        `take`: gets the settings now, and again whenever parameters change. Its fields that are
+        `take`: gets the settings now, and again whenever parameters change. Fields that are
         parameters already count, too.
         """
-        for name, (low, high, text) in ranges.items():
-            self.number(name, getattr(kind, name), low, high, text)
-        names = [f.name for f in fields(kind) if self.has_parameter(f.name)]  # type: ignore[arg-type]
+        known = json_schema(kind)["properties"]
+        for name, of in known.items():
+            if "minimum" in of:
+                text = f"{of['description'].removesuffix('.')} [{unit_of(name)}]"
+                self.number(name, of["default"], of["minimum"], of["maximum"], text)
+        names = [name for name in known if self.has_parameter(name)]
 
         def changed(parameters: list) -> SetParametersResult:
             new = {p.name: p.value for p in parameters}
