@@ -30,7 +30,7 @@ from musls_control.estimators import LOAD_ESTIMATORS as load_estimators
 from musls_control.estimators import LoadEstimator
 from musls_control.reference import LoadReference
 from musls_control.trajectories import TRAJECTORIES as trajectories
-from musls_control.trajectories import StageTraits as Trajectory
+from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.library import load_system
 from musls_description.registry import UserCodeError

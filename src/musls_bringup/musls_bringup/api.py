@@ -183,7 +183,7 @@ def fly(
     Raises:
         ConfigError: The scenario cannot work.
         SimulationDiverged: The physics failed.
-        UserCodeError: The controller (`ControllerError`) or other code of one's own failed.
+        UserCodeError: The controller or other code of one's own failed.
         KeyboardInterrupt: Ctrl-C ended the flight, or left its report out.
     """
     if not isinstance(scenario, Scenario):

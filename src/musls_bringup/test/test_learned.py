@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import musls
-from musls_control.controllers.interface import ControllerError
 from musls_control.controllers.learned import Policy
+from musls_description.registry import UserCodeError
 
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
@@ -160,7 +160,7 @@ def test_a_policy_that_returns_nan_ends_the_flight_and_is_named(tmp_path, level)
     weights[5] = -2.0  # the actions lift the load; above 0.01 m/s their root is nan
     root = [onnx.helper.make_node("Sqrt", ["sum"], ["action"])]
     path = write_policy(tmp_path / "nan.onnx", weights, np.full(9, 0.01), nodes=root)
-    with pytest.raises(ControllerError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         musls.fly(scenario(path, level))
     found = re.fullmatch(
         rf"controller.policy = {re.escape(str(path))}: output 'action' at (\d\.\d+) s is nan for "

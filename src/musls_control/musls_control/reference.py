@@ -10,14 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 
 from musls_control.trajectories.base import (
     AT_A_CORNER_S,
     ORDERS,
-    StageTraits,
+    Trajectory,
     at_rest,
     polyline,
 )
@@ -130,22 +129,8 @@ class LoadReference(Shown):
         return by_rates, change
 
 
-class Path(Protocol):
-    """Interface of what a piece of a reference follows; every `Trajectory` is one."""
-
-    @property
-    def duration_s(self) -> float:
-        """Duration of the motion; the end is held afterwards."""
-
-    def derivatives(self, time_s: Array) -> Array:
-        """Derivatives 0 to 4 of x, y, z, yaw at times in [0, duration_s], (k, 5, 4)."""
-
-    def tilt(self, time_s: Array) -> Array:
-        """Derivatives 0 to 4 of roll and pitch, (k, 5, 2)."""
-
-
 @dataclass(frozen=True)
-class Rest(StageTraits):
+class Rest(Trajectory):
     """Stay at one pose.
 
     Attributes:
@@ -156,12 +141,12 @@ class Rest(StageTraits):
     duration_s: float = 0.0
 
     def derivatives(self, time_s: Array) -> Array:
-        """See `Path.derivatives`."""
+        """See `Trajectory.derivatives`."""
         return at_rest(np.tile(self.place, (len(time_s), 1)))
 
 
 @dataclass(frozen=True)
-class StraightMove(StageTraits):
+class StraightMove(Trajectory):
     """Move at constant velocity and yaw rate.
 
     Attributes:
@@ -174,7 +159,7 @@ class StraightMove(StageTraits):
     duration_s: float
 
     def derivatives(self, time_s: Array) -> Array:
-        """See `Path.derivatives`."""
+        """See `Trajectory.derivatives`."""
         return polyline(time_s, np.array([0.0, self.duration_s]), np.stack([self.start, self.end]))
 
 
@@ -191,7 +176,7 @@ class Piece:
 
     from_s: float
     origin_s: float
-    path: Path
+    path: Trajectory
     whole_turns_rad: float = 0.0
 
     def derivatives(self, time_s: Array) -> Array:

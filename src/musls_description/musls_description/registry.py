@@ -19,16 +19,17 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import is_dataclass
+from dataclasses import field, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import (
+    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainValidator,
@@ -44,8 +45,10 @@ from musls_description.errors import (
     check_present_folder,
     near_names,
 )
-from musls_description.schema import adapter
+from musls_description.schema import adapter, spec
 from musls_description.strict_yaml import shown
+
+T = TypeVar("T")
 
 # ---------- Code of users: loaded and called, with errors that name file and line
 
@@ -149,6 +152,36 @@ def load_class(source: str) -> type:
     return found
 
 
+@spec
+class OwnClass:
+    """A class of one's own.
+
+    Attributes:
+        kind: "python".
+        source: Where the class is: "my.py:MyClass", or "package.module:MyClass".
+        parameters: Further arguments of the class, by name.
+    """
+
+    kind: Literal["python"] = "python"
+    source: Annotated[str, Field(pattern=r"^.+:\w+$")]
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def make(self, base: type, where: str) -> Any:
+        """Load the class, which inherits one of ours, and make an object; `where`: its key."""
+        found, wrong = load_class(self.source), f"{where}.source = {self.source}: the class"
+        if not issubclass(found, base):
+            raise ConfigError(f"{wrong} must inherit musls.{base.__name__}")
+        if missing := sorted(getattr(found, "__abstractmethods__", ())):
+            raise ConfigError(f"{wrong} has no method {missing[0]}")
+        checked = check_arguments(found, self.parameters, f"{where}.parameters")
+        try:
+            return found(**checked)
+        except MuslsError:
+            raise
+        except RAISED as error:
+            raise failure_of(found, "__init__", " before the flight", error) from error
+
+
 def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check named arguments against a signature and its annotations."""
     signature = inspect.signature(function).parameters.values()
@@ -208,11 +241,15 @@ def place_of(error: BaseException, file: str | Path) -> str:
     return f", line {lines[-1]}" if lines else ""
 
 
+def failure_of(kind: type, method: str, when: str, error: BaseException) -> UserCodeError:
+    """An error of a method of a user's class in one line, with its place; `when`: " at 0.3 s"."""
+    file = file_of(kind)
+    place = f"{file}{place_of(error, file)}: {kind.__name__}.{method}"
+    return UserCodeError(f"{place} failed{when}: {describe_error(error)}")
+
+
 def _is_own_class(thing: Any, module: ModuleType) -> bool:
     return inspect.isclass(thing) and thing.__module__ == module.__name__
-
-
-T = TypeVar("T")
 
 
 class UnknownName(ConfigError, KeyError):  # noqa: N818 (an answer to a look-up)

@@ -8,11 +8,9 @@ import pytest
 from flight_helpers import session_with_bag
 from rosbags.highlevel import AnyReader
 
-from musls_control.controllers.interface import ControllerError
 from musls_control.trajectories import TRAJECTORIES
-from musls_control.trajectories.base import TrajectoryError
 from musls_description.errors import ConfigError
-from musls_description.registry import load_file
+from musls_description.registry import UserCodeError, load_file
 from musls_description.schema import to_yaml
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import Rate
@@ -341,7 +339,7 @@ def test_an_error_in_flight_names_file_and_line_and_keeps_the_bag(tmp_path, own,
     run = session_with_bag(mine, tmp_path / "bag")
     file = tmp_path / "mine.py"
     line = next(k for k, text in enumerate(file.read_text().splitlines(), 1) if '"missing"' in text)
-    with pytest.raises(ControllerError) as error:
+    with pytest.raises(UserCodeError) as error:
         run.run()
     when = "0.000" if method == "start" else "0.104"
     assert str(error.value) == (
@@ -372,7 +370,7 @@ def test_commands_that_cannot_be_flown(own, returns, words):
                 return {returns}
         """
     )
-    with pytest.raises(ControllerError) as error:
+    with pytest.raises(UserCodeError) as error:
         Session(mine).run()
     assert words in str(error.value) and "mine.py" in str(error.value)
     assert "\n" not in str(error.value)
@@ -411,7 +409,7 @@ STEP = "    def step(self, time_s, reference, estimate): ...\n"
         (
             f"class Mine(Controller):\n    def __init__(self): self.x = 1 / 0\n{STEP}",
             "",
-            ["mine.py, line 5: ZeroDivisionError"],
+            ["mine.py, line 5: Mine.__init__ failed before the flight: ZeroDivisionError"],
         ),
         (
             f"class Mine(Controller):\n    def prepare(self, setup): self.x = 1 / 0\n{STEP}",
@@ -424,7 +422,7 @@ STEP = "    def step(self, time_s, reference, estimate): ...\n"
 )
 def test_a_controller_that_cannot_be_made(own, text, override, words):
     mine = own(text, *([override] if override else []), head=textwrap.dedent(HEAD))
-    with pytest.raises((ConfigError, ControllerError)) as error:
+    with pytest.raises((ConfigError, UserCodeError)) as error:
         Session(mine)
     assert all(word in str(error.value) for word in words), error.value
     assert "\n" not in str(error.value)
@@ -443,7 +441,7 @@ from typing import Literal
 
 import numpy as np
 
-from musls_control.trajectories import TRAJECTORIES, StageTraits
+from musls_control.trajectories import TRAJECTORIES, Trajectory
 from musls_control.trajectories.base import at_rest
 from musls_description.schema import Positive, spec
 from musls_sim.scenario.events import EVENTS, Event
@@ -451,7 +449,7 @@ from musls_sim.scenario.events import EVENTS, Event
 
 @TRAJECTORIES.register("zigzag_of_test")
 @spec
-class Zigzag(StageTraits):
+class Zigzag(Trajectory):
     kind: Literal["zigzag_of_test"] = "zigzag_of_test"
     width_m: Positive = 1.0
     duration_s: Positive = 0.4
@@ -630,7 +628,7 @@ def test_an_own_trajectory_that_fails_says_where(
     text = textwrap.dedent(_FAULTY).format(name=name, pose=pose, derivatives=derivatives)
     file.write_text(text)
     overrides = [f"extensions=['{file}']", "system.cables.links=3", "start=air"]
-    with pytest.raises(TrajectoryError) as caught:
+    with pytest.raises(UserCodeError) as caught:
         scenario = load_scenario(
             SHIPPED / "hold.yaml", [*overrides, f"mission.stages=[{{kind: {name}}}]"]
         )

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import (
-    RAISED,
-    Registry,
-    any_of,
-    check_arguments,
-    describe_error,
-    file_of,
-    load_class,
-    place_of,
-)
+from musls_description.errors import ConfigError
+from musls_description.registry import OwnClass, Registry, any_of
 from musls_description.schema import Finite, Vector3, spec
 
 CONTROLLERS: Registry[Any] = Registry(
@@ -96,35 +85,13 @@ class _OpenLoop(Controller):
 
 @CONTROLLERS.register("python")
 @spec
-class PythonSpec:
-    """A controller class of one's own.
-
-    Attributes:
-        kind: "python".
-        source: Where the class is: "my.py:MyController", or "package.module:MyController".
-        parameters: Further arguments of the class, by name.
-    """
-
-    kind: Literal["python"] = "python"
-    source: Annotated[str, Field(pattern=r"^.+:\w+$")]
-    parameters: dict[str, Any] = Field(default_factory=dict)
+class PythonSpec(OwnClass):
+    """A controller class of one's own."""
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the class and make the controller."""
-        found = load_class(self.source)
-        where = f"controller.source = {self.source}"
-        if not issubclass(found, Controller):
-            raise ConfigError(f"{where}: the class must inherit musls.Controller")
-        if inspect.isabstract(found):
-            raise ConfigError(f"{where}: the class has no method step")
-        checked = check_arguments(found, self.parameters, "controller.parameters")
-        try:
-            return found(**checked)
-        except MuslsError:
-            raise
-        except RAISED as error:
-            file = file_of(found)
-            raise ConfigError(f"{file}{place_of(error, file)}: {describe_error(error)}") from error
+        made: Controller = self.make(Controller, "controller")
+        return made
 
 
 __all__ = ["CONTROLLERS", "AnyController", "ControlLevel", "ControlSetup", "Controller"]

@@ -17,13 +17,7 @@ from musls_control.formation import Cone
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import (
-    RAISED,
-    UserCodeError,
-    describe_error,
-    file_of,
-    place_of,
-)
+from musls_description.registry import RAISED, UserCodeError, failure_of, file_of
 from musls_description.system import SlungLoadSystem
 
 
@@ -117,10 +111,6 @@ class Controller(ABC):
 # ---------- Controllers that users write: checked when they are built, watched while they fly
 
 
-class ControllerError(UserCodeError):
-    """A user's controller failed; the message names file and line."""
-
-
 def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
     """Tell a controller what it is to fly."""
     try:
@@ -128,7 +118,7 @@ def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
     except MuslsError:
         raise
     except RAISED as error:
-        raise failure_of(controller, "prepare", "before the flight", error) from error
+        raise failure_of(type(controller), "prepare", " before the flight", error) from error
 
 
 def level_of(controller: Controller) -> ControlLevel:
@@ -171,7 +161,7 @@ class WatchedController:
         try:
             self._controller.start(time_s, estimate)
         except RAISED as error:
-            raise failure_of(self._controller, "start", f"at {time_s:.3f} s", error) from error
+            raise self._failure("start", time_s, error) from error
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Ask for the commands."""
@@ -181,15 +171,15 @@ class WatchedController:
             if getattr(commands, "dtype", None) == np.complex128:
                 raise TypeError("commands are complex numbers")
             commands = np.asarray(commands, np.float64)
-        except ControllerError:  # says all by itself
+        except UserCodeError:  # says all by itself
             raise
         except RAISED as error:
-            raise failure_of(self._controller, "step", f"at {time_s:.3f} s", error) from error
+            raise self._failure("step", time_s, error) from error
         self.total_s += perf_counter() - begin
         self.calls += 1
         if commands.shape not in self._shapes:
             allowed = " or ".join(map(str, self._shapes))
-            raise ControllerError(
+            raise UserCodeError(
                 f"{self._name}.step at {time_s:.3f} s returned an array of shape "
                 f"{commands.shape}, must be {allowed}"
             )
@@ -204,7 +194,7 @@ class WatchedController:
             bad |= ~np.isfinite(commands)
         for row, column in np.argwhere(bad)[:1]:
             allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
-            raise ControllerError(
+            raise UserCodeError(
                 f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
                 f"drone_{row + 1} in column {column}; must be {allowed}"
             )
@@ -214,13 +204,5 @@ class WatchedController:
         kind = type(self._controller)
         return f"{file_of(kind)}: {kind.__name__}"
 
-
-def failure_of(
-    controller: Controller, method: str, when: str, error: BaseException
-) -> ControllerError:
-    """Say in one line where in its file a controller failed, and how."""
-    kind = type(controller)
-    place = f"{file_of(kind)}{place_of(error, file_of(kind))}"
-    return ControllerError(
-        f"{place}: {kind.__name__}.{method} failed {when}: {describe_error(error)}"
-    )
+    def _failure(self, method: str, time_s: float, error: BaseException) -> UserCodeError:
+        return failure_of(type(self._controller), method, f" at {time_s:.3f} s", error)

@@ -14,18 +14,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from musls_control.controllers.interface import (
-    Controller,
-    ControllerError,
-    ControlLevel,
-    ControlSetup,
-)
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.formation import drone_poses
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError, install_command
+from musls_description.registry import UserCodeError
 from musls_description.rotations import from_yaw, matrix, matrix_to_body, rotate
 from musls_description.schema import spec
 from musls_description.spawn import freed, hanging_equilibrium
@@ -336,7 +332,7 @@ class LearnedController(Controller):
             action = np.clip(wanted.reshape(self._actions.shape), -1.0, 1.0)
             self._last = np.vstack([action.reshape(1, -1), self._last])[: len(self._last)]
             for drone, column in np.argwhere(~np.isfinite(action))[:1]:
-                raise ControllerError(
+                raise UserCodeError(
                     f"{self._policy.name}: output '{self._policy.output}' at {time_s:.3f} s is "
                     f"{action[drone, column]} for drone_{drone + 1} in column {column}; must "
                     "be finite"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import field
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from musls_control.estimators.interface import (
     DroneSensors,
@@ -14,8 +10,7 @@ from musls_control.estimators.interface import (
     LoadEstimator,
     LoadImuSpec,
 )
-from musls_description.errors import ConfigError
-from musls_description.registry import Registry, any_of, check_arguments, load_class, user_code
+from musls_description.registry import OwnClass, Registry, any_of, user_code
 from musls_description.schema import spec
 
 LOAD_ESTIMATORS: Registry[Any] = Registry(
@@ -49,28 +44,13 @@ class SeenLoadSpec:
 
 @LOAD_ESTIMATORS.register("python")
 @spec
-class OwnEstimatorSpec:
-    """A load estimator of one's own.
-
-    Attributes:
-        kind: "python".
-        source: Where the class is: "my.py:MyEstimator", or "package.module:MyEstimator".
-        parameters: Further arguments of the class, by name.
-    """
-
-    kind: Literal["python"] = "python"
-    source: Annotated[str, Field(pattern=r"^.+:\w+$")]
-    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+class OwnEstimatorSpec(OwnClass):
+    """A load estimator of one's own."""
 
     def build(self, setup: EstimatorSetup) -> LoadEstimator:
         """Load the class and make the estimator."""
-        found = load_class(self.source)
-        where = f"estimation.load.source = {self.source}"
-        if not issubclass(found, LoadEstimator) or inspect.isabstract(found):
-            raise ConfigError(f"{where}: the class must inherit musls.LoadEstimator, with `step`")
-        checked = check_arguments(found, self.parameters, "estimation.load.parameters")
+        estimator: LoadEstimator = self.make(LoadEstimator, "estimation.load")
         with user_code(lambda: " before the flight"):
-            estimator: LoadEstimator = found(**checked)
             estimator.prepare(setup)
         return estimator
 

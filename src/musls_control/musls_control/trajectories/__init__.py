@@ -8,7 +8,7 @@ the load's centre of mass. What others must know of a kind of trajectory it decl
 
 from __future__ import annotations
 
-from musls_control.trajectories.base import CycleRule, Periodic, StageTraits, Trajectory, watched
+from musls_control.trajectories.base import CycleRule, Periodic, Trajectory, watched
 from musls_control.trajectories.curves import Circle, FigureEight, Helix, Shm, SmoothCircle
 from musls_control.trajectories.straight import (
     Engage,
@@ -35,7 +35,6 @@ __all__ = [
     "Quintic",
     "Shm",
     "SmoothCircle",
-    "StageTraits",
     "Step",
     "Trajectory",
     "Waypoint",

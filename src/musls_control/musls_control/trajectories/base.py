@@ -7,20 +7,14 @@ from collections.abc import Callable
 from enum import Enum
 from functools import wraps
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import (
-    RAISED,
-    UserCodeError,
-    describe_error,
-    file_of,
-    place_of,
-)
+from musls_description.registry import RAISED, UserCodeError, failure_of, file_of
 from musls_description.schema import Finite
 
 Repetitions = Annotated[int, Field(ge=1, le=10000)]
@@ -46,64 +40,44 @@ class CycleRule(str, Enum):
     """The whole stage is one cycle."""
 
 
-class Trajectory(Protocol):
-    """Interface that mission, simulator and analysis need.
-
-    A class of one's own gets the declarations by deriving from `StageTraits` or `Periodic`.
+class Trajectory(ABC):
+    """Base of trajectories, ours and users' own: what others must know of a path of the load.
 
     Attributes:
+        kind: Name in scenario files and of the stage in recordings.
+        duration_s: Duration of all repetitions.
+        period_s: Length of one repetition.
         snaps_taut: Slack cables snap taut, which needs a finer step of the physics.
         sets_load_down: The set-point goes below the ground's level on purpose.
         cycle_rule: How recordings of it are cut into cycles.
         recorded_as: Other names under which recordings hold this stage, the preferred one first.
     """
 
-    snaps_taut: ClassVar[bool]
-    sets_load_down: ClassVar[bool]
-    cycle_rule: ClassVar[CycleRule]
-    recorded_as: ClassVar[tuple[str, ...]]
+    snaps_taut: ClassVar[bool] = False
+    sets_load_down: ClassVar[bool] = False
+    cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
+    recorded_as: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def kind(self) -> str:
-        """Name in scenario files and of the stage in recordings."""
+    if TYPE_CHECKING:  # fields or properties, as each class likes
 
-    @property
-    def duration_s(self) -> float:
-        """Duration of all repetitions."""
+        @property
+        def kind(self) -> str: ...
+        @property
+        def duration_s(self) -> float: ...
+        @property
+        def period_s(self) -> float: ...
 
-    @property
-    def period_s(self) -> float:
-        """Length of one repetition."""
-
-    def pose(self, time_s: Array) -> Array:
-        """Poses at times in [0, duration_s]: x, y, z [m], yaw [rad, continuous], (k, 4)."""
-
+    @abstractmethod
     def derivatives(self, time_s: Array) -> Array:
-        """Poses and their first to fourth time derivatives, exact, (k, 5, 4); order 0 is `pose`.
+        """Poses at times in [0, duration_s] with four exact time derivatives, (k, 5, 4).
 
         At a corner of a path (a jump of the velocity) the derivatives are those of the part that
         begins there; at `duration_s`, where nothing begins, those of the part that ends. A jump of
         the pose itself has no derivative and adds none.
         """
 
-    def tilt(self, time_s: Array) -> Array:
-        """Roll and pitch, see `StageTraits.tilt`; without one the load is to stay level."""
-
-
-class StageTraits(ABC):
-    """Declarations of an ordinary trajectory, see `Trajectory`."""
-
-    snaps_taut: ClassVar[bool] = False
-    sets_load_down: ClassVar[bool] = False
-    cycle_rule: ClassVar[CycleRule] = CycleRule.WHOLE
-    recorded_as: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def derivatives(self, time_s: Array) -> Array:
-        """Poses and their derivatives, see `Trajectory.derivatives`."""
-
     def pose(self, time_s: Array) -> Array:
-        """Poses at times, see `Trajectory.pose`."""
+        """Poses at times in [0, duration_s]: x, y, z [m], yaw [rad, continuous], (k, 4)."""
         return self.derivatives(time_s)[:, 0]
 
     def tilt(self, time_s: Array) -> Array:
@@ -115,7 +89,7 @@ class StageTraits(ABC):
         return np.zeros((len(time_s), ORDERS, 2))
 
 
-class Once(StageTraits):
+class Once(Trajectory):
     """A trajectory that does not repeat."""
 
     @property
@@ -129,7 +103,7 @@ class Once(StageTraits):
         return self.duration_s
 
 
-class Periodic(StageTraits):
+class Periodic(Trajectory):
     """Duration of a trajectory that repeats; for classes with `period_s` and `repetitions`."""
 
     repetitions: int
@@ -183,10 +157,6 @@ _SHAPES = {"pose": (4,), "derivatives": (ORDERS, 4), "tilt": (ORDERS, 2)}
 _NEEDED = ("pose", "derivatives", "duration_s")
 
 
-class TrajectoryError(UserCodeError):
-    """A user's trajectory failed; the message names file and line."""
-
-
 def watched(kind: type) -> type:
     """Let the methods of a user's class check what they return and say where they failed.
 
@@ -201,7 +171,7 @@ def watched(kind: type) -> type:
     if missing:
         raise ConfigError(f"{file_of(kind)}: trajectory {kind.__name__} has no {missing[0]}")
     if not hasattr(kind, "tilt"):
-        kind.tilt = StageTraits.tilt  # type: ignore[attr-defined]
+        kind.tilt = Trajectory.tilt  # type: ignore[attr-defined]
     for name in (*_SHAPES, "duration_s", "period_s"):
         member = vars(kind).get(name)
         if isinstance(member, property) and not hasattr(member.fget, "__wrapped__"):
@@ -213,7 +183,7 @@ def watched(kind: type) -> type:
 
 def _watched(kind: type, function: Any) -> Callable[..., Any]:
     """The same function, but what it raises or returns wrongly is told in one line."""
-    name, file = function.__name__, file_of(kind)
+    name = function.__name__
 
     @wraps(function)
     def call(self: Any, *times: Array) -> Any:
@@ -222,15 +192,13 @@ def _watched(kind: type, function: Any) -> Callable[..., Any]:
         except MuslsError:
             raise
         except RAISED as error:
-            raise TrajectoryError(
-                f"{file}{place_of(error, file)}: {kind.__name__}.{name} failed: "
-                f"{describe_error(error)}"
-            ) from error
-        where = f"{file}, line {function.__code__.co_firstlineno}: {kind.__name__}.{name}"
+            raise failure_of(kind, name, "", error) from error
+        line = function.__code__.co_firstlineno
+        where = f"{file_of(kind)}, line {line}: {kind.__name__}.{name}"
         if name not in _SHAPES:
             if isinstance(found, Real):
                 return found
-            raise TrajectoryError(f"{where} returned {type(found).__name__}, must be a number")
+            raise UserCodeError(f"{where} returned {type(found).__name__}, must be a number")
         return _numbers(found, times[0], _SHAPES[name], where)
 
     return call
@@ -244,15 +212,15 @@ def _numbers(found: Any, time_s: Array, shape: tuple[int, ...], where: str) -> A
             raise TypeError("complex numbers")
         numbers = np.asarray(found, np.float64)
     except (TypeError, ValueError) as error:
-        raise TrajectoryError(
+        raise UserCodeError(
             f"{where} returned {type(found).__name__}, must be numbers of shape {wanted}"
         ) from error
     if numbers.shape != wanted:
-        raise TrajectoryError(
+        raise UserCodeError(
             f"{where} returned an array of shape {numbers.shape} for {len(time_s)} times, "
             f"must be {wanted}"
         )
     if not np.isfinite(numbers).all():
         row = np.argwhere(~np.isfinite(numbers))[0]
-        raise TrajectoryError(f"{where} returned {numbers[tuple(row)]} at {time_s[row[0]]:.3f} s")
+        raise UserCodeError(f"{where} returned {numbers[tuple(row)]} at {time_s[row[0]]:.3f} s")
     return numbers

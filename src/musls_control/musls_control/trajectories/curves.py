@@ -15,7 +15,7 @@ from musls_control.trajectories.base import (
     Periodic,
     Point2,
     Repetitions,
-    StageTraits,
+    Trajectory,
 )
 from musls_description.arrays import Array
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
@@ -23,7 +23,7 @@ from musls_description.schema import Finite, NonNegative, Positive, Vector3, spe
 QUARTER = float(np.pi / 2.0)
 
 
-class Curve(StageTraits):
+class Curve(Trajectory):
     """Base of curves that are given by a phase, which is a function of time."""
 
     @abstractmethod

@@ -12,11 +12,10 @@ import numpy as np
 
 from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
-from musls_control.controllers.interface import failure_of
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
-from musls_description.registry import user_code
+from musls_description.registry import failure_of, user_code
 from musls_description.typed import typed
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
@@ -442,7 +441,7 @@ class Session(Loop):
                     self.events.note(time_s, kind, what)
                 happened.clear()
         except (AttributeError, TypeError, ValueError) as error:
-            raise failure_of(controller, "happened", f"at {time_s:.3f} s", error) from error
+            raise failure_of(type(controller), "happened", f" at {time_s:.3f} s", error) from error
 
     def _estimate(self, tick: int) -> None:
         sensed = self.components.sensed
