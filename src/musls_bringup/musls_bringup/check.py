@@ -22,9 +22,8 @@ from musls_description.schema import to_data
 from musls_description.system import formation_of
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
-from musls_sim.preflight.separation import check_separation
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.collisions import obstacles_in_plan
+from musls_sim.session.collisions import check_separation, obstacles_in_plan
 from musls_sim.session.compose import Components, flight_plan
 from musls_sim.session.session import Session
 

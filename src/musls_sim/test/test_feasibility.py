@@ -20,8 +20,8 @@ from musls_sim.preflight.feasibility import (
     strong_wind_enu_m_s,
     thrust_at_m,
 )
-from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario.sensors import LimitsSpec
+from musls_sim.session.collisions import SeparationWatch
 from musls_sim.session.session import Session
 
 G = 9.80665
@@ -227,8 +227,6 @@ def test_separation_is_watched_in_flight():
                     "force_enu_n": [-8, 0, 0], "duration_s": 1.0}],
     }  # fmt: skip
     with Session(load_scenario("hold", changes)) as session:
-        told = []
-        session.announce.event = lambda *event: told.append(event)
         least = math.inf
         radius = tip_radius_m(session.scenario.system.drones[0])
         while session.time_s < 1.2:
@@ -239,7 +237,7 @@ def test_separation_is_watched_in_flight():
         assert session.separation.closest.centres_m == pytest.approx(least, abs=0.02)
         closest = session.separation.closest
         assert closest.tips_m == pytest.approx(closest.centres_m - 2 * radius)
-        assert [kind for _, kind, _ in told] == ["poke", "too_close", "poke"]
+        assert [event.kind for event in session.events.happened] == ["poke", "too_close", "poke"]
 
 
 def test_rotor_tips_closer_than_zero_are_an_event_without_a_limit():

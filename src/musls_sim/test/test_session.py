@@ -140,14 +140,12 @@ def test_steps_of_ones_own_are_inserted_before_and_after_named_ones():
 
 def test_energy_from_nothing_is_an_event():
     with Session(scenario("cable_model=massless", "start=air")) as session:
-        told = []
-        session.announce.event = lambda *event: told.append(event[1:])
         session.advance(251)
-        assert told == []
+        assert session.events.happened == []
         session.plant.records.system[0]["work"] -= 2.0
         session.advance(500)
-    ((kind, what),) = told
-    assert kind == "doubtful" and what.startswith("2 J came from nothing")
+    (event,) = session.events.happened
+    assert event.kind == "doubtful" and event.what.startswith("2 J came from nothing")
 
 
 def test_a_session_has_the_steps_that_its_flight_needs():

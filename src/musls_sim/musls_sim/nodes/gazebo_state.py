@@ -12,14 +12,7 @@ import sys
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import (
-    Pose,
-    PoseStamped,
-    Transform,
-    TransformStamped,
-    Twist,
-    TwistStamped,
-)
+from geometry_msgs.msg import Pose, PoseStamped, Transform, TransformStamped, Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock

@@ -30,14 +30,7 @@ from musls_sim.recording.bag_file import (
     render_each,
 )
 from musls_sim.recording.messages import serialize, string
-from musls_sim.recording.signals import (
-    EVENTS,
-    STAGE,
-    Rate,
-    Row,
-    event_text,
-    recorded_topics,
-)
+from musls_sim.recording.signals import EVENTS, STAGE, Rate, Row, event_text, recorded_topics
 from musls_sim.session.loop import Loop, Observer
 
 WRITE_EVERY_S = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -14,17 +14,12 @@ from musls_description.registry import Registry, any_of
 from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, Vector3, spec
 from musls_description.strict_yaml import present_key
 from musls_description.system import RigSystem
-from musls_sim.plants.changes import (
-    AttachHook,
-    CutCable,
-    LoadMass,
-    ReleaseHook,
-    RotorEfficiency,
-)
+from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
 from musls_sim.power import Power
 from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
+from musls_sim.session.imperfections import DroneLinks
 
 # ---------- Triggers: time, stage, another event, or a condition
 
@@ -263,41 +258,28 @@ AnyEvent = any_of(EVENTS)
 """Type of an entry of a scenario's `events`."""
 
 
-class Links(Protocol):
-    """Links over which the drones are guided."""
-
-    def refusal(self) -> str | None:
-        """Why no link can be lost in this flight, None if it can."""
-
-    def lose(self, drone: int, action: str) -> None:
-        """Nothing gets through to a drone (from 0) any more; its flight stack holds or lands."""
-
-    def restore(self, drone: int) -> None:
-        """The drone is guided again."""
-
-
 @dataclass(frozen=True)
 class EventContext:
     """Parts of a session that an event may act on.
 
     Attributes:
         plant: The physics; `plant.apply` changes the system.
+        wind: Moving air.
+        estimator: What is known of the state.
+        links: Links between the drones and their guidance.
         power: Motors and batteries; None where there are none.
-        wind: Moving air; None where there is no wind.
-        estimator: What is known of the state; None without an estimator.
-        links: Links between the drones and their guidance; None where there are none.
         rotor_failed: What else is told of a rotor that fails, besides plant and motors.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
     plant: Plant
     inputs: PlantInputs
-    power: Power | None = None
-    wind: Wind | None = None
-    estimator: Estimator | None = None
-    links: Links | None = None
-    rotor_failed: Callable[[RotorEfficiency], None] | None = None
-    abort: Callable[[str], None] | None = None
+    wind: Wind
+    estimator: Estimator
+    links: DroneLinks
+    power: Power | None
+    rotor_failed: Callable[[RotorEfficiency], None] | None
+    abort: Callable[[str], None] | None
 
     def check(self, change: Change) -> None:
         """Refuse a change that this cable model cannot make, before the flight."""
@@ -513,12 +495,10 @@ class Gust(Event):
     duration_s: Positive
 
     def begin(self, context: EventContext) -> str:
-        assert context.wind is not None
         context.wind.add(self.velocity_enu_m_s)
         return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        assert context.wind is not None
         context.wind.add([-v for v in self.velocity_enu_m_s])
 
 
@@ -600,17 +580,14 @@ class LinkLost(OnDrone, Event):
     duration_s: Positive | None = None
 
     def fits(self, context: EventContext) -> None:
-        why = "nobody guides the drones" if context.links is None else context.links.refusal()
-        if why is not None:
+        if (why := context.links.refusal()) is not None:
             raise ConfigError(f"events: link_lost: {why}")
 
     def begin(self, context: EventContext) -> str:
-        assert context.links is not None
         context.links.lose(self.drone - 1, self.action)
         return f"drone_{self.drone}: no set-points"
 
     def end(self, context: EventContext) -> None:
-        assert context.links is not None
         context.links.restore(self.drone - 1)
 
 

@@ -25,14 +25,7 @@ from musls_description.errors import ConfigError, check_present_folder
 from musls_description.library import expand_system, system_path
 from musls_description.obstacles import WorldSpec
 from musls_description.registry import NameIn, Registry, load_file, user_code
-from musls_description.schema import (
-    FileName,
-    Finite,
-    Number,
-    build,
-    spec,
-    to_data,
-)
+from musls_description.schema import FileName, Finite, Number, build, spec, to_data
 from musls_description.strict_yaml import (
     Override,
     SourceFile,
@@ -47,13 +40,7 @@ from musls_sim.plants import PLANTS
 from musls_sim.scenario.events import AnyEvent
 from musls_sim.scenario.formation import fitting_formation
 from musls_sim.scenario.imperfections import Imperfections
-from musls_sim.scenario.physics import (
-    CONTROL_PERIOD_S,
-    PhysicsSpec,
-    Start,
-    StartSpec,
-    WindSpec,
-)
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
 from musls_sim.scenario.rig import RigSpec, resolve_files
 from musls_sim.scenario.sensors import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
 

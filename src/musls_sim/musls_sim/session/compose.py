@@ -25,13 +25,7 @@ from musls_description.system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
-from musls_sim.preflight.checks import (
-    Hover,
-    check_hover,
-    formation_refusal,
-    hover_in_formation,
-)
-from musls_sim.preflight.separation import check_separation
+from musls_sim.preflight.checks import Hover, check_hover, formation_refusal, hover_in_formation
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
 from musls_sim.scenario.physics import Wind
@@ -39,6 +33,7 @@ from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
 from musls_sim.sensors.load import LoadEstimation
+from musls_sim.session.collisions import check_separation
 from musls_sim.session.event_queue import check_order, check_stages
 from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.loop import Observer

@@ -61,7 +61,7 @@ def contingency_of(
     spec = scenario.contingency
     if spec is None:
         return None
-    if not isinstance(guidance, MissionGuidance) or not guided or context.estimator is None:
+    if not isinstance(guidance, MissionGuidance) or not guided:
         raise ConfigError(
             "contingency changes the set-points of the formation and needs controller.kind: "
             f"formation, not {scenario.controller.kind}; or leave contingency out "

@@ -17,13 +17,7 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import rotate
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.scenario.rig import (
-    AnchorForce,
-    AnchorPath,
-    AnchorRecording,
-    AnchorThrust,
-    RigSpec,
-)
+from musls_sim.scenario.rig import AnchorForce, AnchorPath, AnchorRecording, AnchorThrust, RigSpec
 
 # ---------- The recorded way of a body, for an anchor that moves so
 

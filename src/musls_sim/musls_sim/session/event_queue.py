@@ -15,7 +15,7 @@ from musls_description.schema import build
 from musls_description.strict_yaml import shown
 from musls_sim.plants.interface import EventRecord
 from musls_sim.scenario.events import AUTOMATIC_KINDS, EVENTS, Event, EventContext, When
-from musls_sim.session.loop import Announcer
+from musls_sim.session.loop import Observer
 
 ROUNDING_S = 1e-9
 
@@ -41,11 +41,11 @@ class EventQueue:
         self,
         context: EventContext,
         stage_now: Callable[[], str],
-        announce: Announcer,
+        observers: Sequence[Observer],
         period_s: float,
     ) -> None:
         """`stage_now`: tells the present stage of the mission."""
-        self._context, self._stage_now, self._announce = context, stage_now, announce
+        self._context, self._stage_now, self._observers = context, stage_now, observers
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
         self._active: list[tuple[float, Event]] = []
@@ -107,7 +107,8 @@ class EventQueue:
         """Write down something that happened."""
         self._begun_s.setdefault(kind, time_s)
         self.happened.append(EventRecord(time_s, kind, what))
-        self._announce.event(time_s, kind, what)
+        for observer in self._observers:
+            observer.on_event(time_s, kind, what)
 
     def check(self, event: Event) -> Event:
         """Refuse what this system or this flight cannot have; returns the event."""

@@ -17,7 +17,7 @@ from musls_description.arrays import Array
 from musls_description.rotations import from_yaw
 from musls_sim.scenario.events import Attach, Release, When
 from musls_sim.session.event_queue import EventQueue
-from musls_sim.session.loop import Announcer, Observer
+from musls_sim.session.loop import Observer
 
 LANDING_TIMEOUT_S = 20.0
 ROUNDING_S = 1e-9
@@ -79,7 +79,7 @@ class MissionGuidance(Guidance):
         period_s: float,
     ) -> None:
         super().__init__(plan.drone_yaw_rad.shape[1])
-        self._autopilot, self._announce = autopilot, Announcer(observers)
+        self._autopilot, self._observers = autopilot, observers
         self._period_s = period_s
         self._player = PlanPlayer(plan)
         self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
@@ -126,7 +126,8 @@ class MissionGuidance(Guidance):
         changed = player.advance(time_s)
         if self._told != (player.plan.reference, player.begin_s):
             self._told = (player.plan.reference, player.begin_s)
-            self._announce.reference(time_s, *self._told)
+            for observer in self._observers:
+                observer.on_reference(time_s, *self._told)
         if changed:
             self._hand_out(time_s)
         elif not player.ended:
@@ -168,7 +169,8 @@ class MissionGuidance(Guidance):
 
     def on_controller_acceleration(self, tick: int) -> None:
         """Announce the accelerations that a controller asks of the autopilots."""
-        self._announce.acceleration(tick * self._period_s, self.setpoint.data[:, 6:9])
+        for observer in self._observers:
+            observer.on_acceleration(tick * self._period_s, self.setpoint.data[:, 6:9])
 
     def on_controller_end(self, tick: int) -> None:
         """Announce the formation's poses again."""
@@ -185,18 +187,15 @@ class MissionGuidance(Guidance):
         self._fresh = False
         if not len(self.setpoint.data):  # nobody can be asked for anything
             return
-        self._announce.setpoint(
-            time_s,
-            self.plan.load_pose[self.row, :3],
-            self.plan.load_orientation_wxyz[self.row],
-            drone_positions,
-            drone_quaternions,
-        )
+        load = self.plan.load_pose[self.row, :3], self.plan.load_orientation_wxyz[self.row]
+        for observer in self._observers:
+            observer.on_setpoint(time_s, *load, drone_positions, drone_quaternions)
 
     def _enter(self, time_s: float, stage: str) -> None:
         if stage != self.stage:
             self.stage = stage
-            self._announce.stage(time_s, stage)
+            for observer in self._observers:
+                observer.on_stage(time_s, stage)
 
     def _wait_for_landing(self, time_s: float) -> None:
         if self._disarmed_at_s is not None:

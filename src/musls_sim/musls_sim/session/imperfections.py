@@ -131,7 +131,7 @@ class DroneLinks:
         self._lost: dict[int, _LostLink] = {}
 
     def refusal(self) -> str | None:
-        """See `events.Links.refusal`."""
+        """Why no link can be lost in this flight, None if it can."""
         if not self._guided:
             return (
                 "a controller of one's own commands the drones directly; choose "
@@ -142,7 +142,7 @@ class DroneLinks:
         return None
 
     def lose(self, drone: int, action: str) -> None:
-        """See `events.Links.lose`."""
+        """Let nothing through to a drone (from 0) any more; its flight stack holds or lands."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=False)
         elif drone not in self._lost:
@@ -150,7 +150,7 @@ class DroneLinks:
             self._lost[drone] = _LostLink(action, row.copy(), row.copy(), row.copy())
 
     def restore(self, drone: int) -> None:
-        """See `events.Links.restore`."""
+        """Guide the drone again."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=True)
         elif (lost := self._lost.pop(drone, None)) is not None:

@@ -61,38 +61,6 @@ class Observer:
         """The run is over, or has failed, even before `start`."""
 
 
-class Announcer:
-    """Tells all observers."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = observers
-
-    def setpoint(self, time_s: float, *poses: Array) -> None:
-        """See `Observer.on_setpoint`."""
-        for observer in self._observers:
-            observer.on_setpoint(time_s, *poses)
-
-    def acceleration(self, time_s: float, asked: Array) -> None:
-        """See `Observer.on_acceleration`."""
-        for observer in self._observers:
-            observer.on_acceleration(time_s, asked)
-
-    def reference(self, time_s: float, reference: Reference, begin_s: float) -> None:
-        """See `Observer.on_reference`."""
-        for observer in self._observers:
-            observer.on_reference(time_s, reference, begin_s)
-
-    def stage(self, time_s: float, name: str) -> None:
-        """See `Observer.on_stage`."""
-        for observer in self._observers:
-            observer.on_stage(time_s, name)
-
-    def event(self, time_s: float, kind: str, what: str) -> None:
-        """See `Observer.on_event`."""
-        for observer in self._observers:
-            observer.on_event(time_s, kind, what)
-
-
 class Progress(Observer):
     """Reports a run's progress about ten times a second of wall time."""
 
@@ -145,11 +113,8 @@ class Loop:
         """Prepare; the steps are set by the subclass or by `set_steps`."""
         self.plant = plant
         self.observers: list[Observer] = []
-        self.announce = Announcer(self.observers)
         self.tick = 0
-        self._named: dict[str, Step] = {}
-        self._steps: tuple[Step, ...] = ()
-        self._looks: list[tuple[int, Callable[[float, Loop], None]]] = []
+        self._steps: dict[str, Step] = {}
         self._stopped = self._started = False
         self._begin_s, self._end_s = perf_counter(), 0.0
         self._closing = ExitStack()
@@ -159,12 +124,11 @@ class Loop:
     @property
     def step_names(self) -> tuple[str, ...]:
         """Names of the steps, in their order."""
-        return tuple(self._named)
+        return tuple(self._steps)
 
     def set_steps(self, steps: Mapping[str, Step]) -> None:
         """Set the steps, by name and in their order; `look` is the step of the observers."""
-        self._named = dict(steps)
-        self._steps = tuple(self._named.values())
+        self._steps = dict(steps)
 
     @typed
     def insert_before(self, name: str, new: str, step: Step) -> None:
@@ -186,25 +150,24 @@ class Loop:
         self._insert(name, 1, new, step)
 
     def _insert(self, name: str, behind: int, new: str, step: Step) -> None:
-        if name not in self._named:
-            raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(self._named)}")
-        if new in self._named:
+        if name not in self._steps:
+            raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(self._steps)}")
+        if new in self._steps:
             raise ConfigError(f"there is a step '{new}' already: choose another name")
-        place, steps = self.step_names.index(name) + behind, list(self._named.items())
+        place, steps = self.step_names.index(name) + behind, list(self._steps.items())
         self.set_steps(dict([*steps[:place], (new, step), *steps[place:]]))
 
     @typed
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""
         self.observers.append(observer)
-        self._looks.append((observer.every, observer.observe))
         self._closing.callback(observer.close)
 
     def look(self, tick: int) -> None:
         """Let the observers look at what holds from now on; a step of the loop."""
-        for every, observe in self._looks:
-            if tick % every == 0:
-                observe(tick * self.plant.period_s, self)
+        for observer in self.observers:
+            if tick % observer.every == 0:
+                observer.observe(tick * self.plant.period_s, self)
 
     @property
     def time_s(self) -> float:
@@ -253,7 +216,7 @@ class Loop:
         if not self._started:
             self.start()
         for tick in range(self.tick, self.tick + periods):
-            for step in self._steps:
+            for step in self._steps.values():
                 step(tick)
             self.tick = tick + 1
 

@@ -19,23 +19,17 @@ from musls_description.registry import failure_of, user_code
 from musls_description.typed import typed
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
-from musls_sim.preflight.separation import SeparationWatch
 from musls_sim.scenario.events import Event, EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.collisions import CollisionError, CollisionWatch
+from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import DeliveryGuidance, Guidance
-from musls_sim.session.imperfections import (
-    CommandLatency,
-    DroneLinks,
-    SetpointLink,
-    TiltedThrust,
-)
+from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Loop, Observer, Pace, Step
 
 # ---------- Result of a flight
@@ -210,14 +204,14 @@ class Session(Loop):
         context = EventContext(
             plant,
             inputs,
-            self.power,
             components.wind,
             components.estimator,
             links,
+            self.power,
             None if tilted is None else tilted.apply,
             guidance.abort if guidance.can_abort else None,
         )
-        self.events = EventQueue(context, lambda: self.stage, self.announce, period_s)
+        self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
         if isinstance(guidance, DeliveryGuidance):
             guidance.act_through(self.events)
         for event in scenario.events:
@@ -389,10 +383,10 @@ class Session(Loop):
 
     def _watch_separation(self, tick: int) -> None:
         """Note when the drones come too close to each other."""
-        watch = self.separation
-        if watch is not None and tick % watch.every == 0:
+        assert self.separation is not None
+        if tick % self.separation.every == 0:
             time_s = tick * CONTROL_PERIOD_S
-            for kind, what in watch.look(time_s, self.state.position_enu_m):
+            for kind, what in self.separation.look(time_s, self.state.position_enu_m):
                 self.events.note(time_s, kind, what)
 
     def _watch_energy(self, tick: int) -> None:
