@@ -1,6 +1,9 @@
 """Many worlds in one call: each is the flight of its scenario alone, to the last bit."""
 
 import dataclasses
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from musls_bringup.shipped import SCENARIOS
 from musls_control.controllers import Controller, ControlLevel
 from musls_description.errors import ConfigError
-from musls_sim.batch.batch import Batch
+from musls_sim.batch.batch import PIECE, Batch
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -287,3 +290,41 @@ def test_bad_input_is_named():
         batch.reset([2])
     with pytest.raises(ConfigError, match="another batch"):
         Batch(made, worlds=1).restore(0, batch.snapshot(0))
+    with pytest.raises(ConfigError, match=r"worlds = 1000000000: they need .* GB of memory"):
+        Batch(made, worlds=10**9)
+    with pytest.raises(ConfigError, match="seeds: -1 is among them"):
+        Batch(made, worlds=1, seeds=[-1])
+    with pytest.raises(ConfigError, match="seeds: -2 is among them"):
+        batch.reset([1], seeds=[-2])
+    with pytest.raises(ConfigError, match="periods = -1: a flight does not go back"):
+        batch.advance(-1)
+    for call, name in (
+        (lambda: Batch("hold"), "Batch: scenario"),
+        (lambda: Batch(made, worlds=1.5), "Batch: worlds"),
+        (lambda: Batch(made, seeds=["a"]), "Batch: seeds"),
+        (lambda: batch.advance(1.5), r"Batch\.advance: periods"),
+        (lambda: batch.reset("all"), r"Batch\.reset: worlds"),
+        (lambda: batch.restore(0, 3), r"Batch\.restore: snapshot"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} must be"):
+            call()
+    batch.reset([])
+
+
+def test_no_number_of_periods_takes_for_ever():
+    """Worlds that have finished rest; the call ends with the last of them."""
+    batch = Batch(scenario("start=air", "mission.stages=[{kind: hold, duration_s: 0.1}]"), 2)
+    batch.advance(10**30)
+    assert batch.finished.all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_leaves_all_worlds_at_one_time(threads):
+    batch = Batch(scenario("start=air"), 200, threads=threads, mission=False)
+    batch.advance()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        batch.advance(10**9)
+    assert np.ptp(batch.time_s) == 0.0
+    batch.advance(PIECE)
+    assert np.ptp(batch.time_s) == 0.0

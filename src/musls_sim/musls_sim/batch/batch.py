@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.interface import level_of
@@ -22,6 +23,7 @@ from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.records import pack
+from musls_description.typed import typed
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
 from musls_sim.batch.world import (
     AUTOPILOT_FORCES,
@@ -63,8 +65,8 @@ ALL_LEVELS = LEVELS | {
 CONTROLLERS = ("formation", "payload", "rotortm")
 """Kinds that fly in compiled code."""
 
-NOISE_PERIODS = 50
-"""Control periods whose noise is drawn at once."""
+PIECE = 50
+"""Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
 
 CHUNKS = 4
 """Parts that a thread gets, so that one with slow worlds does not keep the others waiting."""
@@ -77,6 +79,9 @@ STEPS = {
     "load_estimation": "estimation.load",
 }
 """Steps of a session that a batch does not have, and the keys that ask for them."""
+
+Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
+"""Numbers of worlds, or a mask of all."""
 
 
 class Batch:
@@ -112,6 +117,7 @@ class Batch:
             (worlds, 1 + n, 6) [N m, N].
     """
 
+    @typed
     def __init__(
         self,
         scenario: Scenario | Sequence[Scenario],
@@ -137,28 +143,27 @@ class Batch:
                 world finishes, and motion capture sees the load as it does for a controller.
 
         Raises:
-            ConfigError: The scenario cannot be flown in a batch, names the key; structures differ.
+            ConfigError: The scenario cannot be flown in a batch, names the key; structures differ;
+                more worlds than memory.
         """
-        one = isinstance(scenario, Scenario)
         scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
-        self.worlds = len(scenarios) if worlds is None else worlds
+        self.worlds = len(scenarios) if worlds is None else int(worlds)
         if not scenarios or self.worlds < len(scenarios):
             raise ConfigError(f"worlds = {self.worlds}: must be at least {max(len(scenarios), 1)}")
         if threads is not None and threads < 1:
             raise ConfigError(f"threads = {threads}: must be at least 1")
         if seeds is None:
-            first = scenarios[0].seed
-            each = self.worlds == len(scenarios) and not one
+            first, several = scenarios[0].seed, not isinstance(scenario, Scenario)
+            each = several and self.worlds == len(scenarios)
             seeds = [s.seed for s in scenarios] if each else range(first, first + self.worlds)
-        if len(seeds) != self.worlds:
-            raise ConfigError(f"seeds: {len(seeds)} of them for {self.worlds} worlds")
+        else:
+            _check_seeds(seeds, self.worlds)
         self.level = _level(level)
-        first_start = _Start(scenarios[0], self.level, mission)
-        self._starts = [first_start]
-        self._starts += [_Start(s, self.level, mission, first_start) for s in scenarios[1:]]
-        self.level = first_start.level
+        start = _Start(scenarios[0], self.level, mission)
+        _check_memory(self.worlds, start.memory.nbytes)
+        self._starts = [start, *(_Start(s, self.level, mission, start) for s in scenarios[1:])]
+        self.level = start.level
         self._start_of = np.arange(self.worlds) % len(scenarios)
-        start = self._starts[0]
         for i, other in enumerate(self._starts):
             if other.structure != start.structure:
                 raise ConfigError(
@@ -175,7 +180,7 @@ class Batch:
         self._noise = [
             _Noise(self._starts[k], s) for k, s in zip(self._start_of, seeds, strict=True)
         ]
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = min(threads or os.cpu_count() or 1, self.worlds)
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._view()
         self.reset()
@@ -253,12 +258,20 @@ class Batch:
 
     # ------------------------------------------------------------------------------- what is done
 
+    @typed
     def advance(self, periods: int = 1) -> None:
-        """Advance all worlds that have not finished or failed by a number of control periods."""
-        while periods > 0:
-            part = min(periods, NOISE_PERIODS) if self._noisy else periods
-            self._run(part)
-            periods -= part
+        """Advance all worlds that have not finished or failed by a number of control periods.
+
+        Ctrl-C ends it after at most 50 of them, with all worlds at the same time.
+
+        Raises:
+            ConfigError: A negative number.
+        """
+        if periods < 0:
+            raise ConfigError(f"periods = {periods}: a flight does not go back")
+        while periods > 0 and not (self.finished | self.failed).all():
+            self._run(min(periods, PIECE))
+            periods -= PIECE
 
     def _run(self, periods: int) -> None:
         if self._pool is None:
@@ -270,8 +283,11 @@ class Batch:
             for low, high in pairwise(borders)
             if high > low
         ]
-        for part in work:
-            part.result()
+        try:
+            for part in work:
+                part.result()
+        finally:  # after Ctrl-C, too
+            wait(work)
 
     def _run_part(self, low: int, high: int, periods: int) -> None:
         """Advance some of the worlds; draws the noise of these periods first."""
@@ -289,9 +305,10 @@ class Batch:
             fly_loads(*worlds)
             self._kernel(*worlds, 1)
 
+    @typed
     def reset(
         self,
-        worlds: ArrayLike | None = None,
+        worlds: Worlds | None = None,
         seeds: Sequence[int] | None = None,
         scenarios: Sequence[int] | None = None,
     ) -> None:
@@ -306,8 +323,8 @@ class Batch:
             ConfigError: No such world or scenario, or not one seed or scenario for each.
         """
         chosen = self._chosen(worlds)
-        if seeds is not None and len(seeds) != len(chosen):
-            raise ConfigError(f"seeds: {len(seeds)} of them for {len(chosen)} worlds")
+        if seeds is not None:
+            _check_seeds(seeds, len(chosen))
         if scenarios is not None:
             if seeds is None or len(scenarios) != len(chosen):
                 raise ConfigError(f"scenarios: one and a seed for each of {len(chosen)} worlds")
@@ -327,13 +344,15 @@ class Batch:
             for view, values in zip(self._wind, given, strict=True):
                 view[i] = values
 
+    @typed
     def snapshot(self, world: int) -> Snapshot:
         """All of a world as it is now (raises ConfigError)."""
         i = int(self._chosen(world)[0])
         noise = copy.deepcopy(self._noise[i]) if self._noisy else None
         return Snapshot(self, self._memory[i].copy(), int(self._first[i]), noise)
 
-    def restore(self, worlds: ArrayLike, snapshot: Snapshot) -> None:
+    @typed
+    def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what one was in a snapshot, its noise to come included.
 
         Args:
@@ -360,15 +379,17 @@ class Batch:
         places = self._starts[0].places
         self._numbers[np.ix_(chosen, places)] += (self._first[chosen] - first)[:, None]
 
-    def _chosen(self, worlds: ArrayLike | None) -> NDArray[np.intp]:
+    def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         if worlds is None:
             return np.arange(self.worlds)
         given = np.atleast_1d(np.asarray(worlds))
+        if given.size == 0:
+            return np.zeros(0, np.intp)
         if given.dtype == bool and given.shape == (self.worlds,):
             return np.flatnonzero(given)
         if not np.issubdtype(given.dtype, np.integer) or given.ndim != 1:
             raise ConfigError(f"worlds: must be numbers or a mask of {self.worlds}")
-        if given.size and not (given.min() >= 0 and given.max() < self.worlds):
+        if not (given.min() >= 0 and given.max() < self.worlds):
             raise ConfigError(
                 f"worlds: {given.min()} to {given.max()}, must be 0 to {self.worlds - 1}"
             )
@@ -417,39 +438,66 @@ class _Start:
     def __init__(
         self, scenario: Scenario, level: int, mission: bool, like: _Start | None = None
     ) -> None:
-        self.scenario = scenario
         _check(scenario, level, mission)
         named = {number: name for name, number in LEVELS.items()}[level]
         controller = None if level == SETPOINTS and mission else _Commanded(named)
         with Session(scenario, controller=controller) as session:
-            self._fill(session, level, mission, like)
+            _check_session(session)
+            self.scenario, self.level, self.plant = scenario, level, session.components.plant
+            law = self._plan(session, like)
+            arrays = self._arrays(session) | law
+            self.memory, begin, self.parts = pack(arrays)
+            self._move_plant()
+            self._record(session, mission, dict(zip(arrays, begin.tolist(), strict=False)))
+            self._command(mission)
+        self.places = _addresses(self.memory, self.memory)
+        world = self.parts["world"][0]
+        self.with_load = world["first"] == 0
+        self.noisy = bool(world["first"] >= 0 or world["gusty"])
+        self.structure = (
+            scenario.cable_model,
+            [(name, array.shape) for name, array in arrays.items()],
+            self.places.tolist(),
+            [int(world[name]) for name in ("level", "latency", "gusty", "first")],
+        )
 
-    def _fill(self, session: Session, level: int, mission: bool, like: _Start | None) -> None:
-        _check_session(session)
-        components = session.components
-        self.plant = plant = components.plant
-        estimator, wind, cascade = components.estimator, components.wind, components.autopilot
-        assert isinstance(cascade, Px4Cascade)
-        system = session.scenario.system
-        n, rotors = system.n_drones, system.n_rotors
-        mocap = estimator if isinstance(estimator, MotionCapture) else None
-        latency, guidance = session.latency, session.guidance
-        assert isinstance(guidance, MissionGuidance)
-        plan = guidance.plan
-        law: dict[str, NDArray[Any]] = {}
+    def _plan(self, session: Session, like: _Start | None) -> dict[str, NDArray[Any]]:
+        """Sample what is flown; returns the arrays of the controller's law."""
+        assert isinstance(session.guidance, MissionGuidance)
+        plan, law = session.guidance.plan, dict.fromkeys(PARTS, np.zeros(0))
+        self.table = np.stack(
+            [
+                plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
+                for row in range(len(plan.stage))
+            ]
+        )
         self.fly_loads, self.reference = None, np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
             session.control.take_over(0.0)
-            self.fly_loads, law = law_of(session.flying)
-            level = ALL_LEVELS[level_of(session.flying)]
-            self.reference = sampled(plan.reference, plant.period_s, plan.duration_s)
-        self.level = level
-        nothing = np.zeros(0)
-        arrays: dict[str, NDArray[Any]] = {
+            self.fly_loads, arrays = law_of(session.flying)
+            law |= arrays
+            self.level = ALL_LEVELS[level_of(session.flying)]
+            self.reference = sampled(plan.reference, self.plant.period_s, plan.duration_s)
+        if like is not None:  # tables of many scenarios that differ in a mass are the same
+            if np.array_equal(self.table, like.table):
+                self.table = like.table
+            if np.array_equal(self.reference, like.reference):
+                self.reference = like.reference
+        return law
+
+    def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
+        """Arrays of a world by their names in `WORLD`, but those of the law."""
+        components, control, level = session.components, session.control, self.level
+        cascade, wind, latency = components.autopilot, components.wind, session.latency
+        assert isinstance(cascade, Px4Cascade)
+        mocap = _motion_capture(session)
+        n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
+        steps, nothing = self.plant.step_arrays, np.zeros(0)
+        return {
             "world": np.zeros(1, WORLD),
-            "memory": plant.memory,
-            "setpoint": guidance.setpoint.data,
-            "estimate": estimator.estimate.data,
+            "memory": self.plant.memory,
+            "setpoint": session.guidance.setpoint.data,
+            "estimate": components.estimator.estimate.data,
             "constants": cascade.constants,
             "state": cascade.state,
             "mixers": cascade.mixers,
@@ -458,11 +506,10 @@ class _Start:
             "late": nothing if latency is None else latency.ring,
             "asked": np.zeros((n, max(rotors, 7))),
             "motors": np.ones(n),
-            **{name: law.get(name, nothing) for name in PARTS},
-            "thrust": session.control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
-            "attitude": session.control.attitude.drones if level == FORCES else nothing,
-            "gains": session.control.attitude.gains if level == FORCES else nothing,
-            "shares": session.control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
+            "thrust": control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
+            "attitude": control.attitude.drones if level == FORCES else nothing,
+            "gains": control.attitude.gains if level == FORCES else nothing,
+            "shares": control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
             "wind": wind.velocity_enu_m_s,
             "mean_wind": wind.mean_enu_m_s,
             "gust": wind.gust_enu_m_s,
@@ -471,76 +518,75 @@ class _Start:
             "largest": session.max_tension_n,
             "sensors": nothing if mocap is None else mocap.sensors,
             "ring": nothing if mocap is None else mocap.ring,
-            "gusts_ahead": np.zeros((0 if wind.steady else NOISE_PERIODS, 3)),
-            "levels": plant.step_arrays.get("levels", nothing),
-            "limits": plant.step_arrays.get("limits", nothing),
-            "noise_ahead": np.ones((0 if mocap is None else NOISE_PERIODS, 1 + n, 13)),
+            "gusts_ahead": np.zeros((0 if wind.steady else PIECE, 3)),
+            "noise_ahead": np.ones((0 if mocap is None else PIECE, 1 + n, 13)),
+            "levels": steps.get("levels", nothing),
+            "limits": steps.get("limits", nothing),
         }
-        self.memory, begin, self.parts = pack(arrays)
+
+    def _move_plant(self) -> None:
+        """Make the addresses in the plant's memory lead within its copy."""
         own = self.parts["memory"]
-        self._moved_by = own.ctypes.data - plant.memory.ctypes.data
-        own.view(np.int64)[_addresses(plant.memory, plant.memory)] += self._moved_by
-        self.table = np.stack(
-            [
-                plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
-                for row in range(len(plan.stage))
-            ]
-        )
-        if like is not None:  # tables of many scenarios that differ in a mass are the same
-            if np.array_equal(self.table, like.table):
-                self.table = like.table
-            if np.array_equal(self.reference, like.reference):
-                self.reference = like.reference
-        asked, world = self.parts["asked"], self.parts["world"]
-        asked[:, :4] = np.nan if level == SETPOINTS else 0.0
-        asked[:, 3] = np.nan if level == FORCES else asked[:, 3]
+        self._moved_by = own.ctypes.data - self.plant.memory.ctypes.data
+        own.view(np.int64)[_addresses(self.plant.memory, self.plant.memory)] += self._moved_by
+
+    def _record(self, session: Session, mission: bool, begin: dict[str, int]) -> None:
+        """Fill the record of the world, `begin` is the word where each of its arrays begins."""
+        system, latency, wind = session.scenario.system, session.latency, session.components.wind
+        assert isinstance(session.guidance, MissionGuidance)
+        plan, plant, mocap = session.guidance.plan, self.plant, _motion_capture(session)
+        peak = self.moved(plant.state.tension_peak_n)
+        values = {
+            "row": -1,
+            "down_since": np.nan,
+            "disarmed_at": np.nan,
+            "period": plant.period_s,
+            "level": self.level,
+            "n_drones": system.n_drones,
+            "n_rotors": system.n_rotors,
+            "reference": self.reference.ctypes.data,
+            "reference_rows": len(self.reference),
+            "table": self.table.ctypes.data,
+            "rows": len(self.table) if mission else 0,
+            "rate": plan.rate_hz,
+            "lands": plan.landing_speed_m_s is not None,
+            "latency": 0 if latency is None else len(latency.ring),
+            "gusty": not wind.steady,
+            "keep": wind.keep,
+            "first": -1 if mocap is None else mocap.first,
+            "ring_size": 0 if mocap is None else len(mocap.ring),
+            "substeps": plant.substeps,
+            "plant": plant.address + self._moved_by,
+            "motion": self.moved(plant.state.motion).ctypes.data,
+            "peak": peak.ctypes.data,
+            "peak_apart": peak.strides[0] // 8,
+        }
+        values |= {
+            name: self.memory.ctypes.data + 8 * word
+            for name, word in begin.items()
+            if name in (WORLD.names or ())
+        }
+        for name, value in values.items():
+            self.parts["world"][name] = value
+
+    def _command(self, mission: bool) -> None:
+        """Command nothing, or the mission's first set-points."""
+        asked = self.parts["asked"]
+        asked[:, :4] = np.nan if self.level == SETPOINTS else 0.0
+        if self.level == FORCES:
+            asked[:, 3] = np.nan  # the mission's yaw
         if not mission:
             self.parts["setpoint"][:] = self.table[0]
-        for name, word in zip(arrays, begin, strict=False):
-            if name in (WORLD.names or ()):
-                world[name] = self.memory.ctypes.data + 8 * word
-        state = plant.state
-        peak = self.moved(state.tension_peak_n)
-        for name, value in (
-            ("row", -1),
-            ("down_since", np.nan),
-            ("disarmed_at", np.nan),
-            ("period", plant.period_s),
-            ("level", level),
-            ("n_drones", n),
-            ("n_rotors", rotors),
-            ("reference", self.reference.ctypes.data),
-            ("reference_rows", len(self.reference)),
-            ("table", self.table.ctypes.data),
-            ("rows", len(self.table) if mission else 0),
-            ("rate", plan.rate_hz),
-            ("lands", plan.landing_speed_m_s is not None),
-            ("latency", 0 if latency is None else len(latency.ring)),
-            ("gusty", not wind.steady),
-            ("keep", wind.keep),
-            ("first", -1 if mocap is None else mocap.first),
-            ("ring_size", 0 if mocap is None else len(mocap.ring)),
-            ("substeps", plant.substeps),
-            ("plant", plant.address + self._moved_by),
-            ("motion", self.moved(state.motion).ctypes.data),
-            ("peak", peak.ctypes.data),
-            ("peak_apart", peak.strides[0] // 8),
-        ):
-            world[name] = value
-        self.places = _addresses(self.memory, self.memory)
-        self.noisy = mocap is not None or not wind.steady
-        self.with_load = mocap is not None and mocap.first == 0
-        self.structure = (
-            session.scenario.cable_model,
-            [(name, array.shape) for name, array in arrays.items()],
-            self.places.tolist(),
-            [int(world[name][0]) for name in ("level", "latency", "gusty", "first")],
-        )
 
     def moved(self, array: Array) -> Array:
         """Where an array of the plant's memory is in this one."""
         offset = array.ctypes.data + self._moved_by - self.memory.ctypes.data
         return np.ndarray(array.shape, array.dtype, self.memory.data, offset, array.strides)
+
+
+def _motion_capture(session: Session) -> MotionCapture | None:
+    estimator = session.components.estimator
+    return estimator if isinstance(estimator, MotionCapture) else None
 
 
 def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
@@ -594,6 +640,24 @@ def _level(level: ControlLevel | str) -> int:
         return LEVELS[ControlLevel(level)]
     except (KeyError, ValueError):
         raise ConfigError(f"level = {level}: must be one of {allowed}") from None
+
+
+def _check_seeds(seeds: Sequence[int], worlds: int) -> None:
+    if len(seeds) != worlds:
+        raise ConfigError(f"seeds: {len(seeds)} of them for {worlds} worlds")
+    if worlds and min(seeds) < 0:
+        raise ConfigError(f"seeds: {min(seeds)} is among them, must be at least 0")
+
+
+def _check_memory(worlds: int, bytes_each: int) -> None:
+    """Refuse more worlds than fit, since Linux gives out memory that is not there."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    available = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}["MemAvailable"]
+    if worlds * bytes_each > available:
+        raise ConfigError(
+            f"worlds = {worlds}: they need {worlds * bytes_each / 1e9:.3g} GB of memory, of which "
+            f"{available / 1e9:.3g} GB are available"
+        )
 
 
 def _check(scenario: Scenario, level: int, mission: bool) -> None:
