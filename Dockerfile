@@ -11,6 +11,9 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         python3-colcon-common-extensions \
+        python3-gz-math7 \
+        python3-gz-sim8 \
+        python3-gz-transport13 \
         python3-venv \
         ros-jazzy-ros-gz-bridge \
     && rm -rf /var/lib/apt/lists/*

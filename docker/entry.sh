@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Entry point of the image: `musls ...` is the musls command, `node PACKAGE NAME ...` a node of this workspace. These,
-# `python` and `ros2` run with ROS 2, PX4's messages and musls set up. Everything else runs without: ROS brings parts of
-# Gazebo of its own, and its `gz` does not know `gz sim`.
+# Entry point of the image: `musls ...` is the musls command, `node PACKAGE NAME ...` a node of this workspace. `node`,
+# `musls ros`, `python` and `ros2` run with ROS 2, PX4's messages and musls set up. Everything else runs without: ROS
+# brings parts of Gazebo of its own, and its `gz` does not know `gz sim`.
 set -eo pipefail # not -u: the set-up files of ROS read unset variables
 
 set_up_ros() {
@@ -9,6 +9,10 @@ set_up_ros() {
     source /opt/ros/jazzy/setup.bash
     # shellcheck source=/dev/null
     source /opt/px4_ros2/install/local_setup.bash
+    set_up_musls
+}
+
+set_up_musls() {
     # shellcheck source=/dev/null
     source /opt/musls/install/local_setup.bash
 }
@@ -16,7 +20,7 @@ set_up_ros() {
 python=/opt/musls/venv/bin/python
 case ${1:-} in
 musls)
-    set_up_ros
+    if [ "${2:-}" = ros ]; then set_up_ros; else set_up_musls; fi
     exec "$python" -c 'import sys; from musls_bringup.cli import main; sys.exit(main())' "${@:2}"
     ;;
 node)

@@ -15,6 +15,7 @@ import yaml
 
 from musls_bringup import gazebo
 from musls_bringup.shipped import find_scenario
+from musls_sim.plants import gazebo as plants_gazebo
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCKER = ROOT / "docker"
@@ -115,7 +116,7 @@ def test_what_the_dockerfile_copies_exists_and_is_not_ignored():
 
 def test_all_services_share_network_and_memory(services):
     assert services["simulation"]["ipc"] == "shareable"
-    for name in set(services) - {"simulation", "analysis"}:
+    for name in set(services) - {"simulation", "analysis", "lockstep"}:
         assert services[name]["network_mode"] == "service:simulation", name
         assert services[name]["ipc"] == "service:simulation", name
 
@@ -166,6 +167,18 @@ def test_modules_that_scripts_run_exist():
     modules += re.findall(r"from (musls\S+) import main", (DOCKER / "entry.sh").read_text())
     assert len(modules) == 2
     assert all(find_spec(module) for module in modules)
+
+
+def test_the_flight_in_lockstep_is_a_flight_in_gazebo_with_px4(services):
+    """The service's words are options of `musls fly` that ask for the engine in lockstep."""
+    service = services["lockstep"]
+    script, musls, *given = service["entrypoint"] + words(service)
+    assert (script, musls) == (f"{INSTALLED_SCRIPTS}entry.sh", "musls")
+    assert given[:3] == ["fly", "--autopilot", "px4"] and given[3] == "--set"
+    scenario, overrides = given[5], [given[4], "autopilot.kind=px4"]
+    assert find_scenario(scenario, overrides).physics.engine == "gazebo_px4"
+    imported = re.findall(r'"gz\.(\w+\d)\b', Path(plants_gazebo.__file__).read_text())
+    assert imported and set(re.findall(r"python3-gz-(\w+)", DOCKERFILE)) == set(imported)
 
 
 def test_health_checks_know_their_service(services):
