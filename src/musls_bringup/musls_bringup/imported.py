@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from musls_description.arrays import Array
+from musls_description.arrays import Array, joined
 from musls_description.errors import ConfigError, install_command, near_names
 from musls_description.rotations import from_roll_pitch_yaw, matrix, product, rotate
 from musls_description.strict_yaml import is_file, read_text, shown
@@ -217,17 +217,13 @@ def _merged(model: Any, data: Any, path: Path) -> RigidBody:
     )  # fmt: skip
     if not all((np.abs(part) < LARGEST).all() for part in numbers):
         raise ConfigError(f"{path}: a mass, inertia, size or place in it is not below {LARGEST:g}")
-    mass = np.array(model.body_mass[1:])
-    if mass.sum() <= 0.0:
+    if np.sum(model.body_mass[1:]) <= 0.0:
         raise ConfigError(f"{path}: nothing in it has a mass")
     root = np.array(data.xmat[1]).reshape(3, 3)
-    centres = data.xipos[1:] @ root
-    centre = mass @ centres / mass.sum()
-    inertia = np.zeros((3, 3))
-    for k, (m, at) in enumerate(zip(mass, centres - centre, strict=True), start=1):
-        turn = root.T @ data.ximat[k].reshape(3, 3)
-        inertia += turn @ np.diag(model.body_inertia[k]) @ turn.T
-        inertia += m * (at @ at * np.eye(3) - np.outer(at, at))
+    turns, centres = root.T @ data.ximat[1:].reshape(-1, 3, 3), data.xipos[1:] @ root
+    inertias = turns * model.body_inertia[1:, None] @ np.swapaxes(turns, 1, 2)
+    mass, inertia, own = joined(model.body_mass[1:], inertias, centres)
+    centre = centres[0] - own[0]
     solid = (model.geom_contype | model.geom_conaffinity) > 0
     corners = []
     for i in np.flatnonzero(solid & (model.geom_bodyid > 0)):
@@ -241,6 +237,4 @@ def _merged(model: Any, data: Any, path: Path) -> RigidBody:
     points = {model.body(i).name: data.xpos[i] for i in range(1, model.nbody)}
     points |= {model.site(i).name: data.site_xpos[i] for i in range(model.nsite)}
     places = {name: place @ root - centre for name, place in points.items() if name}
-    return RigidBody(
-        float(mass.sum()), 0.5 * (inertia + inertia.T), high - low, 0.5 * (low + high), places
-    )
+    return RigidBody(mass, 0.5 * (inertia + inertia.T), high - low, 0.5 * (low + high), places)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from musls_bringup.imported import RigidBody
-from musls_description.arrays import Array
+from musls_description.arrays import Array, point_inertia
 from musls_description.drone import BoxShape, inertia_of
 from musls_description.errors import ConfigError
 
@@ -118,7 +118,7 @@ def _angle(
     ):
         off = middle - centre
         inertia += inertia_of(BoxShape(size_m=size), mass_kg / 2.0)
-        inertia += mass_kg / 2.0 * (off @ off * np.eye(3) - np.outer(off, off))
+        inertia += mass_kg / 2.0 * point_inertia(off)
     along = INSET * arm_m * np.linspace(-1.0, 1.0, count)
     points = np.column_stack([np.maximum(-along, 0.0), np.maximum(along, 0.0), 0.0 * along])
     box = _row((arm_m + width_m / 2.0, arm_m + width_m / 2.0, height_m))

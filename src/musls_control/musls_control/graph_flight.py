@@ -14,9 +14,10 @@ from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDete
 from musls_control.contingency.reallocation import reallocate, sentence
 from musls_control.contingency.rest_of_flight import (
     Situation,
-    continued,
+    goes_on,
     landed,
     landed_clear,
+    rest_of_flight,
     room_to_land,
 )
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
@@ -302,21 +303,18 @@ class GraphContingency:
             offsets[:] = found.offsets_m
         offsets[drone] = np.nan
         now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
-        ways = [self._landed(now, reforms=found is not None and found.thrust_margin > 1.0)]
-        if found is not None and found.thrust_margin >= spec.margin and spec.then == "continue":
-            ways.insert(0, continued(now, self._mission, spec.speed_m_s))
-        for way in ways:
+        for asked in (spec, replace(spec, then="land")):
+            way = rest_of_flight(now, found, self._system, self._mission, asked)
             if falls or self._is_clear(way, drone, place_enu_m):
                 self._offsets_m = offsets
-                goes_on = len(ways) > 1 and way is ways[0]
-                done = replace(spec, then="continue" if goes_on else "land")
-                return way, goes_on, sentence(found, done)
+                return way, goes_on(found, asked), sentence(found, asked)
         return None
 
     def down(self, plan: FlightPlan, row: int) -> FlightPlan:
         """The way down, after a loss, from a row of the plan that is flown."""
         drones = plan.drone_position_enu_m[row].copy()
-        return self._landed(Situation(plan, row, drones, self._offsets_m), reforms=True)
+        now = Situation(plan, row, drones, self._offsets_m)
+        return landed(now, self._system, self._mission, self.spec, reforms=True)
 
     def beside(
         self, plan: FlightPlan, row: int, lost: int, drones_enu_m: Array
@@ -325,11 +323,6 @@ class GraphContingency:
         gone = np.arange(self._system.n_drones) == lost
         room = room_to_land(self._system, self.spec.clearance_m)
         return landed_clear(plan, row, gone, drones_enu_m, *room)
-
-    def _landed(self, now: Situation, *, reforms: bool) -> FlightPlan:
-        speed, lower = self.spec.speed_m_s, self.spec.lower_speed_m_s
-        system, mission = self._system, self._mission
-        return landed(now, system, mission, reforms=reforms, speed_m_s=speed, lower_m_s=lower)
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
         """Whether the others keep clear of what is above and below a place."""

@@ -5,9 +5,10 @@ import pytest
 from ideal_cables import IdealCables
 
 from musls_control.estimate import MOTION
-from musls_control.payload.allocation import share_out, shares_of, wrench_matrix
+from musls_control.payload.allocation import share_out, shares_of
 from musls_control.payload.cable_law import CABLE, COMMAND, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
+from musls_description.arrays import grasp_matrix
 from musls_description.records import pack
 from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
 
@@ -116,7 +117,7 @@ def test_cable_forces_add_up_to_the_wrench(n):
     arms, preferred = rng.normal(size=(n, 3)), rng.normal(size=(n, 3)) + [0, 0, 5.0]
     wrench, forces = rng.normal(size=6) * 3.0, np.empty((n, 3))
     share_out(shares_of(arms, preferred), wrench, 0, forces)
-    found = wrench_matrix(arms) @ forces.ravel()
+    found = grasp_matrix(arms) @ forces.ravel()
     assert found[:3] == pytest.approx(wrench[:3], abs=1e-12)
     missing = wrench[3:] - found[3:]
     if n >= 3:
@@ -132,7 +133,7 @@ def test_without_preference_the_forces_have_the_least_norm(n):
     rng = np.random.default_rng(6)
     arms, wrench, forces = rng.normal(size=(n, 3)), rng.normal(size=6), np.empty((n, 3))
     share_out(shares_of(arms), wrench, 0, forces)
-    assert forces.ravel() == pytest.approx(np.linalg.pinv(wrench_matrix(arms)) @ wrench, abs=1e-12)
+    assert forces.ravel() == pytest.approx(np.linalg.pinv(grasp_matrix(arms)) @ wrench, abs=1e-12)
 
 
 @pytest.mark.parametrize("n", NUMBERS)
@@ -140,7 +141,7 @@ def test_preferred_forces_are_kept_for_their_own_wrench(n):
     rng = np.random.default_rng(7)
     arms, preferred = rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
     forces = np.empty((n, 3))
-    share_out(shares_of(arms, preferred), wrench_matrix(arms) @ preferred.ravel(), 0, forces)
+    share_out(shares_of(arms, preferred), grasp_matrix(arms) @ preferred.ravel(), 0, forces)
     assert forces == pytest.approx(preferred, abs=1e-12)
 
 

@@ -14,8 +14,8 @@ from musls_control.payload.allocation import (
     shares_of,
     spread_out,
     spread_rate,
-    wrench_matrix,
 )
+from musls_description.arrays import grasp_matrix
 
 UP = np.array([0.0, 0.0, 1.0])
 MIN_N, LENGTH_M = 1.5, 1.0
@@ -85,7 +85,7 @@ def test_the_null_space_has_no_wrench(n, free):
     arms = np.random.default_rng(1).normal(size=(n, 3))
     null = null_space_of(arms)
     assert null.shape == (free, 3 * n)
-    assert wrench_matrix(arms) @ null.T == pytest.approx(np.zeros((6, free)), abs=1e-12)
+    assert grasp_matrix(arms) @ null.T == pytest.approx(np.zeros((6, free)), abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
@@ -98,7 +98,7 @@ def test_drones_stay_apart_where_least_norm_brings_them_together(n):
         0.8, abs=0.01
     )  # along the formation's directions
     assert ring.closest_m(forces) > 0.8 - 1e-6
-    change = wrench_matrix(ring.arms) @ (forces - ring.least_norm(wrench)).ravel()
+    change = grasp_matrix(ring.arms) @ (forces - ring.least_norm(wrench)).ravel()
     assert np.abs(change).max() < 1e-9
 
 
@@ -116,7 +116,7 @@ def test_no_cable_goes_slack_where_least_norm_lets_it():
     assert kept
     assert forces[:, 2] == pytest.approx([0.9, 1.725, 3.65, 1.725], abs=1e-9)
     assert np.linalg.norm(forces, axis=1).min() > 0.9 - 1e-9
-    assert wrench_matrix(ring.arms) @ forces.ravel() == pytest.approx(wrench, abs=1e-9)
+    assert grasp_matrix(ring.arms) @ forces.ravel() == pytest.approx(wrench, abs=1e-9)
 
 
 def test_what_binds_nothing_changes_nothing():
@@ -147,7 +147,7 @@ def test_rates_keep_the_wrench_and_what_binds(n):
     found = np.empty((n, 3))
     spread_rate(ring.sharing, rate, 1, found)
     gain = shares_of(ring.arms)[:, :6] @ rate
-    change = wrench_matrix(ring.arms) @ (found.ravel() - gain)
+    change = grasp_matrix(ring.arms) @ (found.ravel() - gain)
     assert np.abs(change).max() < 1e-9
     h = 1e-4
     _, after = ring.forces(wrench + h * rate)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq, least_squares, lsq_linear
 
-from musls_description.arrays import Array
+from musls_description.arrays import Array, grasp_matrix
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotations import (
@@ -592,32 +592,6 @@ class _Problem:
         return HangingEquilibrium(
             configuration, forces, np.array(thrusts), np.array(moments), misfit
         )
-
-
-def grasp_matrix(arms: Array) -> Array:
-    """Force and moment on a body by forces (n, 3) that pull at arms (n, 3): matrix (6, 3 n)."""
-    crosses = [[[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]] for x, y, z in arms]
-    return np.vstack([np.tile(np.eye(3), len(arms)), np.hstack(crosses)])
-
-
-def slung_between(
-    system: SlungLoadSystem,
-    load_position_enu_m: Array,
-    load_rotation: Array,
-    drone_positions_enu_m: Array,
-    drone_yaws_rad: Array,
-    gravity_m_s2: float = 9.80665,
-) -> Configuration:
-    """Hang slack cables between a load that is held and level drones."""
-    attitudes = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in drone_yaws_rad]
-    return slung_state(
-        system,
-        load_position_enu_m,
-        load_rotation,
-        drone_positions_enu_m,
-        np.array(attitudes),
-        gravity_m_s2,
-    )[0]
 
 
 def slung_state(

@@ -8,7 +8,7 @@ from plant_helpers import follow, formation, hovering_plant, with_cables
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system, system_names
-from musls_description.spawn import hanging_equilibrium, slung_between
+from musls_description.spawn import hanging_equilibrium, slung_state
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart import build_skeleton
 from musls_sim.plants.rigid_links.mechanism import jacobians, joint_space_inertia, set_positions
@@ -98,7 +98,8 @@ def test_a_cable_jerked_taut_is_met_and_accounted_for():
     system = load_system("x500_trio_swivel")
     drones = formation(system, radius=0.9, height=1.6)
     facing = np.arange(3) * 2.0 * np.pi / 3.0 + np.pi
-    start = slung_between(system, np.array([0.0, 0.0, 0.05]), np.eye(3), drones, facing)
+    level = Rotation.from_euler("z", facing).as_matrix()
+    start, _ = slung_state(system, np.array([0.0, 0.0, 0.05]), np.eye(3), drones, level)
     plant = RigidLinksPlant(system, start, ground_height_enu_m=0.0, physics_step_s=0.004)
     level = plant.state.orientation_wxyz[1:].copy()
 

@@ -23,7 +23,7 @@ from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw, yaw_of
-from musls_description.spawn import Configuration, hanging_equilibrium, slung_between
+from musls_description.spawn import Configuration, hanging_equilibrium, slung_state
 from musls_description.system import SlungLoadSystem, slung_system
 from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
@@ -120,8 +120,8 @@ def plant_at_start(
         light_plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
         return light_plant, start.orientation_wxyz[1:].copy()
     if slack:
-        turn = Rotation.from_euler("z", yaw).as_matrix()
-        lying = slung_between(system, load, turn, position, yaws, spec.gravity_m_s2)
+        turn, level = (Rotation.from_euler("z", angle).as_matrix() for angle in (yaw, yaws))
+        lying, _ = slung_state(system, load, turn, position, level, spec.gravity_m_s2)
     else:
         lying = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
     if kind == SPRING:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.contingency.loss import ContingencySpec
+from musls_control.contingency.reallocation import Reallocation
 from musls_control.formation import Cone, drone_poses
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
@@ -55,6 +57,25 @@ class Situation:
         return np.where(np.isnan(found), self.drones_enu_m, found)
 
 
+def rest_of_flight(
+    now: Situation,
+    found: Reallocation | None,
+    system: SlungLoadSystem,
+    mission: MissionSpec,
+    spec: ContingencySpec,
+) -> FlightPlan:
+    """The rest of a flight with the formation that was found, or down without one."""
+    if goes_on(found, spec):
+        return continued(now, mission, spec.speed_m_s)
+    reforms = found is not None and found.thrust_margin > 1.0
+    return landed(now, system, mission, spec, reforms=reforms)
+
+
+def goes_on(found: Reallocation | None, spec: ContingencySpec) -> bool:
+    """Whether the mission goes on in a new formation."""
+    return found is not None and found.thrust_margin >= spec.margin and spec.then == "continue"
+
+
 def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
     """New formation, then the rest of the plan in it."""
     old, begin = now.plan, min(now.row + 1, len(now.plan.stage) - 1)
@@ -79,22 +100,21 @@ def landed(
     now: Situation,
     system: SlungLoadSystem,
     mission: MissionSpec,
+    spec: ContingencySpec,
     *,
     reforms: bool,
-    speed_m_s: float,
-    lower_m_s: float,
 ) -> FlightPlan:
     """Set the load down where it is, then land around it."""
     if reforms:
-        plan = _reformed(now, mission, speed_m_s)
+        plan = _reformed(now, mission, spec.speed_m_s)
     else:  # the move down begins where the set-points are
         plan = _plan(now, "lower", Reference.rest(now.pose), now.drones_enu_m[None])
     resting = now.pose.copy()
     resting[2] = min(-system.load.collision.bottom_m, now.pose[2])
     slack = resting.copy()
     slack[2] = min(mission.slack_height_m, resting[2])
-    plan = _joined(plan, _carried(now, "lower", now.pose, resting, lower_m_s))
-    plan = _joined(plan, _carried(now, "slacken", resting, slack, lower_m_s))
+    plan = _joined(plan, _carried(now, "lower", now.pose, resting, spec.lower_speed_m_s))
+    plan = _joined(plan, _carried(now, "slacken", resting, slack, spec.lower_speed_m_s))
     start = plan.drone_position_enu_m[-1]
     end = start.copy()
     for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):

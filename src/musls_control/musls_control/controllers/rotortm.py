@@ -16,11 +16,10 @@ import numpy as np
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import attitude_error, desired_axes
-from musls_control.payload.allocation import wrench_matrix
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import Structure
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
+from musls_description.arrays import Array, grasp_matrix
 from musls_description.compiled import compiled
 from musls_description.rotations import matrix_to_body
 from musls_description.schema import NonNegative, Positive, spec
@@ -181,7 +180,7 @@ class RotorTmCables(_Law):
         self.drones["attachment"] = load.cable_attachments_m
         self.drones["length"] = [cable.length_m for cable in system.cables]
         # Wrench of the load to forces at the attachments; rank 5 for two of them.
-        self.shares = np.linalg.pinv(wrench_matrix(self.drones["attachment"]))
+        self.shares = np.linalg.pinv(grasp_matrix(self.drones["attachment"]))
         self._commands = np.zeros((n, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:

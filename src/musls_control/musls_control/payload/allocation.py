@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_description.arrays import Array
+from musls_description.arrays import Array, cross_matrix, grasp_matrix
 from musls_description.compiled import compiled
 from musls_description.vectors import add_scaled, dot, norm, put, scale, sub
 
@@ -45,19 +45,6 @@ class Sharing(NamedTuple):
     binding: Array
 
 
-def wrench_matrix(attachments_m: Array) -> Array:
-    """Force and moment of cable forces, all in the load's frame, (6, 3 n).
-
-    Attachments are about the load's centre of mass, (n, 3).
-    """
-    return np.hstack([np.vstack([np.eye(3), hat(arm)]) for arm in attachments_m])
-
-
-def hat(v: Array) -> Array:
-    """Matrix of the cross product with a vector, (3, 3)."""
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-
-
 def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
     """Matrix of the allocation: mu = shares[:, :6] wrench + shares[:, 6].
 
@@ -67,14 +54,14 @@ def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
     """
     n = len(attachments_m)
     mean = attachments_m.mean(axis=0)
-    spread = np.hstack([hat(arm) for arm in attachments_m - mean])  # (3, 3 n)
+    spread = grasp_matrix(attachments_m - mean)[3:]
     turning = np.linalg.pinv(spread, rcond=1e-6)
     shares = np.zeros((3 * n, 7))
     shares[:, 3:6] = turning
-    shares[:, 0:3] = np.tile(np.eye(3) / n, (n, 1)) - turning @ hat(mean)
+    shares[:, 0:3] = np.tile(np.eye(3) / n, (n, 1)) - turning @ cross_matrix(mean)
     if preferred_n is not None:
         flat = np.ascontiguousarray(preferred_n, np.float64).ravel()
-        shares[:, 6] = flat - shares[:, :6] @ (wrench_matrix(attachments_m) @ flat)
+        shares[:, 6] = flat - shares[:, :6] @ (grasp_matrix(attachments_m) @ flat)
     return shares
 
 
@@ -257,7 +244,7 @@ def null_space_of(attachments_m: Array) -> Array:
     Attachments are about the load's centre of mass, load frame, (n, 3).
     """
     arms = attachments_m - attachments_m.mean(axis=0)
-    _, values, vectors = np.linalg.svd(wrench_matrix(arms / max(float(np.abs(arms).max()), 1e-9)))
+    _, values, vectors = np.linalg.svd(grasp_matrix(arms / max(float(np.abs(arms).max()), 1e-9)))
     rank = int(np.sum(values > 1e-6 * values[0]))
     return np.ascontiguousarray(vectors[rank:])
 

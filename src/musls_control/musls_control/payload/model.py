@@ -13,12 +13,12 @@ import numpy as np
 from scipy.optimize import nnls
 
 from musls_control.controllers.interface import ControlSetup
-from musls_control.payload.allocation import places_of, wrench_matrix
+from musls_control.payload.allocation import places_of
 from musls_control.payload.cable_law import CABLE
 from musls_control.px4_cascade.allocation import gains as px4_gains
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.arrays import Array, Records
+from musls_description.arrays import Array, Records, grasp_matrix, joined
 from musls_description.rotations import from_yaw, rotate
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import SlungLoadSystem
@@ -143,12 +143,11 @@ class PayloadModel:
         load, self.gravity_m_s2 = system.load, setup.gravity_m_s2
         arms = np.array(load.cable_attachments_m, np.float64)
         halves = np.array([0.5 * cable.mass_kg for cable in system.cables])
-        self.mass_kg = float(load.mass_kg + halves.sum())
-        self._center = halves @ arms / self.mass_kg
-        self.attachments_m = arms - self._center
-        self.inertia_kg_m2 = np.array(load.inertia_kg_m2) + load.mass_kg * _steiner(self._center)
-        for half, arm in zip(halves, self.attachments_m, strict=True):
-            self.inertia_kg_m2 += half * _steiner(arm)
+        masses, inertias = np.array([load.mass_kg, *halves]), np.zeros((1 + n, 3, 3))
+        inertias[0] = load.inertia_kg_m2
+        places = np.vstack([np.zeros(3), arms])
+        self.mass_kg, self.inertia_kg_m2, (own, *ends) = joined(masses, inertias, places)
+        self._center, self.attachments_m = -own, np.array(ends)
         self.drone_mass_kg = np.array([drone.mass_kg for drone in system.drones]) + halves
         self.hooks_m = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
         self.lengths_m = np.array([cable.length_m for cable in system.cables])
@@ -176,7 +175,7 @@ class PayloadModel:
         n = len(self.attachments_m)
         directions = self.formation_m - self.attachments_m + self._level_hooks_m * [1.0, 1.0, 0.0]
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        effect = wrench_matrix(self.attachments_m).reshape(6, n, 3)
+        effect = grasp_matrix(self.attachments_m).reshape(6, n, 3)
         matrix = np.einsum("cni,ni->cn", effect, directions)
         weight = np.array([0.0, 0.0, self.mass_kg * self.gravity_m_s2, 0.0, 0.0, 0.0])
         scale = np.array([1.0] * 3 + [1.0 / max(np.abs(self.attachments_m).max(), 0.01)] * 3)
@@ -210,11 +209,6 @@ class PayloadModel:
         """Of the yaw under the resting forces, while the drones stay in place."""
         moment = float(np.sum(self.attachments_m[:, :2] * self.resting_n[:, :2]))
         return max(moment, 0.0) / float(self.inertia_kg_m2[2, 2])
-
-
-def _steiner(arm: Array) -> Array:
-    """Inertia of a unit point mass, (3, 3)."""
-    return arm @ arm * np.eye(3) - np.outer(arm, arm)
 
 
 def derive_gains(

@@ -42,7 +42,7 @@ from musls_control.payload.model import (
     filled,
 )
 from musls_control.px4_cascade.allocation import rotor_lag_s
-from musls_description.arrays import Array
+from musls_description.arrays import Array, joined
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.rotations import matrix_to_body
@@ -92,25 +92,21 @@ class Structure:
         turn = matrix_to_body(estimate.orientation_wxyz)  # world to body
         place = (estimate.position_enu_m - estimate.position_enu_m[0]) @ turn[0].T
         parts: list[Load | Drone] = [system.load, *system.drones]
-        mass = np.array([part.mass_kg for part in parts])
-        place = place - mass @ place / mass.sum()
-        inertia, columns, ease = np.zeros((3, 3)), [], []
-        for i, (part, r) in enumerate(zip(parts, place, strict=True)):
-            beside = turn[0] @ turn[i].T
-            inertia += beside @ np.array(part.inertia_kg_m2) @ beside.T
-            inertia += part.mass_kg * (r @ r * np.eye(3) - np.outer(r, r))
-        for i, drone in enumerate(system.drones):
-            beside, r = turn[0] @ turn[1 + i].T, place[1 + i]
-            up = beside[:, 2]
+        beside = turn[0] @ np.swapaxes(turn, 1, 2)
+        inertias = beside @ np.array([part.inertia_kg_m2 for part in parts]) @ turn @ turn[0].T
+        mass, inertia, place = joined([part.mass_kg for part in parts], inertias, place)
+        columns, ease = [], []
+        for drone, axes, r in zip(system.drones, beside[1:], place[1:], strict=True):
+            up = axes[:, 2]
             column = np.zeros((4, 4))
-            column[0, 0], column[1:, 0], column[1:, 1:] = up[2], np.cross(r, up), beside
+            column[0, 0], column[1:, 0], column[1:, 1:] = up[2], np.cross(r, up), axes
             columns.append(column)
             weighed = wrench_of_thrusts(drone) * thrust_limits_n(drone)[1]
             ease.append(weighed @ weighed.T)  # inverse weights of thrust and moments
         effect = np.hstack(columns)
         weighted = np.vstack([w @ c.T for w, c in zip(ease, columns, strict=True)])
         shares = weighted @ np.linalg.inv(effect @ weighted)
-        return Structure(float(mass.sum()), inertia, place[0], effect, shares)
+        return Structure(mass, inertia, place[0], effect, shares)
 
     def reach_rad_s2(self, system: SlungLoadSystem, gravity_m_s2: float) -> Array:
         """Largest angular accelerations about the load's axes that hover leaves, (3,)."""

@@ -25,7 +25,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array
+from musls_description.arrays import Array, point_inertia
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError, near_names
 from musls_description.obstacles import BOX, CYLINDER, PLANE, AnyObstacle
@@ -220,7 +220,7 @@ def _base_link(system: SlungLoadSystem, index: int, drones: str) -> tuple[float,
     mass = drone.mass_kg - len(hubs) * rotor_mass
     com = -rotor_mass * hubs.sum(axis=0) / mass
     inertia = np.array(drone.inertia_kg_m2) - len(hubs) * rotor_inertia
-    inertia -= rotor_mass * sum(_steiner(hub) for hub in hubs) + mass * _steiner(com)
+    inertia -= rotor_mass * sum(map(point_inertia, hubs)) + mass * point_inertia(com)
     a, b, c = np.linalg.eigvalsh(inertia)
     if a <= 0.0 or a + b < c:
         raise ConfigError(
@@ -229,11 +229,6 @@ def _base_link(system: SlungLoadSystem, index: int, drones: str) -> tuple[float,
             "'rigid'"
         )
     return mass, com, inertia
-
-
-def _steiner(offset_m: Array) -> Array:
-    """Inertia of a unit mass at an offset (parallel axis theorem), (3, 3) [m2]."""
-    return offset_m @ offset_m * np.eye(3) - np.outer(offset_m, offset_m)
 
 
 Drones = Literal["motors", "rigid", "include"]

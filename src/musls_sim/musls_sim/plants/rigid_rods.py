@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array
+from musls_description.arrays import Array, joined
 from musls_description.drone import Drone
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix, yaw_of
@@ -59,13 +59,10 @@ class Composite:
         turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
         place = turns[0].inv().apply(motion.position_enu_m - motion.position_enu_m[0])
         attitude = (turns[0].inv() * turns).as_matrix()
-        mass = np.array([part.mass_kg for part in parts])
-        place = place - mass @ place / mass.sum()
-        inertia = np.zeros((3, 3))
-        for part, r, turn in zip(parts, place, attitude, strict=True):
-            inertia += turn @ np.array(part.inertia_kg_m2) @ turn.T
-            inertia += part.mass_kg * (r @ r * np.eye(3) - np.outer(r, r))
-        return cls(float(mass.sum()), inertia, place, attitude)
+        inertias = np.array([part.inertia_kg_m2 for part in parts])
+        inertias = attitude @ inertias @ np.swapaxes(attitude, 1, 2)
+        mass, inertia, place = joined([part.mass_kg for part in parts], inertias, place)
+        return cls(mass, inertia, place, attitude)
 
     def velocities(self, motion: Motion) -> tuple[Array, Array]:
         """Velocities of all parts if they move with the load, world, and body rates, (1 + n, 3)."""

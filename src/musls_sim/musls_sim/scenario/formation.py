@@ -18,11 +18,11 @@ import numpy as np
 from scipy.optimize import linprog, lsq_linear, minimize
 
 from musls_control.formation import Cone
-from musls_description.arrays import Array
+from musls_description.arrays import Array, grasp_matrix
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, rotate
-from musls_description.spawn import drones_above, freed, grasp_matrix, hanging_equilibrium
+from musls_description.spawn import drones_above, freed, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 

@@ -13,9 +13,8 @@ from musls_control.contingency.rest_of_flight import (
     UNWATCHED,
     Situation,
     aside,
-    continued,
-    landed,
     landed_clear,
+    rest_of_flight,
     room_to_land,
 )
 from musls_control.estimate import Estimate
@@ -158,17 +157,7 @@ class Contingency:
         for drone in np.flatnonzero(self._idle):
             offsets[drone] = aside(scenario.formation, len(self._gone), int(drone))
         now = Situation(guidance.plan, guidance.row, self._planned_places(), offsets)
-        if found is not None and found.thrust_margin >= spec.margin and spec.then == "continue":
-            plan = continued(now, scenario.mission, spec.speed_m_s)
-        else:
-            plan = landed(
-                now,
-                self._system,
-                scenario.mission,
-                reforms=found is not None and found.thrust_margin > 1.0,
-                speed_m_s=spec.speed_m_s,
-                lower_m_s=spec.lower_speed_m_s,
-            )
+        plan = rest_of_flight(now, found, self._system, scenario.mission, spec)
         guidance.replace(plan, tick, self._gone)
         self._note(time_s, "reallocated", sentence(found, spec))
 
