@@ -10,7 +10,6 @@ from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import (
     Px4Cascade,
-    RotorLayout,
     TakeoffState,
 )
 from musls_control.px4_frames import (
@@ -18,16 +17,6 @@ from musls_control.px4_frames import (
 )
 
 RNG_SEED = 7
-
-
-def hexacopter() -> RotorLayout:
-    angles = np.radians([90.0, -90.0, -30.0, 150.0, 30.0, -150.0])  # PX4 hexa x: right, left, ...
-    return RotorLayout(
-        px_m=tuple(0.3 * np.cos(angles)),
-        py_m=tuple(0.3 * np.sin(angles)),
-        km=(-0.05, 0.05, -0.05, 0.05, 0.05, -0.05),
-        ct=(6.5,) * 6,
-    )
 
 
 def hovering(n: int, **arguments) -> tuple[Px4Cascade, DroneSetpoints, Estimate]:
@@ -166,11 +155,3 @@ def test_reset_repeats_bit_for_bit():
     first = run(cascade, steps)
     cascade.reset()
     np.testing.assert_array_equal(run(cascade, steps), first)
-
-
-def test_hexacopter_flies_the_same_chain():
-    cascade, setpoints, measurements = hovering(1, rotors=hexacopter())
-    out = MotorCommands.zeros(1, 6)
-    for _ in range(100):
-        cascade.step(0.0, setpoints, measurements, out)
-    np.testing.assert_allclose(out.throttle, 0.6, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Frames, hysteresis and other small pieces of the chain."""
+"""Hysteresis and other small pieces of the chain."""
 
 from __future__ import annotations
 
@@ -18,46 +18,6 @@ from musls_control.px4_cascade.cascade import fill_parameter_record, initial_sta
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.position_control import constrain_horizontal
 from musls_control.px4_cascade.takeoff import fuse_vertical_acceleration, update_hysteresis
-from musls_control.px4_frames import (
-    body_swapped,
-    orientation_swapped,
-    world_swapped,
-    yaw_swapped,
-)
-from musls_description.vectors import wrapped
-
-RNG_SEED = 7
-
-
-def test_frame_round_trips():
-    rng = np.random.default_rng(RNG_SEED)
-    for _ in range(50):
-        vector, q = rng.normal(size=3), rng.normal(size=4)
-        q /= np.linalg.norm(q)
-        np.testing.assert_array_equal(world_swapped(world_swapped(vector)), vector)
-        np.testing.assert_array_equal(body_swapped(body_swapped(vector)), vector)
-        np.testing.assert_allclose(orientation_swapped(orientation_swapped(q)), q, atol=1e-15)
-        yaw = rng.uniform(-math.pi, math.pi)
-        assert yaw_swapped(yaw_swapped(yaw)) == pytest.approx(yaw, abs=1e-14)
-
-
-def test_frames_agree_with_rotation_matrices():
-    """A body vector taken to the world by either convention is the same physical vector."""
-    rng = np.random.default_rng(RNG_SEED)
-    for rotation in Rotation.random(20, random_state=RNG_SEED):
-        body_flu = rng.normal(size=3)
-        w, x, y, z = orientation_swapped(np.roll(rotation.as_quat(), 1))
-        world_ned = Rotation.from_quat([x, y, z, w]).apply(body_swapped(body_flu))
-        np.testing.assert_allclose(world_swapped(world_ned), rotation.apply(body_flu), atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("enu", "ned"), [(0.0, math.pi / 2), (math.pi / 2, 0.0), (math.pi, -math.pi / 2)]
-)
-def test_yaw_by_hand(enu, ned):
-    assert yaw_swapped(enu) == pytest.approx(ned)
-    assert math.isnan(yaw_swapped(math.nan))
-    assert wrapped(3 * math.pi) == pytest.approx(-math.pi)
 
 
 def test_hysteresis_rises_late_and_falls_at_once():
@@ -99,7 +59,7 @@ def test_rate_integrator_limits():
 def test_hover_thrust_filter_opens_when_everything_is_rejected():
     """A sudden change of weight: after a while of rejections the variance grows by 1001 Q dt^2."""
     parameters = np.zeros(1, PARAMETER_DTYPE)
-    fill_parameter_record(parameters[0], px4_parameters({}), 0.004)
+    fill_parameter_record(parameters[0], px4_parameters({}))
     hover = initial_state(parameters, in_flight=True)["hover"][0]
     hover["variance"] = 1e-6
     growth = []
@@ -118,7 +78,7 @@ def test_a_wanted_yaw_rate_is_split_over_the_axes_of_a_tilted_body(roll, pitch):
     """Without an error of the attitude the rates are those of a turn about the vertical (NED)."""
     turned = Rotation.from_euler("ZYX", [0.7, pitch, roll])
     parameters, state = np.zeros(1, PARAMETER_DTYPE), np.zeros(1, STATE_DTYPE)
-    fill_parameter_record(parameters[0], px4_parameters({}), 0.004)
+    fill_parameter_record(parameters[0], px4_parameters({}))
     attitude = state["attitude"]
     attitude["q_setpoint"] = np.roll(turned.as_quat(), 1)
     attitude["yaw_rate_setpoint"] = 0.5

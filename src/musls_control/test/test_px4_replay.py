@@ -109,7 +109,7 @@ def parameters(log):
 @pytest.fixture(scope="module")
 def record(parameters) -> np.void:
     records = np.zeros(1, PARAMETER_DTYPE)
-    fill_parameter_record(records[0], parameters, 0.004)
+    fill_parameter_record(records[0], parameters)
     return records[0]
 
 

@@ -360,11 +360,8 @@ def _origin(thing: Any) -> tuple[str, str] | None:
     return None if name is None else (thing.__module__, name)
 
 
-def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
-    """Type of a field that holds any specification of a registry, told apart by its `kind`.
-
-    A mapping that names none is of the `default_kind`.
-    """
+def any_of(registry: Registry[Any]) -> Any:
+    """Type of a field that holds any specification of a registry, told apart by its `kind`."""
 
     def validate(value: Any) -> Any:
         if is_dataclass(value) and getattr(value, "kind", None) in registry:
@@ -373,22 +370,22 @@ def any_of(registry: Registry[Any], default_kind: str | None = None) -> Any:
             value = {"kind": value}
         if not isinstance(value, Mapping):
             raise ValueError(f"expected a mapping with a kind ({', '.join(sorted(registry))})")
-        kind = value.get("kind", default_kind)
+        kind = value.get("kind")
         if kind is None:
             raise ValueError(f"kind is missing: choose one of {', '.join(sorted(registry))}")
         if not isinstance(kind, str) or kind not in registry:
             raise ValueError(registry.unknown(kind))
         return adapter(registry[kind]).validate_python(dict(value))
 
-    return Annotated[Any, PlainValidator(validate), OneOf(registry, default_kind)]
+    return Annotated[Any, PlainValidator(validate), OneOf(registry)]
 
 
 class OneOf:
     """Says in a JSON schema what a field made by `any_of` takes."""
 
-    def __init__(self, registry: Registry[Any], default_kind: str | None = None) -> None:
+    def __init__(self, registry: Registry[Any]) -> None:
         """Remember the registry; its classes are imported only for a schema."""
-        self._registry, self._default_kind = registry, default_kind
+        self._registry = registry
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: GetJsonSchemaHandler
@@ -407,9 +404,8 @@ class OneOf:
             "type": "object",
             "properties": {"kind": {"enum": sorted(self._registry)}},
             "allOf": rules,
+            "required": ["kind"],
         }
-        if self._default_kind is None:
-            mapping["required"] = ["kind"]
         return {
             "anyOf": [{"type": "string", "enum": sorted(self._registry)}, mapping],
             KINDS: kinds,

@@ -1,12 +1,11 @@
 """YAML that is broken, hostile or surprising: one line with file and line, never a traceback."""
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 import pytest
-from pydantic import BeforeValidator, TypeAdapter
 
 from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
-from musls_description.schema import NonNegative, Positive, build, spec
+from musls_description.schema import Positive, build, spec
 from musls_description.strict_yaml import (
     MAX_BYTES,
     Override,
@@ -193,14 +192,6 @@ def test_overrides_that_are_none(text):
 @spec
 class _Inner:
     size_m: Positive = 1.0
-    depth_m: NonNegative = 0.0
-
-
-@spec
-class _Ring:
-    kind: Literal["test_ring"] = "test_ring"
-    radius_m: Positive
-    inner: _Inner = None
 
 
 @spec
@@ -208,65 +199,6 @@ class _Bar:
     kind: Literal["test_bar"] = "test_bar"
     length_m: Positive
     width_m: Positive
-
-
-_KNOWN = {"test_ring": _Ring, "test_bar": _Bar}
-
-
-def _registered(value: Any) -> Any:
-    """As an open registry does it: the class by the data's kind, found when it is needed."""
-    if type(value) in _KNOWN.values():
-        return value
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if kind not in _KNOWN:
-        raise ValueError(f"no shape '{kind}': {near_names(kind, _KNOWN)}")
-    return TypeAdapter(_KNOWN[kind]).validate_python(value)
-
-
-@spec
-class _Drawing:
-    name: str
-    shapes: tuple[Annotated[Any, BeforeValidator(_registered)], ...]
-    first: Annotated[Any, BeforeValidator(_registered)] = None
-
-
-DRAWING = """\
-name: x
-shapes:
-- {kind: test_ring, radius_m: 1}
-- kind: test_bar
-  length_m: 1
-  width_m: 2
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("radius_m", "radus_m", "line 3: unknown key 'shapes.0.radus_m': did you mean 'radius_m'?"),
-        ("width_m", "wide_m", "line 6: unknown key 'shapes.1.wide_m': did you mean 'width_m'?"),
-        ("test_bar", "test_bra", "line 4: shapes.1: no shape 'test_bra': did you mean 'test_bar'"),
-        ("length_m: 1", "length_m: -1", "line 5: shapes.1.length_m = -1: input should be greater"),
-        ("  length_m: 1\n  width_m: 2\n", "", "line 4: shapes.1.length_m, shapes.1.width_m are m"),
-        (
-            "radius_m: 1",
-            "radius_m: 1, inner: {deep_m: 2}",
-            "line 3: unknown key 'shapes.0.inner.deep_m': did you mean 'depth_m' or",
-        ),
-        ("name: x", "nme: x", "line 1: unknown key 'nme': did you mean 'name'?"),
-        ("name: x", "name: x\nfirst: {kind: test_ring, r: 1}", "line 2: unknown key 'first.r': k"),
-    ],
-)
-def test_a_registry_that_is_open_has_the_same_errors(old, new, message):
-    text = DRAWING.replace(old, new)
-    with pytest.raises(ConfigError) as error:
-        build(_Drawing, parse_yaml(text, "f.yaml"), "f.yaml", text)
-    assert str(error.value).startswith(f"f.yaml, {message}"), error.value
-
-
-def test_a_registry_that_is_open_gives_its_classes():
-    drawing = build(_Drawing, parse_yaml(DRAWING, "f.yaml"), "f.yaml")
-    assert drawing.shapes == (_Ring(radius_m=1.0), _Bar(length_m=1.0, width_m=2.0))
 
 
 @pytest.mark.parametrize("value", [True, 1e300, -1e300, 1e-300, float("nan"), float("inf"), "x"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numba
@@ -102,7 +101,7 @@ def _set_flag(hysteresis: np.ndarray) -> None:
 # control prepares the next rate set-point with an attitude set-point of an earlier step; every
 # second step the outer loops run.
 
-POSITION_DIVIDER = 2
+STEP_S, POSITION_DIVIDER = 0.004, 2
 
 
 @compiled()
@@ -203,15 +202,14 @@ class Px4Cascade(Autopilot):
     """PX4's position, attitude and rate control, allocation, take-off and landing logic.
 
     Gyro filter, rate control, allocation and attitude control run in every step, position control,
-    hover thrust estimator and land detector in every second one: 250 and 125 Hz at the default
-    step, as in PX4 in lockstep with a simulator.
+    hover thrust estimator and land detector in every second one: 250 and 125 Hz, as in PX4 in
+    lockstep with a simulator.
 
     Args:
         rotors: What the flight stack believes about the rotors; one layout for all drones, one per
             drone, or None for PX4's x500. All drones have the same number of rotors.
         parameters: PX4 parameters that differ from the defaults; one mapping for all drones or one
             per drone. CA_ROTORn_PX, _PY, _KM, _CT replace values of `rotors`.
-        ground_height_enu_m: Height of the ground; the hover thrust estimator starts 1 m above it.
 
     Attributes:
         constants: Parameters and what follows from them, (n_drones,) of `PARAMETER_DTYPE`.
@@ -227,17 +225,9 @@ class Px4Cascade(Autopilot):
         *,
         parameters: Mapping[str, float] | Sequence[Mapping[str, float]] | None = None,
         n_drones: int = 1,
-        dt_s: float = 0.004,
-        ground_height_enu_m: float = 0.0,
     ) -> None:
         if n_drones < 1:
             raise ConfigError(f"n_drones = {n_drones} must be at least 1")
-        if not 1e-4 <= dt_s <= 0.02:
-            raise ConfigError(f"dt_s = {dt_s:g} must be in [0.0001, 0.02]")
-        if not math.isfinite(ground_height_enu_m):
-            raise ConfigError(f"ground_height_enu_m = {ground_height_enu_m} must be finite")
-        self.dt_s = dt_s
-        self.rate_hz = 1.0 / dt_s
         self.n_drones = n_drones
         self.parameters = tuple(
             px4_parameters(given)
@@ -257,7 +247,7 @@ class Px4Cascade(Autopilot):
         self.mixers = np.stack([build_mixer(layout) for layout in self.rotors])
         self.constants = np.zeros(n_drones, PARAMETER_DTYPE)
         for record, given in zip(self.constants, self.parameters, strict=True):
-            fill_parameter_record(record, given, dt_s, ground_height_enu_m)
+            fill_parameter_record(record, given)
         self._state = np.zeros(n_drones, STATE_DTYPE)
         self.reset()
 
@@ -314,7 +304,7 @@ class Px4Cascade(Autopilot):
         estimate: Estimate,
         out: MotorCommands,
     ) -> MotorCommands:
-        """Advance all drones by one step of `dt_s` and write the motor commands into `out`.
+        """Advance all drones by one step of 4 ms and write the motor commands into `out`.
 
         The chain counts its own steps; `time_s` is for the interface only.
         """
@@ -350,31 +340,27 @@ class Px4Cascade(Autopilot):
         return self._state["position"]["hover_thrust"]
 
 
-def fill_parameter_record(
-    record: np.void, parameters: Mapping[str, float], dt_s: float, ground_height_enu_m: float = 0.0
-) -> None:
+def fill_parameter_record(record: np.void, parameters: Mapping[str, float]) -> None:
     """Fill one record of `PARAMETER_DTYPE` with parameters and what follows from them."""
     for name in PX4_PARAMETERS:
         record[name] = parameters[name]
     cutoff = parameters["IMU_GYRO_CUTOFF"]
-    if cutoff >= 0.5 / dt_s:
+    if cutoff >= 0.5 / STEP_S:
         raise ConfigError(
             f"PX4 parameter IMU_GYRO_CUTOFF = {cutoff:g} must be below half the sample rate, "
-            f"{0.5 / dt_s:g} Hz"
+            f"{0.5 / STEP_S:g} Hz"
         )
-    record["dt_s"] = dt_s
-    record["position_dt_s"] = POSITION_DIVIDER * dt_s
-    b0, a1, a2 = butterworth_coefficients(cutoff, 1.0 / dt_s)
+    position_dt_s = POSITION_DIVIDER * STEP_S
+    record["dt_s"], record["position_dt_s"] = STEP_S, position_dt_s
+    b0, a1, a2 = butterworth_coefficients(cutoff, 1.0 / STEP_S)
     record["gyro_b0"], record["gyro_a1"], record["gyro_a2"] = b0, a1, a2
-    record["gyro_derivative_alpha"] = first_order_alpha(parameters["IMU_DGYRO_CUTOFF"], dt_s)
-    record["velocity_derivative_alpha"] = first_order_alpha(
-        parameters["MPC_VELD_LP"], POSITION_DIVIDER * dt_s
-    )
+    record["gyro_derivative_alpha"] = first_order_alpha(parameters["IMU_DGYRO_CUTOFF"], STEP_S)
+    velocity_alpha = first_order_alpha(parameters["MPC_VELD_LP"], position_dt_s)
+    record["velocity_derivative_alpha"] = velocity_alpha
     hover, reach = parameters["MPC_THR_HOVER"], parameters["HTE_THR_RANGE"]
     # The absolute bounds 0.1 and 0.9 are PX4's; a division by zero hover thrust is out of reach.
     record["hover_thrust_min"] = min(max(hover - reach, 0.1), 0.8)
     record["hover_thrust_max"] = min(max(hover + reach, 0.2), 0.9)
-    record["ground_height_m"] = ground_height_enu_m
 
 
 def _per_drone(given, single_type: type, n_drones: int, name: str) -> list:

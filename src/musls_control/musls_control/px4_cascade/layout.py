@@ -32,7 +32,7 @@ PARAMETER_DTYPE = record(
     (" ".join(PX4_PARAMETERS), NUMBER),
     # What follows from parameters and the step size
     ("dt_s position_dt_s gyro_b0 gyro_a1 gyro_a2 gyro_derivative_alpha", NUMBER),
-    ("velocity_derivative_alpha hover_thrust_min hover_thrust_max ground_height_m", NUMBER),
+    ("velocity_derivative_alpha hover_thrust_min hover_thrust_max", NUMBER),
 )
 
 #: A flag that follows a request only after the request has stood for a given time.
