@@ -105,19 +105,29 @@ def fly_case(case: Mapping[str, Any]) -> Row:
     row |= {"success": False, "reason": "", **dict.fromkeys(SCORES)}
     try:
         scenario = load_scenario(case["scenario"], case["overrides"])
-        with Session(scenario, force=True) as session:
-            session.advance(WARM_PERIODS)
-        with Session(scenario, force=True) as session:
-            recording = fly_in_memory(session)
-            row |= scores(recording, scenario)
-            if session.separation is not None and session.separation.closest is not None:
-                row["closest_m"] = session.separation.closest.centres_m
-            row["controller_us"] = session.control.mean_step_us
+        return row | fly_scored(scenario, case["limit_m"])
     except MuslsError as error:
         return row | {"reason": " ".join(str(error).split())}
+
+
+def fly_scored(scenario: Scenario, limit_m: float = np.inf) -> Row:
+    """Fly a scenario; `SCORES`, "success" and the "reason" against it.
+
+    Raises:
+        MuslsError: It cannot be flown, or fails.
+    """
+    with Session(scenario, force=True) as session:
+        session.advance(WARM_PERIODS)
+    with Session(scenario, force=True) as session:
+        recording = fly_in_memory(session)
+        row: Row = dict.fromkeys(SCORES)
+        row |= scores(recording, scenario)
+        if session.separation is not None and session.separation.closest is not None:
+            row["closest_m"] = session.separation.closest.centres_m
+        row["controller_us"] = session.control.mean_step_us
     # A drone that is lost on purpose is no fault of the controller; `flight_warnings` knows it.
     reasons = list(flight_warnings(recording, scenario.autopilot.parameters))
-    if not row["rms_m"] < case["limit_m"]:
+    if not row["rms_m"] < limit_m:
         reasons.append(f"rms error {row['rms_m']:.2f} m")
     return row | {"success": not reasons, "reason": "; ".join(reasons)}
 

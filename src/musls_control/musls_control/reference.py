@@ -39,10 +39,28 @@ class LoadReference(Shown):
         derivatives: Derivatives 0 to 4 of x, y, z [m] and yaw [rad, continuous], (5, 4).
         tilt: Derivatives 0 to 4 of roll and pitch [rad], (5, 2); level unless the trajectory
             tilts the load. The attitude is yaw about z, then pitch, then roll (`rotation`).
+        whole: The reference that this is one time of, and that time [s]; None where it is not
+            known, as for controllers on the ROS graph.
     """
 
     derivatives: Array
     tilt: Array = field(default_factory=lambda: _LEVEL)
+    whole: tuple[Reference, float] | None = None
+
+    def coming(self, after_s: Array) -> tuple[Array, Array]:
+        """Derivatives, (k, 5, 4), and tilts, (k, 5, 2), at times from now on [s], (k,).
+
+        Where the whole reference is not known, velocity and yaw rate go on as they are now.
+        """
+        if self.whole is not None:
+            reference, now_s = self.whole
+            return reference.samples(now_s + after_s), reference.tilts(now_s + after_s)
+        derivatives = np.zeros((len(after_s), ORDERS, 4))
+        derivatives[:, 0] = self.derivatives[0] + np.outer(after_s, self.derivatives[1])
+        derivatives[:, 1] = self.derivatives[1]
+        tilts = np.zeros((len(after_s), ORDERS, 2))
+        tilts[:, 0] = self.tilt[0]
+        return derivatives, tilts
 
     def shown(self) -> Iterator[str | Table]:
         """Derivatives by their order."""
@@ -246,7 +264,7 @@ class Reference:
     def at(self, time_s: float) -> LoadReference:
         """Evaluate one time; for one call a control period `stepped` is some ten times faster."""
         piece, time = self.pieces[self._piece(time_s)], np.array([time_s])
-        return LoadReference(piece.derivatives(time)[0], piece.tilt(time)[0])
+        return LoadReference(piece.derivatives(time)[0], piece.tilt(time)[0], (self, time_s))
 
     def stepped(self, period_s: float) -> SteppedReference:
         """Make a view for a loop of constant period."""
@@ -292,4 +310,5 @@ class SteppedReference:
             self._tilts = self.reference.tilts(times)
             self._level = not self._tilts.any()
             self._block = block
-        return LoadReference(self._samples[row], _LEVEL if self._level else self._tilts[row])
+        tilt = _LEVEL if self._level else self._tilts[row]
+        return LoadReference(self._samples[row], tilt, (self.reference, step * self.period_s))

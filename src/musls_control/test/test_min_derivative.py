@@ -483,3 +483,19 @@ def test_peaks_of_rest_to_rest():
     speed, acceleration = peaks(curve([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]], [2.0], 3))
     assert speed == pytest.approx(1.875 * 3.0 / 2.0, rel=1e-4)
     assert acceleration == pytest.approx(10.0 / np.sqrt(3.0) * 3.0 / 4.0, rel=1e-3)
+
+
+def test_the_load_tilts_as_given_at_each_point():
+    tilts = [[0.1, 0.0], [0.8, -0.3], [0.0, 0.2]]
+    points = [[0, 0, 1], {"position_m": [1, 0, 1.5], "hold_s": 1.0}, [3, 2, 2]]
+    level, tilted = MinDerivative(points=points), MinDerivative(points=points, tilts_rad=tilts)
+    found = tilted.tilt(tilted.point_s)
+    assert np.allclose(found[:, 0], tilts, atol=1e-9)
+    assert np.allclose(found[[0, 1, 2], 1:3], 0.0, atol=1e-6)  # at rest at the ends and the hold
+    times = np.linspace(0.0, level.duration_s, 50)
+    assert np.allclose(level.derivatives(times), tilted.derivatives(times), atol=1e-9)
+    assert not level.tilt(times).any()
+    with pytest.raises(ValueError, match="tilts_rad has 2 entries for 3 points"):
+        MinDerivative(points=points, tilts_rad=tilts[:2])
+    with pytest.raises(ValueError, match=r"tilts_rad\.1 = \[0.8, 1.6\]"):
+        MinDerivative(points=points, tilts_rad=[tilts[0], [0.8, 1.6], tilts[2]])

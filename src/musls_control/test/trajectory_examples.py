@@ -39,6 +39,7 @@ EXAMPLES = {
         order=4,
         speed_m_s=1.0,
         acceleration_m_s2=1.0,
+        tilts_rad=[[0.1, 0.0], [0.8, -0.3], [0.4, 0.0], [0.0, 0.2]],
     ),
     "quintic": Quintic(points=[[0, 0, 1], [2, 0, 1.5, 1.0], [2, 3, 1]], speed_m_s=0.8),
     "smooth_circle": SmoothCircle(

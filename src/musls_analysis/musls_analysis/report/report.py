@@ -138,6 +138,8 @@ def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[st
         if len(set(values)) == 1:
             values = values[:1]
         rows.append((name, ", ".join(number(scale * v) for v in values) + f" {unit}".rstrip()))
+    for name, value in (summary.get("controller") or {}).items():
+        rows.append((f"Controller: {name.replace('_', ' ')}", number(value)))
     return [*rows, *_flight_rows(summary)]
 
 

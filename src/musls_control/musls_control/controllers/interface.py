@@ -17,6 +17,7 @@ from musls_control.formation import Cone
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
+from musls_description.obstacles import AnyObstacle
 from musls_description.registry import RAISED, UserCodeError, failure_of, file_of
 from musls_description.system import SlungLoadSystem
 
@@ -61,6 +62,7 @@ class ControlSetup:
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Controller.step`.
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
+        obstacles: Obstacles of the world.
     """
 
     system: SlungLoadSystem
@@ -68,6 +70,7 @@ class ControlSetup:
     gravity_m_s2: float
     period_s: float
     rods: bool = False
+    obstacles: tuple[AnyObstacle, ...] = ()
 
 
 class Controller(ABC):
@@ -94,6 +97,10 @@ class Controller(ABC):
 
     def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)
         """Begin to control; called before the first `step` and again after each pause."""
+
+    def numbers(self) -> dict[str, float]:
+        """Figures of its own for the flight's summary and report, by names with units."""
+        return {}
 
     @cached_property
     def happened(self) -> list[tuple[str, str]]:

@@ -131,6 +131,7 @@ class PayloadModel:
         attachments_m: About that centre, load frame, (n, 3).
         drone_mass_kg: Drones with half of their cable, (n,).
         hooks_m: Attachments in the drones' frames, (n, 3).
+        level_hooks_m: The same of level drones in formation, load frame, (n, 3).
         formation_m: Places of the drones in formation, from the load's own centre of mass, load
             frame, (n, 3).
         yaws_rad: Yaws of the drones, which look at the load, for a load at yaw zero, (n,).
@@ -153,7 +154,7 @@ class PayloadModel:
         self.lengths_m = np.array([cable.length_m for cable in system.cables])
         self.formation_m = setup.formation.offsets_m(n)
         self.yaws_rad = setup.formation.azimuths_rad(n) + np.pi
-        self._level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
+        self.level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
         self.resting_n = self._resting_forces()
 
     def cables(self, gains: GainSpec, least_tension_n: float) -> Records:
@@ -168,12 +169,12 @@ class PayloadModel:
 
     def places(self, apart_m: float) -> Array:
         """Table of the drones' places at least so far apart, see `places_of`."""
-        bases_m = self.attachments_m - self._level_hooks_m
+        bases_m = self.attachments_m - self.level_hooks_m
         return places_of(bases_m, self.lengths_m, self.formation_m - self._center, apart_m)
 
     def _resting_forces(self) -> Array:
         n = len(self.attachments_m)
-        directions = self.formation_m - self.attachments_m + self._level_hooks_m * [1.0, 1.0, 0.0]
+        directions = self.formation_m - self.attachments_m + self.level_hooks_m * [1.0, 1.0, 0.0]
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         effect = grasp_matrix(self.attachments_m).reshape(6, n, 3)
         matrix = np.einsum("cni,ni->cn", effect, directions)

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.interpolate import BSpline
 from scipy.sparse.linalg import splu
 
-from musls_control.trajectories.base import ORDERS, Once
+from musls_control.trajectories.base import ORDERS, Once, Point2
 from musls_control.trajectories.splines import (
     LARGEST_ORDER,
     Spline,
@@ -326,6 +326,8 @@ class MinDerivative(Once):
         end: Motion at the last point.
         corridor_m: Largest distance from the straight lines between the points.
         boxes: One box for each segment, or null for none.
+        tilts_rad: Roll and pitch of the load at each point, at rest at both ends; level if left
+            out.
     """
 
     kind: Literal["min_derivative"] = "min_derivative"
@@ -339,6 +341,7 @@ class MinDerivative(Once):
     end: PathEnd = Field(default_factory=PathEnd)
     corridor_m: Positive | None = None
     boxes: tuple[CorridorBox | None, ...] | None = None
+    tilts_rad: tuple[Point2, ...] | None = None
 
     def __post_init__(self) -> None:
         check_distinct(self.points)
@@ -346,6 +349,17 @@ class MinDerivative(Once):
         for name, given in (("segment_s", self.segment_s), ("boxes", self.boxes)):
             if given is not None and len(given) != count:
                 raise ValueError(f"{name} has {len(given)} entries for {count} segments")
+        if self.tilts_rad is not None:
+            if len(self.tilts_rad) != count + 1:
+                raise ValueError(
+                    f"tilts_rad has {len(self.tilts_rad)} entries for {count + 1} points"
+                )
+            for k, (roll, pitch) in enumerate(self.tilts_rad):
+                if abs(pitch) >= 0.5 * np.pi or abs(roll) >= np.pi:
+                    raise ValueError(
+                        f"tilts_rad.{k} = {[roll, pitch]}: roll must stay below pi, pitch below "
+                        "pi / 2"
+                    )
         if self.segment_s is not None and self.allocation == "optimised":
             raise ValueError("give either segment_s or allocation: optimised, not both")
         for k, box in enumerate(self.boxes or ()):
@@ -363,9 +377,17 @@ class MinDerivative(Once):
         return float(self._spans[1][-1]) + self.points[-1].hold_s
 
     def derivatives(self, time_s: Array) -> Array:
+        return self._motion(time_s)[..., :4]
+
+    def tilt(self, time_s: Array) -> Array:
+        if self.tilts_rad is None:
+            return super().tilt(time_s)
+        return self._motion(time_s)[..., 4:]
+
+    def _motion(self, time_s: Array) -> Array:
         splines, (begin, end) = self.splines, self._spans
         number = np.clip(np.searchsorted(begin, time_s, "right") - 1, 0, len(splines) - 1)
-        found = np.empty((len(time_s), ORDERS, 4))
+        found = np.empty((len(time_s), ORDERS, self._poses.shape[1]))
         for k in np.unique(number):
             here = number == k
             found[here] = splines[k].derivatives(time_s[here] - begin[k], ORDERS)
@@ -382,7 +404,7 @@ class MinDerivative(Once):
 
     @cached_property
     def splines(self) -> tuple[Spline, ...]:
-        """The curves between stops, in x, y, z [m] and yaw [rad]."""
+        """The curves between stops, in x, y, z [m], yaw and, if given, roll and pitch [rad]."""
         return tuple(
             self._curve(first, last, times)
             for (first, last), times in zip(self._runs, self._times, strict=True)
@@ -418,7 +440,8 @@ class MinDerivative(Once):
 
     @cached_property
     def _poses(self) -> Array:
-        return np.array([[*point.position_m, point.yaw_rad] for point in self.points])
+        poses = np.array([[*point.position_m, point.yaw_rad] for point in self.points])
+        return poses if self.tilts_rad is None else np.hstack([poses, self.tilts_rad])
 
     @cached_property
     def _spans(self) -> tuple[Array, Array]:
@@ -429,11 +452,12 @@ class MinDerivative(Once):
 
     def _ends(self, first: int, last: int) -> tuple[Array, Array]:
         """Conditions at the ends of a run; at a stop on the way rest."""
-        rest = np.zeros((self.order - 1, 4))
-        return (
-            self.start.conditions(self.order) if first == 0 else rest,
-            self.end.conditions(self.order) if last == len(self.points) - 1 else rest,
-        )
+        moving = first == 0, last == len(self.points) - 1
+        found = np.zeros((2, self.order - 1, self._poses.shape[1]))
+        for end, given, here in zip(found, (self.start, self.end), moving, strict=True):
+            if here:
+                end[:, :4] = given.conditions(self.order)
+        return found[0], found[1]
 
     def _curve(self, first: int, last: int, times: Array) -> Spline:
         points, (start, end) = self._poses[first : last + 1], self._ends(first, last)

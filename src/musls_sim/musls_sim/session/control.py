@@ -51,6 +51,7 @@ def make_controller(
         scenario.physics.gravity_m_s2,
         period_s,
         rods=scenario.cable_model == "rigid_rods",
+        obstacles=scenario.world.obstacles,
     )
     if given is None:
         made = scenario.controller.build(setup)

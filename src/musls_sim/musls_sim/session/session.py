@@ -373,6 +373,7 @@ class Session(Loop):
             "refined_periods": plant.refined_periods,
             "plant_step_us": self.plant_s / max(self.tick - 1, 1) * 1e6,
             "bare_dart_step_us": plant.bare_step_us(),
+            "controller": {} if self.flying is None else self.flying.numbers(),
             "links_per_cable": [cable.links for cable in scenario.system.cables],
             "n_drones": scenario.system.n_drones,
             "thrust_margin": None if hover is None else hover.thrust_margin,
