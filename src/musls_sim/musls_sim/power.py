@@ -152,7 +152,6 @@ class Power:
             _fill(rotors, battery, drone)
         self.reacts = bool(self._rotors["inertia"].any())
         self._reaction: Array = np.zeros((system.n_drones, 3))
-        self._kept: Array = np.zeros((system.n_drones, 3))
 
     @classmethod
     def of(cls, system: RigSystem, period_s: float) -> Power | None:
@@ -169,7 +168,7 @@ class Power:
         some = slice(None) if change.rotor is None else change.rotor - 1
         self._rotors["health"][change.drone - 1, some] = change.efficiency
 
-    def begin(self, state: PlantState, inputs: PlantInputs) -> list[int]:
+    def step(self, state: PlantState, inputs: PlantInputs) -> list[int]:
         """Draw the period's current, limit the commands, let the rotors turn the drones.
 
         Returns:
@@ -179,15 +178,8 @@ class Power:
         empty = draw(speed, command, self._rotors, self.batteries, self._period_s)
         if self.reacts:
             react(speed, command, state.motion, self._rotors, self._period_s, self._reaction)
-            moment = inputs.wrench_body[1:, 0:3]
-            self._kept[:] = moment
-            moment += self._reaction
+            inputs.wrench_body[1:, 0:3] += self._reaction
         return [i + 1 for i in range(len(self.batteries)) if empty >> i & 1] if empty else []
-
-    def end(self, inputs: PlantInputs) -> None:
-        """Take the rotors' reaction back after the plant has moved."""
-        if self.reacts:
-            inputs.wrench_body[1:, 0:3] = self._kept
 
 
 def _fill(rotors: Records, battery: np.void, drone: Drone) -> None:

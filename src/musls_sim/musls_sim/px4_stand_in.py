@@ -86,10 +86,7 @@ class Commander:
     """
 
     def __init__(self, *, in_air: bool, loss_action: NavState = NavState.LOITER) -> None:
-        """Start disarmed on the ground, or armed and holding in the air.
-
-        `loss_action`: mode when the stream of an offboard flight stops (COM_OBL_RC_ACT).
-        """
+        """`loss_action`: mode when the stream of an offboard flight stops (COM_OBL_RC_ACT)."""
         self.armed = in_air
         self.wanted = self.nav_state = NavState.LOITER
         self.failsafe = False
@@ -263,8 +260,7 @@ def stand_in_session(
 ) -> tuple[Session, Sequence[Commander]]:
     """Make a session whose drones do what their commanders are told.
 
-    `scenario`: what to simulate; its mission only tells where an air start hangs.
-    `force`: fly in spite of too little thrust.
+    The scenario's mission only tells where an air start hangs.
     """
     if scenario.autopilot.kind != "builtin":
         raise ConfigError(

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_sim.gazebo_rows import WAITING_ROWS, BodyState, RowCollector, state_from_odometry
+from musls_sim.recording.graph import WAITING_TIMES, OdometryRows, odometry_messages
+from musls_sim.recording.messages import serialize, types
 
 BODIES = ("load", "drone_1", "drone_2")
 PERIOD_NS = 20_000_000
 
 
 def state(x_m=0.0):
-    return BodyState(
-        np.array([x_m, 0.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3), np.zeros(3)
-    )
+    return np.array([x_m, 0.0, 0.0, 1.0, *np.zeros(9)])
+
+
+def xyz(message):
+    return [message.x, message.y, message.z]
 
 
 def test_twist_is_the_poses_derivative():
@@ -30,43 +33,53 @@ def test_twist_is_the_poses_derivative():
     (before, turned), (place, attitude), (after, turns) = pose(t - dt), pose(t), pose(t + dt)
     velocity = (after - before) / (2.0 * dt)
     omega = (turns * turned.inv()).as_rotvec() / (2.0 * dt)
-    found = state_from_odometry(
-        place,
-        np.roll(attitude.as_quat(), 1),
-        attitude.inv().apply(velocity),
-        attitude.inv().apply(omega),
-    )
-    assert found.velocity_enu_m_s == pytest.approx(velocity, abs=1e-9)
-    assert found.omega_enu_rad_s == pytest.approx(omega, abs=1e-9)
-    assert found.omega_enu_rad_s == pytest.approx(spin * axis, abs=1e-6)
-    assert found.position_enu_m is place
+    in_body = attitude.inv().apply([velocity, omega])
+    rows = {"load": np.concatenate([place, attitude.as_quat(scalar_first=True), *in_body])}
+    sent = dict(odometry_messages(1_000_000_007, rows))
+    assert [*sent] == ["/load/pose", "/load/twist", "/tf", "/clock"]
+    data = {topic: serialize(message) for topic, message in sent.items()}
+    received = {
+        topic: types().deserialize_cdr(data[topic], message.__msgtype__)
+        for topic, message in sent.items()
+    }
+    pose, twist = received["/load/pose"].pose, received["/load/twist"].twist
+    assert xyz(twist.linear) == pytest.approx(velocity, abs=1e-9)
+    assert xyz(twist.angular) == pytest.approx(omega, abs=1e-9)
+    assert xyz(twist.angular) == pytest.approx(spin * axis, abs=1e-6)
+    (moved,) = received["/tf"].transforms
+    assert moved.child_frame_id == "load"
+    assert xyz(pose.position) == xyz(moved.transform.translation) == place.tolist()
+    assert pose.orientation == moved.transform.rotation
+    stamps = [moved.header.stamp, *(received[t].header.stamp for t in sent if "/load" in t)]
+    assert {(stamp.sec, stamp.nanosec) for stamp in stamps} == {(1, 7)}
+    assert received["/clock"].clock == stamps[0]
 
 
 @pytest.mark.parametrize("order", [*permutations(BODIES)])
 def test_a_row_is_whole_with_the_last_body_whatever_the_order(order):
-    collector = RowCollector(BODIES)
+    collector = OdometryRows(BODIES)
     for k in range(1, 4):
         *first, last = order
         assert [collector.take(body, k * PERIOD_NS, state()) for body in first] == [None, None]
         row = collector.take(last, k * PERIOD_NS, state(k))
         assert tuple(row) == BODIES
-        assert row[last].position_enu_m[0] == k
+        assert row[last][0] == k
     assert collector.lost == 0
 
 
 def test_rows_of_two_times_may_be_under_way_at_once():
-    collector = RowCollector(BODIES)
+    collector = OdometryRows(BODIES)
     for body in BODIES[:2]:
         assert collector.take(body, 1 * PERIOD_NS, state(1)) is None
         assert collector.take(body, 2 * PERIOD_NS, state(2)) is None
     for k in (1, 2):
         row = collector.take("drone_2", k * PERIOD_NS, state(k))
-        assert [s.position_enu_m[0] for s in row.values()] == [k, k, k]
+        assert [s[0] for s in row.values()] == [k, k, k]
     assert collector.lost == 0
 
 
 def test_time_never_goes_back():
-    collector = RowCollector(BODIES)
+    collector = OdometryRows(BODIES)
     collector.take("load", 1 * PERIOD_NS, state())
     for body in BODIES:
         row = collector.take(body, 2 * PERIOD_NS, state())
@@ -78,8 +91,8 @@ def test_time_never_goes_back():
 
 
 def test_incomplete_rows_are_given_up_and_counted():
-    collector, times = RowCollector(BODIES), 1000
+    collector, times = OdometryRows(BODIES), 1000
     for k in range(1, times + 1):
         assert collector.take("load", k * PERIOD_NS, state()) is None
-    assert collector.lost == times - WAITING_ROWS
+    assert collector.lost == times - WAITING_TIMES
     assert collector.take("load", PERIOD_NS, state()) is None

@@ -43,7 +43,7 @@ def test_hover_until_empty_takes_the_time_of_the_closed_form():
     power = Power(system, PERIOD_S)
     state, inputs = hovering(system)
     periods = 0
-    while not power.begin(state, inputs):
+    while not power.step(state, inputs):
         periods += 1
     draws_w = 1373.147
     battery = system.drones[0].propulsion.battery
@@ -53,14 +53,14 @@ def test_hover_until_empty_takes_the_time_of_the_closed_form():
     assert power.batteries["energy"][0] == pytest.approx(draws_w * periods * PERIOD_S, rel=1e-3)
     assert power.batteries["charge"][0] == 0.0
     inputs.rotor_command_rad_s[:] = 300.0
-    power.begin(state, inputs)
+    power.step(state, inputs)
     assert not inputs.rotor_command_rad_s.any()  # an empty battery turns nothing
 
 
 def test_voltage_sags_by_the_resistance():
     system = changed(battery={"resistance_ohm": 0.05})
     power = Power(system, PERIOD_S)
-    power.begin(*hovering(system))
+    power.step(*hovering(system))
     voltage, current = power.batteries[["voltage", "current"]][0]
     assert voltage == pytest.approx(50.4 - 0.05 * current)
     assert voltage * current == pytest.approx(power.batteries["power"][0])
@@ -72,7 +72,7 @@ def test_voltage_limits_the_speed():
     power = Power(system, PERIOD_S)
     state, inputs = hovering(system)
     inputs.rotor_command_rad_s[:] = 1000.0
-    power.begin(state, inputs)
+    power.step(state, inputs)
     k_m = drone.rotors[0].moment_coefficient_n_m_s2
     top = drone.propulsion.motor.top_speed_rad_s(k_m, drone.propulsion.battery.rest_v(0.05))
     np.testing.assert_allclose(inputs.rotor_command_rad_s, top, rtol=1e-9)
@@ -82,7 +82,7 @@ def test_stopped_rotors_draw_nothing():
     system = load_system("delivery")
     power = Power(system, PERIOD_S)
     power.apply(RotorEfficiency(1, None, 0.0))
-    power.begin(*hovering(system))
+    power.step(*hovering(system))
     assert power.batteries["power"][0] == 0.0
 
 
@@ -137,7 +137,6 @@ def test_spinning_up_turns_the_drone_back():
         izz = session.scenario.system.drones[0].inertia_kg_m2[2][2]
         assert gained > 0.01
         assert izz * session.state.omega_body_rad_s[1, 2] == pytest.approx(-gained, rel=5e-3)
-        assert not session.inputs.wrench_body.any()
 
 
 def test_turning_rotors_resist_tilting():
@@ -151,12 +150,10 @@ def test_turning_rotors_resist_tilting():
     power = Power(system, PERIOD_S)
     state, inputs = hovering(system)
     state.motion[1, 10:13] = [0.3, -0.2, 0.1]
-    power.begin(state, inputs)
+    power.step(state, inputs)
     h = 4 * 1.46e-4 * state.rotor_speed_rad_s[0, 0]
     expected = -np.cross([0.3, -0.2, 0.1], [0.0, 0.0, h])
     np.testing.assert_allclose(inputs.wrench_body[1, :3], expected, atol=1e-12)
-    power.end(inputs)
-    assert not inputs.wrench_body.any()
 
 
 def test_the_gyroscopic_moment_of_changing_rotors_is_its_mean_over_the_period():
@@ -172,7 +169,7 @@ def test_the_gyroscopic_moment_of_changing_rotors_is_its_mean_over_the_period():
     state.motion[1, 10:13] = [0.3, -0.2, 0.1]
     state.rotor_speed_rad_s[:] = 300.0
     inputs.rotor_command_rad_s[:] = 350.0
-    power.begin(state, inputs)
+    power.step(state, inputs)
     step = 50.0 * (1.0 - np.exp(-PERIOD_S / drone.rotors[0].time_constant_up_s))
     h = 4 * 1.46e-4 * (300.0 + 0.5 * step)
     expected = -np.cross([0.3, -0.2, 0.1], [0.0, 0.0, h]) - [0, 0, 4 * 1.46e-4 * step / PERIOD_S]

@@ -160,7 +160,7 @@ def test_a_session_has_the_steps_that_its_flight_needs():
         names = session.step_names
         begin = names.index("control") + 1
         assert names[begin : begin + 5] == (
-            "command_latency", "wind", "tilted_thrust", "plant", "tilted_thrust_end",
+            "command_latency", "wind", "tilted_thrust", "plant", "cable_events",
         )  # fmt: skip
 
 

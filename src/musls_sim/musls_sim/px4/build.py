@@ -130,9 +130,7 @@ def airframe_scripts(
 
 
 def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
-    """One real PX4 SITL per drone, over MAVLink in lockstep.
-
-    Nothing is started yet.
+    """One real PX4 SITL per drone, over MAVLink in lockstep; nothing is started yet.
 
     `agent`: brings them into a ROS graph, from where they are then flown.
     """
@@ -190,10 +188,7 @@ class GraphSession(Session):
     """
 
     def __init__(self, scenario: Scenario, logs: Path, *, force: bool = False) -> None:
-        """Build everything and start the agent; `start` brings the PX4s up.
-
-        `force`: fly in spite of too little thrust.
-        """
+        """The agent runs from now on; `start` brings the PX4s up."""
         super().__init__(
             flown_by_graph(scenario),
             force=force,

@@ -39,7 +39,6 @@ class WorkThreads:
     """
 
     def __init__(self, pid: int) -> None:
-        """Look at nothing yet."""
         self._tasks = Path(f"/proc/{pid}/task")
         self._files: list[int] = []
 
@@ -162,7 +161,6 @@ class Px4InGazebo(Px4Sitl):
         airframes: Sequence[str],
         **options: Any,
     ) -> None:
-        """Prepare, see `Px4Sitl`; `start` starts the processes."""
         self._plant, self._standing = plant, True
         super().__init__(firmware, layouts, airframes, None, **options)
         plant.flown = True

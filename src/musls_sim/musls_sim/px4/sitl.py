@@ -60,13 +60,9 @@ class Vehicle:
         system_id: int | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare; nothing is started.
+        """`index`: drone, from 0; `root`: empty working folder; the instance is closed with it.
 
-        `index`: drone, from 0.
-        `instance`: claimed instance, closed with the vehicle.
-        `root`: empty working folder.
-        `system_id`: of its MAVLink; default the instance's.
-        `variables`: environment of PX4's start-up script.
+        `system_id`: of its MAVLink; default the instance's. `variables`: for PX4's scripts.
         """
         self.index, self.name = index, f"drone_{index + 1}"
         self._instance, self._firmware, self._root, self._log = instance, firmware, root, log
@@ -232,9 +228,8 @@ class Px4Sitl(Autopilot):
         chosen: Mapping[str, float],
         log_folder: Path,
     ) -> None:
-        """Prepare; `start` starts the processes.
+        """`layouts`: rotors as PX4 is to believe them to be, one per drone.
 
-        `layouts`: rotors as PX4 is to believe them to be, one per drone.
         `sensors`: what PX4 measures; None where another simulator tells it.
         """
         self.firmware, self._layouts = firmware, tuple(layouts)
@@ -284,19 +279,11 @@ class Px4Sitl(Autopilot):
         return self._time_us * 1e-6
 
     def listen(self, drone: int, *, hears: bool) -> None:
-        """Send no set-points to a drone any more, or send them again; what it does is PX4's affair.
-
-        `drone`: from 0.
-        """
+        """Send set-points to a drone (from 0) again, or none; what it does is PX4's affair."""
         self._deaf[drone] = not hears
 
     def start(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Start all PX4s and bring them up to armed, while the drones stand still.
-
-        Args:
-            setpoint: First set-points, (n_drones, 12).
-            estimate: True state of load and drones, (1 + n_drones, 16).
-        """
+        """Start all PX4s and bring them up to armed; the estimate is the true state."""
         try:
             self._boot(estimate)
             self._prepare(setpoint, estimate)
@@ -382,14 +369,7 @@ class Px4Sitl(Autopilot):
         estimate: Estimate,
         out: MotorCommands,
     ) -> MotorCommands:
-        """Advance all PX4s by 4 ms and write their motor commands into `out`.
-
-        Args:
-            time_s: Mission time, for messages.
-            setpoint: Set-points, (n_drones, 12).
-            estimate: True state of load and drones, (1 + n_drones, 16).
-            out: Commands, (n_drones, 2, n_rotors), overwritten.
-        """
+        """Advance all PX4s by 4 ms; the estimate is the true state, the time is for messages."""
         self._guide(setpoint)
         self._cycle(estimate)
         self._supervise(time_s, np.isnan(setpoint.position_enu_m[:, 2]), estimate)
@@ -534,7 +514,7 @@ class GraphPx4(Px4Sitl):
     realtime = True  # PX4's DDS client leaves an agent that is silent for 1.5 s of PX4's time
 
     def __init__(self, agent: XrceAgent, *args: Any, **options: Any) -> None:
-        """Prepare, see `Px4Sitl`; the agent is closed with it."""
+        """The agent is closed with it."""
         super().__init__(*args, **options)
         self.agent = agent
         self.origin_error_m = np.zeros(len(self._layouts))

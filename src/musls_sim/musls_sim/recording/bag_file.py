@@ -131,12 +131,9 @@ class RowTemplate:
         columns: Columns,
         wanted: NDArray[np.bool_] | None = None,
     ) -> Rendered:
-        """Fill the template with the numbers of many rows.
+        """Fill the template with the numbers of many rows, arrays (rows, ...).
 
-        Args:
-            stamps_ns: Times, (rows,).
-            columns: Arrays by name, (rows, ...).
-            wanted: Which messages of which row to keep, (rows, n_messages); None keeps all.
+        `wanted`: which messages of which row to keep, (rows, n_messages); None keeps all.
         """
         rows = len(stamps_ns)
         if rows == 0:
@@ -248,9 +245,8 @@ class BagFile:
     """A bag under construction; complete after `close`, and readable from its beginning before."""
 
     def __init__(self, folder: Path, types: Mapping[str, str]) -> None:
-        """Create the folder with an empty bag.
+        """Create the folder, which must not exist, with an empty bag.
 
-        `folder`: must not exist; folders above it are made.
         `types`: message type of each topic; the channels are numbered from 1 in this order.
         """
         self.folder = folder

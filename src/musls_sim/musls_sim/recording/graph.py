@@ -1,16 +1,19 @@
-"""The signals on a ROS graph, without ROS: received bytes into a bag, and the state as bytes."""
+"""The signals on a ROS graph, without ROS: received bytes into a bag, states as messages."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import unpack_from
 from typing import Any
 
 import numpy as np
 
+from musls_description.arrays import Array
+from musls_description.rotations import rotate
 from musls_description.system import RigSystem
+from musls_sim.recording import messages as msg
 from musls_sim.recording.bag_file import RECORD_HEAD_SIZE, BagFile, RowTemplate, merge, render_each
 from musls_sim.recording.messages import has_header
 from musls_sim.recording.signals import CLOCK, TF, Rate, Row, recorded_topics
@@ -66,10 +69,7 @@ class ReceivedBag:
     """
 
     def __init__(self, folder: Path, system: RigSystem, buffer_s: float = 5.0) -> None:
-        """Create the bag.
-
-        `buffer_s`: recorded time kept in memory for sorting.
-        """
+        """`buffer_s`: recorded time kept in memory for sorting."""
         self.topics = recorded_topics(system)
         self._channel = {topic: k for k, topic in enumerate(self.topics, start=1)}
         self._kept = {self._channel[t] for t in self.topics if t.endswith("/setpoint")}
@@ -85,11 +85,7 @@ class ReceivedBag:
         self._forget(time_ns)
 
     def add(self, topic: str, data: bytes, time_ns: int | None = None) -> None:
-        """Take a message.
-
-        `data`: CDR with its header.
-        `time_ns`: its time; needed if its type has no stamp.
-        """
+        """Take a message, CDR with its header; `time_ns` is needed if its type has no stamp."""
         if time_ns is None:
             time_ns = stamp_ns(self.topics[topic], data)
         if time_ns is None or self._bag is None:
@@ -194,3 +190,71 @@ class StateMessages:
         starts = [0, *ends[:-1]]
         for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
             yield topic, data[start + RECORD_HEAD_SIZE : end]
+
+
+# ---------- Gazebo's odometry, which comes body by body
+
+WAITING_TIMES = 10
+"""Times that may be incomplete at once, 0.2 s; older ones are given up."""
+
+
+class OdometryRows:
+    """Puts the odometry of all bodies of one time together.
+
+    Attributes:
+        lost: Times that stayed incomplete.
+    """
+
+    def __init__(self, bodies: Sequence[str]) -> None:
+        self._bodies = tuple(bodies)
+        self._rows: dict[int, dict[str, Array]] = {}
+        self._done_ns = -1
+        self.lost = 0
+
+    def take(self, body: str, time_ns: int, odometry: Array) -> dict[str, Array] | None:
+        """Add one body's odometry; returns that of all, in their order, if it is the last one."""
+        if time_ns <= self._done_ns:
+            return None
+        row = self._rows.setdefault(time_ns, {})
+        row[body] = odometry
+        if len(row) == len(self._bodies):
+            del self._rows[time_ns]
+            self._give_up(time_ns)
+            return {name: row[name] for name in self._bodies}
+        if len(self._rows) > WAITING_TIMES:
+            self._give_up(min(self._rows))
+        return None
+
+    def _give_up(self, until_ns: int) -> None:
+        late = [time for time in self._rows if time <= until_ns]
+        for time in late:
+            del self._rows[time]
+        self.lost += len(late)
+        self._done_ns = until_ns
+
+
+def odometry_messages(time_ns: int, odometry: Mapping[str, Array]) -> Iterator[tuple[str, Any]]:
+    """Topic and message of the poses and twists of bodies, then /tf and last /clock.
+
+    `odometry`: of each body: position and orientation [w, x, y, z] in the world, velocity and
+    angular velocity in the body's frame, (13,).
+    """
+    for body, row in odometry.items():
+        turn = row[3:7]
+        yield (
+            f"/{body}/pose",
+            msg.stamped(
+                "geometry_msgs/msg/PoseStamped", time_ns, msg.WORLD,
+                pose__position=row[:3], pose__orientation=turn,
+            ),
+        )  # fmt: skip
+        yield (
+            f"/{body}/twist",
+            msg.stamped(
+                "geometry_msgs/msg/TwistStamped", time_ns, msg.WORLD,
+                twist__linear=rotate(turn, row[7:10]), twist__angular=rotate(turn, row[10:13]),
+            ),
+        )  # fmt: skip
+    rows = np.array([*odometry.values()])
+    yield TF, msg.transforms(time_ns, [*odometry], rows[:, :3], rows[:, 3:7])
+    yield CLOCK, msg.clock(time_ns)

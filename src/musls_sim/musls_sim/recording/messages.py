@@ -104,6 +104,11 @@ def stamp(stamp_ns: int) -> Any:
     return types().types["builtin_interfaces/msg/Time"](sec, nanosec)
 
 
+def clock(time_ns: int) -> Any:
+    """rosgraph_msgs/Clock."""
+    return types().types["rosgraph_msgs/msg/Clock"](stamp(time_ns))
+
+
 def string(text: str) -> Any:
     """std_msgs/String."""
     return types().types[STRING](text)

@@ -43,16 +43,12 @@ class RowStore:
     """Copies rows of numbers into contiguous arrays that grow."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, str]) -> None:
-        """Allocate room for the first rows.
-
-        The shapes are those of the columns of a row by name, in the order of `append`.
-        """
+        """`shapes`: of the columns of a row by name, in the order of `append`."""
         self.rows = 0
         self._stamps = np.zeros(_FIRST_ROWS, np.int64)
         self._columns = {
             name: np.zeros((_FIRST_ROWS, *shape), dtypes[name]) for name, shape in shapes.items()
         }
-        self._arrays = tuple(self._columns.values())
 
     def append(self, stamp_ns: int, *values: Array) -> None:
         """Copy a row, one value per column."""
@@ -60,7 +56,7 @@ class RowStore:
         if row == len(self._stamps):
             self._grow()
         self._stamps[row] = stamp_ns
-        for column, value in zip(self._arrays, values, strict=True):
+        for column, value in zip(self._columns.values(), values, strict=True):
             column[row] = value
         self.rows = row + 1
 
@@ -75,7 +71,6 @@ class RowStore:
     def _grow(self) -> None:
         self._stamps = np.concatenate([self._stamps, np.zeros_like(self._stamps)])
         self._columns = {k: np.concatenate([c, np.empty_like(c)]) for k, c in self._columns.items()}
-        self._arrays = tuple(self._columns.values())
 
 
 class MemoryRecorder(Observer):
@@ -98,9 +93,8 @@ class MemoryRecorder(Observer):
         rate_hz: float = 50.0,
         shape_rate_hz: float | None = 10.0,
     ) -> None:
-        """Prepare.
+        """`rate_hz`: records per second, a whole number of steps apart.
 
-        `rate_hz`: records per second, a whole number of steps apart.
         `shape_rate_hz`: cable shapes per second, a whole number of records apart; None for none.
         """
         self.system = system

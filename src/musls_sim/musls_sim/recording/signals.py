@@ -16,19 +16,8 @@ shows in row 0. `/cable_i/free_length` is there where winches or pulleys change 
 the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
 of the upper side on the lower side in the frame of the link there, so x is the tension (positive:
 pull) and y, z act across. Both frames are in /tf, beside the shapes and as often as they.
-`/cable_i/tension_peak` has as x the largest tension at both ends in all steps since the message
-before.
 
-`/drone_i/battery` says how the battery of a drone that has one (`propulsion.battery`) is: voltage,
-current (negative: it gives), charge [A h] and its share of the capacity.
-
-`/drone_i/setpoint_accel` is the acceleration that a controller asks of a drone's autopilot (PX4's
-acceleration set-point, gravity not in it), from when it asks on; it comes while one asks only.
-
-`/load/reference` is what is asked of the load at that time; `/load/setpoint` is the same as flight
-stacks get it: sampled when the plan is made, and held until the next one.
-
-`/events` carries what happens suddenly, as text `kind: what`, e.g. `cable_broken: cable_2`.
+docs/recordings.md has the others.
 """
 
 from __future__ import annotations
@@ -488,10 +477,8 @@ class Row:
         rows, names = {key: values[None] for key, values in row.items()}, frame_names(self._system)
         out = []
         if self.rate is Rate.STATE:
-            clock = msg.empty("rosgraph_msgs/msg/Clock")
-            clock.clock = msg.stamp(stamp_ns)
             poses = row["pose.position_enu_m"], row["pose.orientation_wxyz"]
-            out = [(CLOCK, clock), (TF, msg.transforms(stamp_ns, names, *poses))]
+            out = [(CLOCK, msg.clock(stamp_ns)), (TF, msg.transforms(stamp_ns, names, *poses))]
         out += [(place.topic, self._message(place, stamp_ns, rows)) for place in self.places]
         if self.rate is Rate.SHAPE:
             out.append((TF, self._cable_ends(stamp_ns, rows)))

@@ -208,10 +208,7 @@ class MotionCapture:
         self._tick += 1
 
     def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
-        """Let motion capture see drones again, or not any more.
-
-        `drones`: rows of the drones, from 0.
-        """
+        """Let motion capture see drones (from 0) again, or not any more."""
         self.sensors["seen"][[1 + i for i in drones]] = seen
         if load:
             self.sensors["seen"][0] = seen
@@ -289,16 +286,9 @@ def _constant_rate_gains(
 def stationary_gains(transition: Array, process: Array, variance: float) -> Array:
     """Gains with which a stationary Kalman filter corrects its state by the first of its parts.
 
-    Args:
-        transition: F from sample to sample, (n, n).
-        process: Covariance Q of the noise that joins the state between samples, (n, n).
-        variance: r > 0 of the measurement of the first part of the state.
-
-    Returns:
-        P h / (h' P h + r), (n,), with P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q.
-
-    Raises:
-        ConfigError: The noises are too far apart for the equation to be solved in doubles.
+    P h / (h' P h + r), (n,), with P = F P F' - F P h (h' P h + r)^-1 h' P F' + Q: F is the
+    transition from sample to sample, Q the covariance of the process noise, r > 0 the variance of
+    the measurement (raises ConfigError where the noises are too far apart for doubles).
     """
     first = np.eye(len(transition))[:, :1]
     try:
@@ -413,7 +403,6 @@ class SensedState:
     """
 
     def __init__(self, state: PlantState, faults: Imperfections) -> None:
-        """Begin with the state as it is now; the plant keeps writing in its memory."""
         drones = faults.of_each(len(state.motion) - 1)
         self._faults = np.array([(d.level_tilt_rad, d.mocap_offset_m) for d in drones], FAULT)
         self.state = replace(state, motion=state.motion.copy())

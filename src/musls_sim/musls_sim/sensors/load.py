@@ -44,7 +44,6 @@ class LoadEstimation:
         scenario: Scenario,
         generator: np.random.Generator,
     ) -> None:
-        """Connect the memories; the load starts where it stands or hangs."""
         self.estimator, self._state, self._estimate = estimator, state, estimate
         self._rotors = rotor_records(scenario.system)
         self._gravity, self._generator = scenario.physics.gravity_m_s2, generator

@@ -114,9 +114,9 @@ def compose(
 
 
 def streams(seed: int) -> list[np.random.Generator]:
-    """One source of noise a part: what one part draws does not change what another one gets.
+    """Sources of noise of wind, motion capture, sensors of real autopilots, and set-points.
 
-    Of the wind, motion capture, sensors of real autopilots, and the jitter of set-points.
+    What one of them draws does not change what another one gets.
     """
     return np.random.default_rng(seed).spawn(4)
 

@@ -70,6 +70,8 @@ def make_controller(
 class Control:
     """A step of the session: writes rotor commands, or wrenches, into the plant's inputs.
 
+    Wrenches in the bodies' frames are those of one period; what acts beside adds to them.
+
     Attributes:
         attitude: Turns the drones at the level of forces.
         ask: Asks the autopilot for them at its level of forces.
@@ -89,9 +91,8 @@ class Control:
         inputs: PlantInputs,
         link: SetpointLink | None = None,
     ) -> None:
-        """Connect what takes part.
+        """`controller`: flies while the load hangs in the air; None leaves it to the autopilot.
 
-        `controller`: flies while the load hangs in the air; None leaves it to the autopilot.
         `link`: brings set-points to the autopilot late; None for at once.
         """
         self._guidance, self._command, self._inputs = guidance, command, inputs
@@ -137,6 +138,7 @@ class Control:
         return self._controller.total_s / max(self._controller.calls, 1) * 1e6
 
     def _step_autopilot(self, tick: int) -> None:
+        self._inputs.wrench_body[:] = 0.0
         if self._link is not None:
             self._link.step(tick)
         self._autopilot.step(tick * self._period_s, self._heard, self._estimate, self._command)
@@ -153,6 +155,7 @@ class Control:
         time_s = tick * self._period_s
         if not self._flies:
             self.take_over(time_s)
+        self._inputs.wrench_body[:] = 0.0
         self._apply(controller.step(time_s, self._reference.at(tick), self._estimate), tick)
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
@@ -180,7 +183,6 @@ class Control:
             self.mixer = RotorMixer(self._system.drones)
             self._mix(np.column_stack([wrench[1:, 5], wrench[1:, 0:3]]), 0)
             speeds[:] = self._command.omega_cmd_rad_s
-        wrench[:] = 0.0
         if self._level not in BY_AUTOPILOT:
             self._autopilot.resume(speeds, self._estimate)
 

@@ -52,14 +52,10 @@ class Signal:
     def __init__(
         self, knots_s: Array, coefficients: Array, first: Array, last: Array, derivatives: int = 0
     ) -> None:
-        """Prepare.
+        """`knots_s`: increasing, (k + 1,); `first`, `last`: held outside of them, (columns,).
 
-        Args:
-            knots_s: Increasing, (k + 1,).
-            coefficients: As those of SciPy's PPoly, (degree + 1, k, columns).
-            first: Held before the first knot, (columns,).
-            last: Held after the last knot, (columns,).
-            derivatives: How many of them follow the values in the columns of `ends`.
+        `coefficients`: as those of SciPy's PPoly, (degree + 1, k, columns); `derivatives`: how many
+        of them follow the values in the columns of `ends`.
         """
         around = np.zeros((len(coefficients), len(knots_s) + 1, len(first)))
         around[:, 1:-1] = coefficients
@@ -157,10 +153,7 @@ class RigDriver:
         state: PlantState,
         period_s: float,
     ) -> None:
-        """Prepare all paths and inputs.
-
-        `state`: of the plant; a thrust acts along an anchor's z axis.
-        """
+        """`state`: of the plant; a thrust acts along an anchor's z axis."""
         self._inputs, self._period_s = inputs, period_s
         self._orientation = state.anchor_motion[:, 6:10]
         self._targets: list[tuple[NDArray[Any], _Rows, int | None]] = []  # and the winch

@@ -58,11 +58,7 @@ class EventQueue:
         self._waiting.append(_Waiting(self.check(event)))
 
     def apply(self, event: Event | Mapping[str, Any]) -> None:
-        """Let an event happen at the beginning of the next period, whatever its trigger says.
-
-        Args:
-            event: An event, or the fields of one as in a scenario, `when` may be left out.
-        """
+        """Let an event, or one of such fields, happen in the next period, whatever `when` says."""
         self._waiting.append(_Waiting(self.check(_built(event)), at_once=True))
 
     def trigger(self, name: str) -> None:

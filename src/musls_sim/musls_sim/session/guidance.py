@@ -259,10 +259,7 @@ class DeliveryGuidance(MissionGuidance):
         period_s: float,
         make_watch: Callable[[Hooks], Delivery],
     ) -> None:
-        """Prepare; `act_through` completes it.
-
-        `make_watch`: makes what watches over the delivery, given its hooks.
-        """
+        """`make_watch`: makes what watches over the delivery, given its hooks (`act_through`)."""
         super().__init__(plan, autopilot, observers, period_s)
         self._make_watch = make_watch
         self.can_abort = True

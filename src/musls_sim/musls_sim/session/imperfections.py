@@ -121,9 +121,8 @@ class DroneLinks:
         *,
         guided: bool,
     ) -> None:
-        """Connect.
+        """`setpoint`: what guidance tells the drones, changed in place.
 
-        `setpoint`: what guidance tells the drones, changed in place.
         `guided`: whether the mission's set-points fly the drones, and not a controller.
         """
         self._rows, self._estimate, self._autopilot = setpoint.data, estimate, autopilot
@@ -192,11 +191,7 @@ class CommandLatency:
     """
 
     def __init__(self, asked_rad_s: Array, periods: int, before_rad_s: Array) -> None:
-        """Prepare.
-
-        `asked_rad_s`: what the autopilot commands, in memory that stays the same.
-        `before_rad_s`: what was commanded before the start, (n, n_rotors).
-        """
+        """`asked_rad_s`: what is commanded; its memory stays the same. `before_rad_s`: at first."""
         self._asked = asked_rad_s
         self.ring = np.tile(before_rad_s, (periods, 1, 1))
         self.delayed_rad_s = before_rad_s.copy()
@@ -212,7 +207,7 @@ class CommandLatency:
 
 
 class TiltedThrust:
-    """Adds what tilted rotors do, before the plant moves, and takes it back after.
+    """Adds what tilted rotors do to the wrenches of a period.
 
     The plants let rotors push along the body's z axis. The difference to the tilted axis is taken
     at the rotor speeds of the period's begin: the tilt's part of the thrust, some per cent of it,
@@ -229,7 +224,6 @@ class TiltedThrust:
                 for fault in faults.of_each(system.n_drones)
             ]
         )
-        self._kept = np.zeros((system.n_drones, 6))
         self._health = np.ones(self._rotors.shape[:2])
 
     @classmethod
@@ -244,15 +238,10 @@ class TiltedThrust:
         some = slice(None) if change.rotor is None else change.rotor - 1
         self._health[change.drone - 1, some] = change.efficiency
 
-    def begin(self, state: PlantState, inputs: PlantInputs) -> None:
+    def step(self, state: PlantState, inputs: PlantInputs) -> None:
         """Add the wrenches."""
-        wrench = inputs.wrench_body[1:]
-        self._kept[:] = wrench
-        _add(state.rotor_speed_rad_s, self._rotors, self._health, self._shift, wrench)
-
-    def end(self, inputs: PlantInputs) -> None:
-        """Take them back."""
-        inputs.wrench_body[1:] = self._kept
+        speed, wrench = state.rotor_speed_rad_s, inputs.wrench_body[1:]
+        _add(speed, self._rotors, self._health, self._shift, wrench)
 
 
 @compiled()

@@ -110,7 +110,6 @@ class Loop:
     power: Power | None = None
 
     def __init__(self, plant: Plant, observers: Sequence[Observer] = ()) -> None:
-        """Prepare; the steps are set by the subclass or by `set_steps`."""
         self.plant = plant
         self.observers: list[Observer] = []
         self.tick = 0

@@ -253,12 +253,8 @@ class Session(Loop):
         if self.power is not None:
             steps["motors"] = self._run_motors
         if tilted is not None:
-            steps["tilted_thrust"] = lambda tick: tilted.begin(plant.state, inputs)
+            steps["tilted_thrust"] = lambda tick: tilted.step(plant.state, inputs)
         steps["plant"] = self._move
-        if tilted is not None:
-            steps["tilted_thrust_end"] = lambda tick: tilted.end(inputs)
-        if (power := self.power) is not None and power.reacts:
-            steps["motors_end"] = lambda tick: power.end(inputs)
         steps["cable_events"] = self._note_cable_events
         if plant.audit is not None:
             steps["energy"] = self._watch_energy
@@ -411,7 +407,7 @@ class Session(Loop):
 
     def _run_motors(self, tick: int) -> None:
         assert self.power is not None
-        for drone in self.power.begin(self.plant.state, self.inputs):
+        for drone in self.power.step(self.plant.state, self.inputs):
             self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
 
     def _move(self, tick: int) -> None:
