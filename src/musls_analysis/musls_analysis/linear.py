@@ -66,7 +66,7 @@ class Mode:
 
     @property
     def frequency_hz(self) -> float:
-        """Of the oscillation, 0 for none."""
+        """Frequency of the oscillation, 0 for none."""
         return float(abs(self.eigenvalue.imag) / (2.0 * np.pi))
 
     @property
@@ -109,13 +109,7 @@ class LinearModel:
 def linear_model(
     plant: Plant, system: SlungLoadSystem, held: PlantInputs, inputs: str = "rotor_speeds"
 ) -> LinearModel:
-    """Linear model of a plant in its present state, open loop; leaves the plant there.
-
-    `held` are the inputs that act in it, `inputs` which of `INPUTS` the model has.
-
-    Raises:
-        ConfigError: The plant has no linear model here, or `inputs` is unknown.
-    """
+    """Open-loop linear model of a plant in its present state, in which the inputs `held` act."""
     if inputs not in INPUTS:
         raise ConfigError(f"inputs = {inputs!r} is unknown: allowed are {', '.join(INPUTS)}")
     return _Point(plant, system, held, inputs == "forces").model()
@@ -124,17 +118,7 @@ def linear_model(
 def linearise(
     scenario: Scenario, at: float | None = None, inputs: str = "rotor_speeds"
 ) -> LinearModel:
-    """Linear model of a scenario's plant, open loop.
-
-    Args:
-        scenario: What to linearise.
-        at: Time of its flight [s]; None for hanging in formation at rest.
-        inputs: "rotor_speeds" (commanded) or "forces" (thrust and moments of each drone, ideal).
-
-    Raises:
-        ConfigError: The plant has no linear model there, `inputs` is unknown, or the flight is over
-            before `at`.
-    """
+    """Linear model of a scenario's plant, see `musls.linearise`."""
     system = slung_system(scenario.system, "linear model")
     if at is None:
         scenario = replace(scenario, start=replace(scenario.start, kind="air"))
@@ -288,10 +272,7 @@ class _Point:
         return tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue)))
 
     def shares(self, vector: Array) -> dict[str, float]:
-        """Kinetic energy of a mode's velocities by what moves.
-
-        Both phases of the mode are taken as displacements along its rates.
-        """
+        """Shares of kinetic energy by what moves; both phases of a mode count as displacements."""
         k, sums = len(self.kept), dict.fromkeys(NAMES, 0.0)
         size = np.abs(vector[k : 2 * k]).max()
         if size == 0.0:

@@ -10,6 +10,7 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.fit import (
     GROUPS,
+    Derivatives,
     Setup,
     correlation_time,
     fit,
@@ -17,7 +18,7 @@ from musls_analysis.replay.fit import (
     put_all,
     uncertainty,
 )
-from musls_analysis.replay.identify import Derivatives, best_change, choose, identify, left_out
+from musls_analysis.replay.identify import best_change, choose, identify, left_out
 from musls_analysis.replay.replay import with_links
 from musls_description.drone import BoxShape
 from musls_description.errors import ConfigError

@@ -71,7 +71,7 @@ def test_report_shows_the_numbers(report):
     assert f">{circle['geodesic_error_deg']:.2f}</td>" in html
     assert f"<b>{summary['cables']['cable_2']['max_tension_n']:.2f}</b>" in html
     again = "./musls fly scenario.yaml --out again"
-    facts = ("25.7 ×", "18\u202f750", "<td>42</td>", "1.66 kg", "15 rigid links", "radius_m: 1.5")
+    facts = ("25.7 ×", "18\u202f750", "<td>42</td>", "1.66 kg", "15 links", "radius_m: 1.5")
     closest = "1 and 3 at 12.3 s: rotor tips 0.41 m apart, centres 1.25 m"
     event = "<th>drone lost at 20.00 s</th><td>drone_1: all motors stopped</td>"
     for text in (*facts, again, closest, event):

@@ -24,18 +24,9 @@ from musls_analysis.comparison.errors import (
     translational_error_m,
 )
 from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
+from musls_description import rotations
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, file_name
-from musls_description.rotations import (
-    chordal_mean,
-    from_roll_pitch_yaw,
-    product,
-    relative,
-    roll_pitch_yaw,
-    rotate,
-    rotation_vector,
-    wrapped,
-)
 from musls_description.tables import Shown, Table
 
 CONFIDENCE_FACTOR = 1.959963984540054
@@ -89,17 +80,18 @@ def slices(
     phase: Array,
     offset_m: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Slices:
-    """Lay all cycles of a stage in one or more runs on one grid of phases (M,).
+    """Cycles of a stage in one or more runs on a grid of phases (M,), gaps left open.
 
-    Gaps stay open that are longer than the distance of rows explains. `offset_m` is the point of
-    the body to follow, in its frame, from the recorded origin (3,).
+    `offset_m` is the point of the body to follow, in its frame, from the recorded origin (3,).
     """
     positions, orientations, open_gaps = [], [], 0
     gap_limit_s = bridged_s(cut.recording.bodies[body].time_s for cut in cuts)
     for cut in cuts:
         track = cut.recording.bodies[body]
         if np.any(offset_m):
-            shift = rotate(track.orientation_wxyz, np.tile(offset_m, (len(track.time_s), 1)))
+            shift = rotations.rotate(
+                track.orientation_wxyz, np.tile(offset_m, (len(track.time_s), 1))
+            )
             track = replace(track, position_enu_m=track.position_enu_m + shift)
         for cycle in cut.cycles:
             time_s = cycle.start_s + phase * (cycle.end_s - cycle.start_s)
@@ -117,12 +109,12 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
     of the rotations. They are first brought within half a turn of the mean rotation's, without
     which a mean across +-180 degrees would be meaningless.
     """
-    orientation = chordal_mean(body.orientation_wxyz)
-    about = _unwrapped(roll_pitch_yaw(orientation))
-    angles = about + wrapped(roll_pitch_yaw(body.orientation_wxyz) - about)
+    orientation = rotations.chordal_mean(body.orientation_wxyz)
+    about = _unwrapped(rotations.roll_pitch_yaw(orientation))
+    angles = about + rotations.wrapped(rotations.roll_pitch_yaw(body.orientation_wxyz) - about)
     mean_angles, angles_ci = _mean_and_half_width(angles)
     if euler_mean:
-        orientation = from_roll_pitch_yaw(mean_angles)
+        orientation = rotations.from_roll_pitch_yaw(mean_angles)
     else:
         mean_angles = about
     position, position_ci = _mean_and_half_width(body.position_enu_m)
@@ -400,11 +392,11 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
     known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
     apart, q = apart[known], q[known]
     # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
-    more = rotate(q * [1.0, -1.0, -1.0, -1.0], apart).mean(axis=0)
+    more = rotations.rotate(q * [1.0, -1.0, -1.0, -1.0], apart).mean(axis=0)
     assumed = np.asarray(assumed_m, float)
 
     def error_m(point: Array) -> float:
-        moved = rotate(q, np.broadcast_to(point, apart.shape))
+        moved = rotations.rotate(q, np.broadcast_to(point, apart.shape))
         return float(np.linalg.norm(apart - moved, axis=1).mean())
 
     (x, y, z), (u, v, w) = assumed.tolist(), (assumed + more).tolist()
@@ -412,17 +404,16 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
 
 
 def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
-    """Fit a constant rotation to two mean cycles of a body, on the same phases.
+    """Constant rotation of least mean square (chordal) distance between two mean cycles of a body.
 
-    It has the least mean square (chordal) distance; NaN where the relative attitudes are so spread
-    that none is nearest.
+    NaN where the relative attitudes are so spread that none is nearest.
     """
     known = np.isfinite(real.orientation_wxyz).all(axis=1)
     known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
     q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
-    mean = chordal_mean(relative(q_real, q_sim)[:, None])[0]
-    turned = product(q_sim, np.broadcast_to(mean, q_sim.shape))
-    x, y, z = np.degrees(rotation_vector(mean)).tolist()
+    mean = rotations.chordal_mean(rotations.relative(q_real, q_sim)[:, None])[0]
+    turned = rotations.product(q_sim, np.broadcast_to(mean, q_sim.shape))
+    x, y, z = np.degrees(rotations.rotation_vector(mean)).tolist()
     return FrameFit((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))
 
 
@@ -508,10 +499,7 @@ def _errors(
 def _late_bodies(
     real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], cut: CutStage, limit_s: float
 ) -> list[str]:
-    """Bodies that are later or earlier than all others, one line each.
-
-    On a circle at constant speed a body beside its place looks the same.
-    """
+    """Bodies later or earlier than all others; on a circle one beside its place looks the same."""
     lags = {body: _best_lag_s({body: real[body]}, {body: sim[body]}, cut, limit_s) for body in sim}
     notes = []
     for body, lag_s in lags.items():
@@ -626,7 +614,8 @@ def _errors_of_means(
             known_mean(real.position_enu_m[cycles]), known_mean(sim.position_enu_m[flown])
         )
         angle = geodesic_error_rad(
-            chordal_mean(real.orientation_wxyz[cycles]), chordal_mean(sim.orientation_wxyz[flown])
+            rotations.chordal_mean(real.orientation_wxyz[cycles]),
+            rotations.chordal_mean(sim.orientation_wxyz[flown]),
         )
         return 1e3 * float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle)))
 
@@ -652,10 +641,7 @@ MEAN_COLUMNS = (
 def write_comparison(
     comparisons: Sequence[StageComparison], about: Mapping[str, Any], folder: Path
 ) -> None:
-    """Write tables and numbers of a comparison into a folder, which must exist.
-
-    `about` holds sources and options, for the JSON file.
-    """
+    """Write tables and numbers into a folder; `about`, sources and options, into the JSON file."""
     with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(TABLE_COLUMNS)

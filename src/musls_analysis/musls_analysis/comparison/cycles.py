@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage, interpolated
+from musls_analysis.recordings.recording import (
+    LOAD,
+    PoseTrack,
+    Recording,
+    Stage,
+    interpolated,
+    without_number,
+)
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
@@ -110,10 +117,9 @@ def cut_alike(
     skips: Sequence[int] | None = None,
     spans_s: Sequence[Sequence[tuple[float, float]]] | None = None,
 ) -> list[CutStage]:
-    """Find the cycles of a stage in flights that are to be compared, by the same of all.
+    """Cycles of a stage in flights that are compared, found by the same of all; without `skips`.
 
-    The first `skips` cycles of each are left out. `spans_s` gives start and end of the cycles of
-    each flight where they are known (`cut_at`).
+    `spans_s` gives start and end of the cycles of each flight where they are known (`cut_at`).
     """
     skips = skips or [0] * len(recordings)
     spans_s = spans_s or [()] * len(recordings)
@@ -168,19 +174,14 @@ def stage_windows(recording: Recording, stage: str) -> list[Stage]:
         return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
     kind = TRAJECTORIES.get(stage)
     for wanted in (stage, *(kind.recorded_as if kind else ())):
-        found = [s for s in recording.stages if wanted in (_base(s.name), s.name)]
+        found = [s for s in recording.stages if wanted in (without_number(s.name), s.name)]
         if found:
             return found
     raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
 
 
-def _base(name: str) -> str:
-    head, _, tail = name.rpartition("_")
-    return head if head and tail.isdigit() else name
-
-
 def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool) -> CutStage:
-    kind = trajectory_of_stage(stage) or trajectory_of_stage(_base(stage))
+    kind = trajectory_of_stage(stage) or trajectory_of_stage(without_number(stage))
     rule = kind.cycle_rule if kind else CycleRule.WHOLE
     if rule is CycleRule.WHOLE:
         if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
@@ -309,10 +310,7 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) ->
 
 
 def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
-    """Phase of a harmonic motion along a line: zero in the middle, going along its `main_axis`.
-
-    The arguments are those of `circle_phase`.
-    """
+    """Phase of a harmonic motion, as `circle_phase`: zero in the middle, along its `main_axis`."""
     # Half of the time that `import musls` takes otherwise.
     from scipy.signal import lombscargle
 
@@ -376,8 +374,8 @@ def _unbiased(
 ) -> tuple[float, float]:
     """Origin [s] and rate [rad/s] of an even motion from when its values can have been sent.
 
-    `angle` is the unwrapped phase of each value, NaN where it says nothing (k,), `seen_s` the first
-    row that shows it (k,), `rows_s` are all rows (T,); rate and origin are rough ones.
+    Unwrapped phase of each value, NaN where unknown (k,); the first row that shows it (k,); all
+    rows (T,). The given rate and origin are rough.
     """
     after = np.searchsorted(rows_s, seen_s - 1e-9)  # rows before
     # Last row that shows it; how long the last one is shown, in the next stage, says nothing.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, without_number
 from musls_control.mission.spec import GROUND_PHASES
 from musls_description.rotations import relative
 from musls_description.tables import Shown, Table
@@ -70,6 +70,16 @@ def error_track(recording: Recording, body: str, *, held: bool = False) -> Error
     )
 
 
+def standing_height_m(recording: Recording) -> float | None:
+    """Height of the load before the flight; None for a flight that does not begin on the ground."""
+    first = next((s for s in recording.stages if s.name == "spool_up"), None)
+    load = recording.bodies.get(LOAD)
+    if first is None or load is None:
+        return None
+    standing = load.position_enu_m[recording.stage_mask(first, load.time_s), 2]
+    return float(np.median(standing)) if len(standing) else None
+
+
 def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
     """Raise the load's set-points that lie below the ground to where it stands.
 
@@ -77,19 +87,15 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
     that the cables hang slack; that the load does not follow them there is no error.
     Without a stage `spool_up` nothing is known of the ground.
     """
-    first = next((s for s in recording.stages if s.name == "spool_up"), None)
-    if first is None:
-        return setpoint
-    load = recording.bodies[LOAD]
-    standing = load.position_enu_m[recording.stage_mask(first, load.time_s), 2]
-    if not len(standing):
+    standing_m = standing_height_m(recording)
+    if standing_m is None:
         return setpoint
     place = setpoint.position_enu_m.copy()
     for stage in recording.stages:
-        if stage.name.rstrip("0123456789").rstrip("_") in GROUND_PHASES:
+        if without_number(stage.name) in GROUND_PHASES:
             # The one held at the begin of the stage counts for it too; it lies in the one before.
             inside = recording.stage_mask(stage, setpoint.time_s)
-            place[inside, 2] = np.maximum(place[inside, 2], np.median(standing))
+            place[inside, 2] = np.maximum(place[inside, 2], standing_m)
     return PoseTrack(setpoint.time_s, place, setpoint.orientation_wxyz)
 
 

@@ -67,10 +67,7 @@ def _bounds_enu_m(comparison: StageComparison) -> np.ndarray:
 
 
 def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
-    """Draw the mean pose of a body with 95 % confidence bands (Fig. 8).
-
-    x, y, z stand on the left and roll, pitch, yaw on the right.
-    """
+    """Draw a body's mean pose with 95 % bands: x, y, z left; roll, pitch, yaw right (Fig. 8)."""
     (sim,) = style.body_handles([body])
     sim.set_label(f"{style.label(body)}, sim")
     handles = [_real_handle(), sim]
@@ -134,10 +131,7 @@ def cycle_errors_figure(comparison: StageComparison) -> Figure:
 
 
 def turning_frame_figure(stages: Sequence[Turning]) -> Figure:
-    """Draw each drone's place in the turning frame over the mean cycle; real dashed.
-
-    Outward, forward and up are columns, stages rows.
-    """
+    """Draw each drone outward, forward and up in the turning frame, a row a stage; real dashed."""
     figure = style.new_figure(1.0 + 1.9 * len(stages))
     axes = figure.subplots(len(stages), 3, squeeze=False, sharex="row")
     for row, found in zip(axes, stages, strict=True):

@@ -42,10 +42,7 @@ def write_figures(
     folder: Path,
     more: Sequence[FlightFigure] = (),
 ) -> list[FlightFigure]:
-    """Draw the figures of a flight, and more, as PNG into a folder; it is made if missing.
-
-    The summary comes from `musls_analysis.report.summary.summarise`.
-    """
+    """Draw the figures of a flight with its summary, and more, as PNG into a folder."""
     figures = [*flight_figures(recording, summary), *more]
     draw(figures, folder)
     return figures
@@ -68,10 +65,7 @@ def write_for_paper(
     width_m: float = WIDTH_IN * 0.0254,
     font: str = "sans",
 ) -> list[Path]:
-    """Draw figures of a flight for a paper or a talk into a folder; it is made if missing.
-
-    Formats are "pdf", "svg", "png"; no names stand for all figures.
-    """
+    """Draw figures of a flight (all without names) into a folder, as "pdf", "svg" or "png"."""
     figures = {figure.name: figure for figure in flight_figures(recording, summary)}
     for name in names:
         if name not in figures:

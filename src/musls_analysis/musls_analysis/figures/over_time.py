@@ -61,10 +61,7 @@ def name_stages(recording: Recording, ax: Axes) -> None:
 
 
 def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
-    """Move ordered places (n,), ascending, apart to at least a pitch, each as little as possible.
-
-    They stay within 0 to width; the pitch is reduced if not all fit.
-    """
+    """Move ordered places (n,) apart to a pitch (less if not all fit), within 0 to a width."""
     n = len(places)
     if n < 2:
         return places
@@ -131,10 +128,7 @@ _LEFT_IN, _BETWEEN_IN, _LABEL_IN = 0.58, 0.72, 0.44
 def pose_axes(
     height_in: float, handles: Sequence[Artist], above_in: float
 ) -> tuple[Figure, np.ndarray]:
-    """New figure with axes (3, 2): x, y, z on the left and roll, pitch, yaw on the right.
-
-    Above them there is a legend, and room.
-    """
+    """Figure with axes (3, 2) below a legend: positions on the left, angles on the right."""
     figure = style.new_figure(height_in)
     axes = figure.subplots(3, 2, sharex=True)
     top_in, right_in = style.legend_on_top(figure, handles) + above_in, 0.38
@@ -198,10 +192,9 @@ def tensions_figure(
     slack_threshold_n: float,
     peaks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Figure:
-    """Draw the tension of each cable with slack marked, one panel per cable, same scale.
+    """Draw the tension of each cable that has one, same scale; slack is below the threshold.
 
-    Cables without tension are left out. Slack is a tension at the load below the threshold. The
-    largest tensions by name, from `musls_analysis.report.summary`, are marked.
+    The largest tensions by name, from `musls_analysis.report.summary`, are marked.
     """
     cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
     handles = [
@@ -301,11 +294,7 @@ def free_lengths_figure(recording: Recording) -> Figure:
 
 
 def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
-    """Draw translational errors on the left, geodesic errors on the right.
-
-    The mean is a dot, the greatest error the end of a thin line. They are "errors" and "stages" of
-    `musls_analysis.report.summary`.
-    """
+    """Draw a summary's errors by stage: the mean as a dot, the greatest as the end of a line."""
     errors = summary["errors"]
     names = [s["name"] for s in summary["stages"] if any(s["name"] in e for e in errors.values())]
     figure = style.new_figure(0.8 + max(0.2, 0.062 * len(errors) + 0.05) * len(names))

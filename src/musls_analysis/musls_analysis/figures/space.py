@@ -62,10 +62,7 @@ def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]
 
 
 def _draw_paths(ax: Any, recording: Recording, dimensions: int, cable_colour: str) -> None:
-    """Draw set-points, paths, and the cables with what they join at moments of the longest stage.
-
-    Seen from above in two dimensions, in space in three.
-    """
+    """Draw set-points, paths, and cables at moments of the longest stage, in 2 or 3 dimensions."""
     for track in shown_setpoints(recording).values():
         look = style.SETPOINT_LINE | {"linewidth": 0.75}
         ax.plot(*track.position_enu_m.T[:dimensions], **look)
@@ -142,10 +139,9 @@ _LEGEND_GAP_IN = 0.1
 def spatial_axes(
     figure: Figure, handles: Sequence[Artist], low: np.ndarray, high: np.ndarray
 ) -> Any:
-    """Add a legend and axes in space that fill a figure (an Axes3D, which has no types).
+    """Add a legend and axes in space (an Axes3D, which has no types) that fill an empty figure.
 
-    The figure is empty; it becomes lower if the box that is seen, from `low` to `high` (3,), does
-    not need its height.
+    It becomes lower if the box that is seen, from `low` to `high` (3,), does not need its height.
     """
     size = high - low
     lowered_in = style.legend_height_in(figure, handles) - _LEGEND_GAP_IN

@@ -50,11 +50,11 @@ INK = "#22272e"
 FAINT = "#8b949e"
 GRID = "#e3e6ea"
 BAND = "#f2f4f7"
-"""Of every second stage."""
+"""Behind every second stage."""
 EVENT = "#cf222e"
 """Marks of events."""
 MAX_EVENTS = 40
-"""Of one kind that are marked; more would hide the curves."""
+"""Marked events of one kind; more would hide the curves."""
 CABLE, UNKNOWN_TENSION, SLACK_CABLE = "#8b949e", "#57606a", "#a3adb8"
 PULLEY, PULLEY_RIM = "#d1d6de", "#333b47"
 OBSTACLE = "#a08c72"
@@ -92,11 +92,7 @@ def styled() -> AbstractContextManager[None]:
 
 
 def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
-    """Context in which figures are to be built and saved for a paper.
-
-    The width is that of a figure over the whole width; heights stay, texts keep their size. The
-    font is "sans" or "serif".
-    """
+    """Context in which figures of a paper are built: full width, and letters "sans" or "serif"."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
     known = get_font_names()
     settings: dict[Any, Any] = {
@@ -144,10 +140,7 @@ def size_in(ax: Axes) -> np.ndarray:
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:
-    """Write a PNG at `DPI`, without transparency and lightly compressed.
-
-    Both make it quick to write: the four channels of `savefig` take half as long again.
-    """
+    """Write a PNG at `DPI`; opaque and lightly compressed, which is quicker than `savefig`."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
@@ -165,10 +158,7 @@ def body_handles(bodies: Iterable[str]) -> list[Artist]:
 
 
 def legend_on_top(figure: Figure, handles: Sequence[Artist]) -> float:
-    """Put a legend above everything, so that it covers no data, in as many rows as it needs.
-
-    The result is the height to leave free at the top [in].
-    """
+    """Put a legend above everything, in as many rows as it needs; returns its height [in]."""
     rows = _legend_rows(figure, handles)
     figure.legend(
         handles=handles,

@@ -85,10 +85,7 @@ class FittedField:
 
 
 def motion_of(stage: str, cut: CutStage) -> dict[str, FittedField]:
-    """Fields of the trajectory "circle", "shm" or "engage" as its set-points say, by name.
-
-    Fields that the recording does not tell are left out.
-    """
+    """Fields of the trajectory "circle", "shm" or "engage" that its set-points tell, by name."""
     if stage not in _READERS or LOAD not in cut.recording.setpoints:
         return {}
     return _READERS[stage](cut)
@@ -223,9 +220,9 @@ STAGES = "mission.stages="
 PLACE_M = 0.05
 """Places of drones in the formation that differ by less are taken for the same."""
 UPDATE_LAG_RAD, UPDATE_LAG_M = 0.15, 0.15
-"""By which the drones' set-points may be behind the load's: 0.2 s at the paper's speeds is less."""
+"""Largest lag of the drones' set-points behind the load's: 0.2 s at the paper's speeds is less."""
 LARGEST_LAG_RAD = 1.0
-"""By which a formation may be turned against its set-points, half of what lies between three."""
+"""Largest turn of a formation against its set-points, half of what lies between three."""
 MAX_ORDERED = 7
 """Drones whose order is looked for; of more there are too many orders."""
 
@@ -271,8 +268,6 @@ def some_cycles(
 ) -> dict[str, list[CutStage]]:
     """Real cycles by stage of several flights, of whatever stages they have.
 
-    `frames` are those of `ReadOptions`.
-
     The places are recordings, or folders with files `*_circle.csv`, `*_shm.csv`, `*_engage.csv`.
     The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt has
     those of the middle only.
@@ -317,8 +312,7 @@ def missions(
 ) -> list[Mission]:
     """Sort recorded cycles by the motion that was flown.
 
-    The scenario is `SCENARIO` with these overrides, `key=value`; stages given there are not
-    changed. `whole`: all its stages are flown, recorded or not.
+    `scenario` has these overrides, in which given stages are kept. `whole`: all stages are flown.
     """
     given = any(text.split("=", 1)[0].strip() == "mission.stages" for text in overrides)
     offsets = scenario.formation.offsets_m(scenario.system.n_drones)
@@ -467,10 +461,7 @@ def _formation_key(one: CutStage, offsets: Array) -> list[str]:
 
 
 def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
-    """Places (n, M, 3) of drones about their centroid, in axes that turn with their set-points.
-
-    They are outward, forward (counter-clockwise), up [m].
-    """
+    """Places (n, M, 3) about the drones' centroid [m]: outward, forward, up by their set-points."""
     own = drones_enu_m - drones_enu_m.mean(axis=0)
     wanted = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
     return rotate(from_yaw(-np.arctan2(wanted[..., 1], wanted[..., 0])), own)

@@ -84,8 +84,7 @@ def identify(
 ) -> DroneFit:
     """Identify the imperfections from recorded cycles and the missions that fly them again.
 
-    `gains` are PX4's parameters by name; `simulate` flies a mission with ideal drones (None) or
-    with imperfections.
+    `gains`: PX4's parameters; `simulate` flies a mission, with ideal drones if given None.
     """
 
     def models(faults: Imperfections | None) -> list[StageModel]:
@@ -318,7 +317,7 @@ class StageModel:
     recording: Array
 
     def sensitivity(self, factor: float) -> Array:
-        """Of `off` to all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""
+        """Derivatives of `off` by all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""
         n, m = self.late.shape[:2]
         rows = np.zeros((m, n, 2, 2 * n + 1))
         for i in range(n):
@@ -417,7 +416,7 @@ def displacements(
 
 ENOUGH_CYCLES = 5
 PARTS = 6
-"""Of a cycle, where a stage has fewer cycles than that."""
+"""Parts of a cycle, where a stage has fewer cycles than that."""
 CONFIDENCE = 0.9
 DRAWS = 400
 ALIKE = 0.95

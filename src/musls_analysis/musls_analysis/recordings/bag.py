@@ -184,15 +184,7 @@ def _messages_to_the_cut(file: Path) -> tuple[dict[str, str], list[tuple[int, st
 
 
 def mend_bag(folder: Path) -> None:
-    """Make the bag in a folder whole again, of our recorder whose process was killed.
-
-    The new file, with all messages up to where the old one breaks off, takes its place at once. A
-    bag that was finished is left alone.
-
-    Raises:
-        ConfigError: There is no file, or no message in it.
-        OSError: The new bag cannot be written.
-    """
+    """Put a whole bag, up to where it breaks off, in the place of one whose recorder was killed."""
     from rosbags.rosbag2 import StoragePlugin, Writer
 
     if (folder / "metadata.yaml").is_file():
@@ -350,10 +342,9 @@ def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fi
 def decode_columns(
     messages: Sequence[bytes], msgtype: str, fields: Sequence[str]
 ) -> list[np.ndarray | list[np.ndarray]]:
-    """Decode chosen fields, e.g. "pose.position", of serialised messages, at least one.
+    """Decode chosen fields, e.g. "pose.position", of serialised messages, in their order.
 
-    Each field of all messages comes in their order: as an array, or if its shape is not the same in
-    all of them, as a list.
+    Each is an array or, if its shape is not the same in all messages, a list.
     """
     stacks = decode(messages, msgtype)
     order = np.argsort(np.concatenate([chosen for chosen, _ in stacks]), kind="stable")
@@ -497,10 +488,7 @@ def _seconds(time_ns: np.ndarray) -> np.ndarray:
 
 
 def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
-    """Copy all that was recorded, so that the recorder may go on.
-
-    The source is for people; its default is the bag's folder, or "memory".
-    """
+    """Copy all that was recorded, so that the recorder may go on; the source is for people."""
     if isinstance(recorder, BagRecorder):
         source = source or str(recorder.folder)
     recorder.evaluate_references()

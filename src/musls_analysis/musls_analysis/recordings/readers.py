@@ -65,7 +65,7 @@ class ReadOptions:
 
 
 FARTHEST_M = 1e8
-"""Of a recorded position; a larger number is none, squares and sums of it would overflow. Frames
+"""Largest recorded position; a larger number is none, squares and sums of it would overflow. Frames
 with the origin in the centre of the Earth stay."""
 
 
@@ -111,10 +111,7 @@ def _cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = F
 
 
 def _repeats(values: np.ndarray) -> np.ndarray:
-    """Which rows (T, k) equal the row before them in every value (T,); the first is False.
-
-    Measurements carry noise in their last digits, so that an equal row is an old one.
-    """
+    """Rows (T, k) that repeat the one before (T,); new measurements differ in their last digits."""
     same = np.zeros(len(values), bool)
     same[1:] = np.all(values[1:] == values[:-1], axis=1)
     return same
@@ -136,10 +133,9 @@ _DRONE = re.compile(
 def _bodies_of_frames(
     parents: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Frame by body, measured and set-points; the load first, then the drones in order.
+    """Frame by body, measured and set-points, in order: `given` ones, others by their names.
 
-    Frames are chosen by their names, `given` ones (frame by body) before any guess. `parents` holds
-    the parent of each frame that moves.
+    `parents` holds the parent of each frame that moves.
     """
     what, option = _called(parents)
     for body, frame in given.items():
@@ -326,16 +322,13 @@ def _track(tf: _Transforms, fixed: _Transforms | None, frame: str) -> tuple[Pose
 
 
 STEEPEST_RAD = 1.6
-"""Of a recorded pitch, which ends at a quarter turn."""
+"""Largest recorded pitch, which ends at a quarter turn."""
 LONGEST_RECORDING_S = 864_000.0
 """Longer ones have times that are none, or are not in seconds."""
 
 
 def _text_lines(path: Path, notes: list[str]) -> list[str]:
-    """Lines of a file without blank ones, stripped.
-
-    A last line that is not ended may be cut inside a number, so it is dropped and counted.
-    """
+    """Lines without blank ones; a last one that is not ended may be cut in a number: dropped."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -354,8 +347,7 @@ def _number_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (rows, wanted) of rows of text, and the index of each row's line (rows,).
 
-    Without a delimiter white space separates the numbers. Rows of another length than `columns` or
-    with other text are dropped and counted in the notes.
+    Rows of another length than `columns` or with other text are dropped and counted.
     """
     pick = itemgetter(*wanted)
     rows, index, other_length = [], [], 0
@@ -375,10 +367,7 @@ def _number_rows(
 def _stale_free(
     time_s: np.ndarray, measured: Mapping[str, np.ndarray], options: ReadOptions, notes: list[str]
 ) -> np.ndarray:
-    """Which rows hold new measurements: not all bodies as in the row before.
-
-    The measured values are by body (T, 6); the notes take the count and the first times.
-    """
+    """Which rows are not in all bodies (T, 6) as the row before; the notes count the others."""
     stale = _repeats(np.hstack(list(measured.values())))
     if not options.drop_stale or not stale.any():
         return np.ones(len(time_s), bool)
@@ -397,9 +386,8 @@ def _table_recording(
     options: ReadOptions,
     notes: list[str],
 ) -> Recording:
-    """Make a recording from columns.
+    """Recording of columns by body (T, 6): x, y, z [m], extrinsic roll, pitch, yaw [rad].
 
-    By body (T, 6), measured and set-points alike: x, y, z [m], extrinsic roll, pitch, yaw [rad].
     Without stages the whole is one stage "flight".
     """
     if len(time_s) < 2:
@@ -647,10 +635,7 @@ _TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf2_msgs/TFMessage")
 
 
 def _read_bag(path: Path, options: ReadOptions) -> Recording:
-    """Read a bag, MCAP or SQLite: ours, of TF, or with poses on topics of any name.
-
-    Names in the options make it read TF, or the topics, even where there are poses of ours.
-    """
+    """Read a bag: ours, else TF or topics of poses; names in the options choose these."""
 
     def choose(topics: Mapping[str, str]) -> Mapping[str, Topic]:
         poses = {t: (msgtype, t) for t, msgtype in topics.items() if msgtype in _POSE_FIELDS}

@@ -304,10 +304,15 @@ def stages_from_changes(
     return tuple(map(Stage, unique, starts, ends))
 
 
+def without_number(stage: str) -> str:
+    """Name of a stage without the number that makes it unique: "shm" of "shm_2"."""
+    head, _, tail = stage.rpartition("_")
+    return head if head and tail.isdigit() else stage
+
+
 def main_stages(stages: Sequence[Stage]) -> list[Stage]:
     """Stages that a mission is about; all of them if no name tells."""
-    chosen = [s for s in stages if not PHASES & {s.name, s.name.rsplit("_", 1)[0]}]
-    return chosen or list(stages)
+    return [s for s in stages if without_number(s.name) not in PHASES] or list(stages)
 
 
 # ---------- A flight

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.optimize import least_squares
+from scipy.optimize import OptimizeResult, least_squares
 from scipy.spatial.transform import Rotation, Slerp
 
 from musls_analysis.recordings.recording import LOAD
@@ -32,15 +32,16 @@ from musls_description.strict_yaml import read_json
 from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.line import line_of
+from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 AXES = "xyz"
 
 OF_ELASTIC = ("ea", "axial_damping")
-"""Of elastic cables alone."""
+"""Parameters of elastic cables alone."""
 
 OF_LINKS = ("damping", "stiffness", "friction")
-"""Of cables of links alone."""
+"""Parameters of cables of links alone."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,7 @@ GROUPS = {
 
 
 def parameters(names: Iterable[str], setup: Setup) -> list[Parameter]:
-    """Look up parameters by the names of groups or single ones.
-
-    In the setup the fit starts; length and rope_mass take their bounds from it.
-    """
+    """Look up parameters by names of groups or single ones; a setup gives some their bounds."""
     known = _all(setup)
     found: dict[str, Parameter] = {}
     for name in names:
@@ -394,9 +392,8 @@ def fit(
 ) -> FitResult:
     """Fit parameters, or groups of them, to a recording, starting from those of a system.
 
-    `bounds` are given where they differ from the parameters' own; `workers` are processes.
-    The replay's physics step is not used: fits take the control period. `progress` is told of each
-    step of the work.
+    `bounds` replace the parameters' own; `workers` are processes. Fits take the control period as
+    physics step.
     """
     setup = Setup(system, replace(replay.spec, physics_step_s=CONTROL_PERIOD_S))
     check_model(names, cable_model)
@@ -410,23 +407,16 @@ def fit(
         )
     workers = min(workers, len(chosen))
     with worker_processes(workers) if workers > 1 else nullcontext() as pool:
-        solver = _Solver(problem, chosen, pool.map if pool else map, progress)
+        study = Study([problem], chosen, pool.map if pool else map, progress)
         before = problem.replayed(start)
-        found = least_squares(
-            solver.residual, [p.to_scale(v) for p, v in zip(chosen, start, strict=True)],
-            solver.jacobian,
-            bounds=([p.to_scale(p.lower) for p in chosen], [p.to_scale(p.upper) for p in chosen]),
-            x_scale=[p.scale for p in chosen], method="trf",
-            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
-        )  # fmt: skip
-        value = solver.values(found.x)
+        value, found = study.fitted(start, range(len(chosen)))
         after = problem.replayed(value)
     at_bound = tuple({-1: "lower", 0: "", 1: "upper"}[int(side)] for side in found.active_mask)
     fitted = put_all(Setup(system, replay.spec), problem.named(value))
     return FitResult(
         tuple(chosen), start, value, at_bound,
         _in_units(found.jac, found.fun, chosen, value, found.active_mask == 0),
-        before, after, fitted, solver.replays + 2, found.status > 0, problem.samples.size,
+        before, after, fitted, study.replays + 2, found.status > 0, problem.samples.size,
     )  # fmt: skip
 
 
@@ -462,6 +452,11 @@ def inside(parameter: Parameter, value: float) -> float:
     return parameter.from_scale(sum(ends) / 2.0)
 
 
+def slopes(chosen: Sequence[Parameter], value: Array) -> Array:
+    """Change of each parameter [its unit] by one of its scale, at values (p,), (p,)."""
+    return np.array([p.scale * (v if p.log else 1.0) for p, v in zip(chosen, value, strict=True)])
+
+
 def _in_units(
     jacobian: Array, residual: Array, chosen: Sequence[Parameter], value: Array, free: Array
 ) -> Uncertainty:
@@ -473,8 +468,7 @@ def _in_units(
     of_free = uncertainty(
         jacobian[:, indices].reshape(-1, 6, indices.size), residual.reshape(-1, 6)
     )
-    slope = np.array([v if q.log else 1.0 for q, v in zip(chosen, value, strict=True)])
-    std[indices] = of_free.std * slope[indices]
+    std[indices] = of_free.std * slopes(chosen, value)[indices]
     correlation[np.ix_(indices, indices)] = of_free.correlation
     alike = tuple(tuple(int(indices[i]) for i in group) for group in of_free.alike)
     return Uncertainty(std, correlation, of_free.effective_samples, alike)
@@ -516,45 +510,128 @@ class Problem:
         return np.hstack([position - self.position, ATTITUDE_ARM_M * turn]).ravel()
 
 
-class _Solver:
-    """Residuals and Jacobian for scipy, on the scale of the fit."""
+def _residual(task: tuple[Problem, Array]) -> Array:
+    """Residual of a recording; not a number where values make the physics fail."""
+    problem, values = task
+    try:
+        return problem.residual(values)
+    except SimulationDiverged:
+        return np.full(6 * problem.samples.size, np.nan)
+
+
+def _finite_rows(residuals: Sequence[Array]) -> bool:
+    return all(np.isfinite(r).all() for r in residuals)
+
+
+def rms_m(residuals: Sequence[Array]) -> float:
+    """Error of recordings, each with the same weight: position, and attitude times its arm."""
+    return float(np.sqrt(np.mean([6.0 * np.mean(r**2) for r in residuals])))
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Residuals of one recording, (6 k,) [m], and their derivatives, (6 k, p), per scale."""
+
+    residual: Array
+    jacobian: Array
+
+    def changed(self, columns: Sequence[int], by: Array) -> Array:
+        """Residuals after a change of some parameters, to first order, (6 k,)."""
+        return self.residual + self.jacobian[:, columns] @ by
+
+
+class Study:
+    """Recordings with the parameters that are fitted to them; replays go through `each`, a map."""
 
     def __init__(
         self,
-        problem: Problem,
+        problems: Sequence[Problem],
         chosen: Sequence[Parameter],
         each: Callable[..., Iterable[Array]],
         progress: Callable[[str], None] | None,
     ) -> None:
-        """Replays go through `each`, a `map`."""
-        self._problem, self._chosen, self._each = problem, chosen, each
-        self._progress = progress or (lambda text: None)
-        self.replays = 0
-        self._last: tuple[Array, Array] = np.empty(0), np.empty(0)
+        self.problems, self.chosen, self.replays = problems, chosen, 0
+        self._each, self._progress = each, progress or (lambda text: None)
 
-    def values(self, x: Array) -> Array:
-        return np.array([p.from_scale(at) for p, at in zip(self._chosen, x, strict=True)])
+    def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
+        """Residuals of each recording with each set of values: [values][recording]."""
+        tasks = [(problem, value) for value in values for problem in self.problems]
+        found = list(self._each(_residual, tasks))
+        self.replays += len(tasks)
+        n = len(self.problems)
+        return [found[k : k + n] for k in range(0, len(found), n)]
 
-    def residual(self, x: Array) -> Array:
-        (residual,) = self._evaluate([x])
-        self._last = x.copy(), residual
-        return residual
+    def moved(self, value: Array, column: int, by: float) -> Array:
+        """Values with one of them changed by a share of its scale."""
+        p, changed = self.chosen[column], value.copy()
+        changed[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
+        return changed
 
-    def jacobian(self, x: Array) -> Array:
-        """Forward differences, away from a bound that is near."""
-        here = self._last[1] if np.array_equal(self._last[0], x) else self.residual(x)
-        steps = []
-        for p, at in zip(self._chosen, x, strict=True):
-            step = DIFFERENCE * p.scale
-            steps.append(step if at + step < p.to_scale(p.upper) else -step)
-        there = self._evaluate(list(x + np.diag(steps)))
-        error = np.sqrt(np.mean(np.sum(here.reshape(-1, 6)[:, :3] ** 2, axis=1)))
-        self._progress(f"{self.replays} replays, position error {1e3 * error:.1f} mm rms")
-        return np.column_stack([(r - here) / step for r, step in zip(there, steps, strict=True)])
+    def derivatives(
+        self, value: Array, free: Sequence[int], here: list[Array] | None = None
+    ) -> list[Derivatives]:
+        """Residuals, if not given, and their derivatives by some parameters.
 
-    def _evaluate(self, points: Sequence[Array]) -> list[Array]:
-        self.replays += len(points)
-        return list(self._each(self._problem.residual, [self.values(x) for x in points]))
+        Forward differences, away from a bound that is near and from where the physics fails.
+        """
+        steps = [
+            DIFFERENCE
+            if self.moved(value, c, DIFFERENCE)[c] < self.chosen[c].upper
+            else -DIFFERENCE
+            for c in free
+        ]
+        points = [self.moved(value, c, by) for c, by in zip(free, steps, strict=True)]
+        if here is None:
+            here, *there = self.residuals([value, *points])
+        else:
+            there = self.residuals(points)
+        for k, c in enumerate(free):
+            if not _finite_rows(there[k]):
+                steps[k] = -steps[k]
+                (there[k],) = self.residuals([self.moved(value, c, steps[k])])
+        if not all(map(_finite_rows, [here, *there])):
+            raise SimulationDiverged(
+                "a recording cannot be replayed with values near to those looked for; choose fewer "
+                "parameters or another --cable-model"
+            )
+        self._progress(f"{self.replays} replays, error {1e3 * rms_m(here):.1f} mm rms")
+        return [
+            Derivatives(
+                at,
+                np.column_stack([(row[r] - at) / by for row, by in zip(there, steps, strict=True)]),
+            )
+            for r, at in enumerate(here)
+        ]
+
+    def fitted(self, start: Array, free: Sequence[int]) -> tuple[Array, OptimizeResult]:
+        """Values fitted to all recordings, each with the same weight, in units of the scales."""
+        chosen = [self.chosen[c] for c in free]
+        known: dict[bytes, list[Array]] = {}
+
+        def values(x: Array) -> Array:
+            found = start.copy()
+            for c, p, at in zip(free, chosen, x, strict=True):
+                found[c] = p.from_scale(at * p.scale)
+            return found
+
+        def residual(x: Array) -> Array:
+            known.clear()
+            (known[x.tobytes()],) = self.residuals([values(x)])
+            return np.concatenate([r * len(r) ** -0.5 for r in known[x.tobytes()]])
+
+        def jacobian(x: Array) -> Array:
+            found = self.derivatives(values(x), free, known.get(x.tobytes()))
+            return np.vstack([one.jacobian * len(one.residual) ** -0.5 for one in found])
+
+        low, high, begin = (
+            [p.to_scale(value) / p.scale for p, value in zip(chosen, ends, strict=True)]
+            for ends in ([p.lower for p in chosen], [p.upper for p in chosen], start[list(free)])
+        )
+        found = least_squares(
+            residual, begin, jacobian, bounds=(low, high), method="trf",
+            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
+        )  # fmt: skip
+        return values(found.x), found
 
 
 # ---------- How well a least-squares fit determines its parameters

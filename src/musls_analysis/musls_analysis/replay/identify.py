@@ -14,27 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.optimize import least_squares
 
 from musls_analysis.figures import style
-from musls_analysis.replay.fit import (
-    ATTITUDE_ARM_M,
-    DIFFERENCE,
-    SYSTEM,
-    TOLERANCE,
-    Parameter,
-    Problem,
-    Setup,
-    check_model,
-    inside,
-    parameters,
-    put_all,
-    uncertainty,
-)
+from musls_analysis.replay import fit
 from musls_analysis.replay.replay import RIGID_LINKS, Replay
 from musls_control.parent import worker_processes
 from musls_description.arrays import Array
@@ -42,7 +27,6 @@ from musls_description.errors import ConfigError
 from musls_description.schema import to_yaml
 from musls_description.system import SlungLoadSystem
 from musls_description.tables import Shown, Table
-from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 WORTH = 0.01
@@ -54,10 +38,8 @@ MAX_FITS = 3
 INTERVAL = 1.645
 """Standard deviations of a 90 % interval on either side."""
 
-MAX_ROUNDS = 10
-
 ERRORS = "as_given", "fitted_to_all", "fitted_to_the_others"
-"""Of each recording."""
+"""Errors that each recording has."""
 
 
 def candidates(system: SlungLoadSystem, cable_model: str) -> tuple[str, ...]:
@@ -72,23 +54,8 @@ def candidates(system: SlungLoadSystem, cable_model: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Derivatives:
-    """Residuals of one recording, (6 k,) [m], and their derivatives, (6 k, p), per scale."""
-
-    residual: Array
-    jacobian: Array
-
-    def changed(self, columns: Sequence[int], by: Array) -> Array:
-        """Residuals after a change of some parameters, to first order, (k, 6)."""
-        return (self.residual + self.jacobian[:, columns] @ by).reshape(-1, 6)
-
-
-def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
-    """Change of parameters that fits recordings best, each with the same weight, (p,).
-
-    What the recordings do not tell stays as it is (minimum norm).
-    """
+def best_change(found: Sequence[fit.Derivatives], columns: Sequence[int]) -> Array:
+    """Change of parameters (p,) of minimum norm that fits recordings best, weighted alike."""
     weights = [len(one.residual) ** -0.5 for one in found]
     jacobian = [w * one.jacobian[:, columns] for w, one in zip(weights, found, strict=True)]
     residual = [w * one.residual for w, one in zip(weights, found, strict=True)]
@@ -96,26 +63,21 @@ def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
     return np.asarray(solved[0])
 
 
-def left_out(found: Sequence[Derivatives], columns: Sequence[int]) -> list[Array]:
-    """Residuals of each recording with parameters that were fitted to the others, (k, 6) each."""
+def left_out(found: Sequence[fit.Derivatives], columns: Sequence[int]) -> list[Array]:
+    """Residuals of each recording with parameters that were fitted to the others, (6 k,) each."""
     return [
         one.changed(columns, best_change([*found[:i], *found[i + 1 :]], columns))
         for i, one in enumerate(found)
     ]
 
 
-def rms_m(residuals: Sequence[Array]) -> float:
-    """Error of recordings, each with the same weight: position, and attitude times its arm."""
-    return float(np.sqrt(np.mean([np.mean(np.sum(r**2, axis=1)) for r in residuals])))
-
-
-def choose(found: Sequence[Derivatives], groups: dict[str, list[int]]) -> dict[str, float]:
+def choose(found: Sequence[fit.Derivatives], groups: dict[str, list[int]]) -> dict[str, float]:
     """Choose groups of columns one by one, the most helpful first, with the error left out [m]."""
     kept: dict[str, float] = {}
-    error = rms_m(left_out(found, []))
+    error = fit.rms_m(left_out(found, []))
     while rest := [name for name in groups if name not in kept]:
         columns = [c for name in kept for c in groups[name]]
-        errors = {name: rms_m(left_out(found, [*columns, *groups[name]])) for name in rest}
+        errors = {name: fit.rms_m(left_out(found, [*columns, *groups[name]])) for name in rest}
         best = min(rest, key=errors.__getitem__)
         if errors[best] > (1.0 - WORTH) * error:
             break
@@ -143,7 +105,7 @@ class Identified(Shown):
     """
 
     recordings: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[fit.Parameter, ...]
     start: Array
     value: Array
     std: Array
@@ -152,7 +114,7 @@ class Identified(Shown):
     errors: Array
     error_m: float
     dropped: dict[str, float]
-    setup: Setup
+    setup: fit.Setup
 
     @property
     def differs(self) -> Array:
@@ -202,31 +164,23 @@ def identify(
     workers: int = 1,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Identified:
-    """Choose and fit parameters, see above; `names` are the groups among which is chosen.
-
-    The reference points, lead-in and frames are those of the first replay.
-
-    Raises:
-        ConfigError: Fewer than two recordings, an unknown parameter, or one that the cable model
-            does not have.
-        SimulationDiverged: A recording cannot be replayed with the values at the start, or near.
-    """
+    """Choose and fit groups of parameters, see above; all are replayed as the first is."""
     if len(replays) < 2:
         raise ConfigError(
             "identify: takes two recordings or more, since parameters are held against recordings "
             "that they were not fitted to; for one take `musls replay --fit`"
         )
-    setup = Setup(system, replace(replays[0].spec, physics_step_s=CONTROL_PERIOD_S))
+    setup = fit.Setup(system, replace(replays[0].spec, physics_step_s=CONTROL_PERIOD_S))
     groups = list(names if names is not None else candidates(system, cable_model))
-    check_model(groups, cable_model)
-    chosen = parameters(groups, setup)
+    fit.check_model(groups, cable_model)
+    chosen = fit.parameters(groups, setup)
     columns: dict[str, list[int]] = {name: [] for name in groups}
     for k, p in enumerate(chosen):
         columns[p.name if p.name in columns else p.name[: -len("_x")]].append(k)
-    start = np.array([inside(p, p.read(setup)) for p in chosen])
-    problems = [Problem(r, setup, tuple(p.name for p in chosen), cable_model) for r in replays]
+    start = np.array([fit.inside(p, p.read(setup)) for p in chosen])
+    problems = [fit.Problem(r, setup, tuple(p.name for p in chosen), cable_model) for r in replays]
     with worker_processes(workers) if workers > 1 else nullcontext() as pool:
-        study = _Study(problems, chosen, pool.map if pool else map, progress)
+        study = fit.Study(problems, chosen, pool.map if pool else map, progress)
         value, kept = start.copy(), dict[str, float]()
         before = found = study.derivatives(value, range(len(chosen)))
         for _ in range(MAX_FITS):
@@ -235,162 +189,51 @@ def identify(
                 break
             kept = again
             free = [c for name in kept for c in columns[name]]
-            value = study.fitted(start, free)
+            value = study.fitted(start, free)[0] if free else start.copy()
             found = study.derivatives(value, range(len(chosen)))
     return _identified(replays, study, before, found, columns, list(kept), start, value, setup)
 
 
 def _at_start(
-    found: Sequence[Derivatives], chosen: Sequence[Parameter], start: Array, value: Array
-) -> list[Derivatives]:
+    found: Sequence[fit.Derivatives], chosen: Sequence[fit.Parameter], start: Array, value: Array
+) -> list[fit.Derivatives]:
     """Derivatives at values, with residuals as they are, to first order, at the start."""
     back = np.array([
         (p.to_scale(a) - p.to_scale(b)) / p.scale
         for p, a, b in zip(chosen, start, value, strict=True)
     ])  # fmt: skip
-    return [Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in found]
-
-
-class _Study:
-    """Residuals of all recordings, replayed in worker processes."""
-
-    def __init__(
-        self,
-        problems: Sequence[Problem],
-        chosen: Sequence[Parameter],
-        each: Callable[..., Any],
-        progress: Callable[[str], None],
-    ) -> None:
-        self.problems, self.chosen, self.replays = problems, chosen, 0
-        self._each, self._progress = each, progress
-
-    def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
-        """Residuals of each recording with each set of values: [values][recording]."""
-        tasks = [(problem, value) for value in values for problem in self.problems]
-        found = list(self._each(_residual, tasks))
-        self.replays += len(tasks)
-        n = len(self.problems)
-        rows = [found[k : k + n] for k in range(0, len(found), n)]
-        error = rms_m([r.reshape(-1, 6) for r in rows[0]])
-        self._progress(f"{self.replays} replays, error {1e3 * error:.1f} mm rms")
-        return rows
-
-    def moved(self, value: Array, column: int, by: float) -> Array:
-        """Values with one of them changed by a share of its scale."""
-        p, changed = self.chosen[column], value.copy()
-        changed[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
-        return changed
-
-    def derivatives(self, value: Array, free: Sequence[int]) -> list[Derivatives]:
-        """Residuals and their derivatives by some parameters."""
-        steps = [
-            DIFFERENCE
-            if self.moved(value, c, DIFFERENCE)[c] < self.chosen[c].upper
-            else -DIFFERENCE
-            for c in free
-        ]
-        here, *there = self.residuals([value, *self._near(value, free, steps)])
-        failed = [k for k, rows in enumerate(there) if not _finite(rows)]
-        if failed:  # on the other side, then
-            steps = [-by if k in failed else by for k, by in enumerate(steps)]
-            near = self._near(value, free, steps)
-            for k, rows in zip(failed, self.residuals([near[k] for k in failed]), strict=True):
-                there[k] = rows
-        if not all(map(_finite, [here, *there])):
-            raise SimulationDiverged(
-                "a recording cannot be replayed with values near to those looked for; choose fewer "
-                "parameters (--parameters) or another --cable-model"
-            )
-        return [
-            Derivatives(
-                here[r],
-                np.column_stack([
-                    (row[r] - here[r]) / by for row, by in zip(there, steps, strict=True)
-                ]),
-            )
-            for r in range(len(self.problems))
-        ]  # fmt: skip
-
-    def _near(self, value: Array, free: Sequence[int], steps: Sequence[float]) -> list[Array]:
-        return [self.moved(value, c, by) for c, by in zip(free, steps, strict=True)]
-
-    def fitted(self, start: Array, free: Sequence[int]) -> Array:
-        """Values fitted to all recordings, each with the same weight."""
-        if not free:
-            return start.copy()
-
-        def values(x: Array) -> Array:
-            found = start.copy()
-            for c, at in zip(free, x, strict=True):
-                found[c] = self.chosen[c].from_scale(at * self.chosen[c].scale)
-            return found
-
-        def residual(x: Array) -> Array:
-            return np.concatenate([r * len(r) ** -0.5 for r in self.residuals([values(x)])[0]])
-
-        def jacobian(x: Array) -> Array:
-            found = self.derivatives(values(x), free)
-            return np.vstack([one.jacobian * len(one.residual) ** -0.5 for one in found])
-
-        bounds = [
-            [self.chosen[c].to_scale(end(self.chosen[c])) / self.chosen[c].scale for c in free]
-            for end in (lambda p: p.lower, lambda p: p.upper)
-        ]
-        begin = [self.chosen[c].to_scale(start[c]) / self.chosen[c].scale for c in free]
-        solved = least_squares(
-            residual, begin, jacobian, bounds=bounds, method="trf",
-            ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
-        )  # fmt: skip
-        return values(solved.x)
-
-
-def _residual(task: tuple[Problem, Array]) -> Array:
-    """Residual of a recording; not a number where values make the physics fail."""
-    problem, values = task
-    try:
-        return problem.residual(values)
-    except SimulationDiverged:
-        return np.full(6 * problem.samples.size, np.nan)
-
-
-def _finite(residuals: Sequence[Array]) -> bool:
-    return all(np.isfinite(r).all() for r in residuals)
+    return [fit.Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in found]
 
 
 def _identified(
     replays: Sequence[Replay],
-    study: _Study,
-    before: Sequence[Derivatives],
-    found: Sequence[Derivatives],
+    study: fit.Study,
+    before: Sequence[fit.Derivatives],
+    found: Sequence[fit.Derivatives],
     columns: dict[str, list[int]],
     kept: list[str],
     start: Array,
     value: Array,
-    setup: Setup,
+    setup: fit.Setup,
 ) -> Identified:
     free = [c for name in kept for c in columns[name]]
     chosen = [study.chosen[c] for c in free]
-    slope = np.array([
-        p.scale * (v if p.log else 1.0) for p, v in zip(chosen, value[free], strict=True)
-    ])  # fmt: skip
+    slope = fit.slopes(chosen, value[free])
 
-    def std(some: Sequence[Derivatives]) -> Array:
+    def std(some: Sequence[fit.Derivatives]) -> Array:
         if not free:
             return np.zeros(0)
         jacobian = np.vstack([one.jacobian[:, free] for one in some]).reshape(-1, 6, len(free))
         residual = np.concatenate([one.residual for one in some]).reshape(-1, 6)
-        return uncertainty(jacobian, residual).std * slope
+        return fit.uncertainty(jacobian, residual).std * slope
 
     own = [value[free] + slope * best_change([one], free) for one in found]
+    others = left_out(found, free)
     stages = zip(
-        (one.residual.reshape(-1, 6) for one in before),
-        (one.residual.reshape(-1, 6) for one in found),
-        left_out(found, free),
-        strict=True,
+        (one.residual for one in before), (one.residual for one in found), others, strict=True
     )
-    error_m = rms_m(left_out(found, free))
     dropped = {
-        name: rms_m(left_out(found, [*free, *columns[name]]))
+        name: fit.rms_m(left_out(found, [*free, *columns[name]]))
         for name in columns
         if name not in kept
     }
@@ -404,16 +247,16 @@ def _identified(
         np.array(own).reshape(len(replays), -1),
         np.array([std([one]) for one in found]).reshape(len(replays), -1),
         np.array([[_errors(r) for r in recording] for recording in stages]),
-        error_m,
+        fit.rms_m(others),
         dropped,
-        put_all(setup, named),
+        fit.put_all(setup, named),
     )
 
 
 def _errors(residual: Array) -> tuple[float, float]:
-    """Mean distance [m] and angle [rad] of residuals (k, 6)."""
+    """Mean distance [m] and angle [rad] of residuals (6 k,)."""
     away, turned = np.linalg.norm(residual.reshape(-1, 2, 3), axis=2).mean(axis=0)
-    return float(away), float(turned / ATTITUDE_ARM_M)
+    return float(away), float(turned / fit.ATTITUDE_ARM_M)
 
 
 # ---------- Files
@@ -456,7 +299,7 @@ def write_identified(result: Identified, folder: Path) -> None:
         ],
     }
     (folder / "identified.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    (folder / SYSTEM).write_text(to_yaml(result.setup.system), encoding="utf-8")
+    (folder / fit.SYSTEM).write_text(to_yaml(result.setup.system), encoding="utf-8")
     if result.parameters:
         with style.styled():
             style.save(intervals_figure(result), folder / "intervals.png")

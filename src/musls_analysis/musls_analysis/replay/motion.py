@@ -69,10 +69,9 @@ class SmoothPath:
         return weights @ self.position_enu_m[near], weights @ self.orientation_wxyz[near]
 
     def of_body(self, offset_m: Array, tilt: Rotation, delay_s: float) -> SmoothPath:
-        """Path of a body's centre of mass, given that of a point at an offset from it, (3,).
+        """Path of a body's centre of mass, given that of a point at an offset in its frame, (3,).
 
-        The offset is in the body's frame, from which `tilt` leads to the recorded one; the poses
-        are stamped too late by the delay.
+        `tilt` leads from its frame to the recorded one; the poses are stamped late by the delay.
         """
         turn = Rotation.from_quat(self.orientation_wxyz, scalar_first=True) * tilt.inv()
         position = self.position_enu_m - turn.apply(offset_m)
@@ -82,10 +81,7 @@ class SmoothPath:
 
 
 def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPath:
-    """Fit a smooth path to recorded poses of a body, whose times increase.
-
-    If `exact`, it passes through every sample: no smoothing, no search for jumps.
-    """
+    """Smooth path through recorded poses without jumps or, if `exact`, through every sample."""
     times, first = np.unique(track.time_s, return_index=True)
     values = np.hstack([track.position_enu_m, _continuous(track.orientation_wxyz)])[first]
     good = np.isfinite(values).all(axis=1)

@@ -95,8 +95,7 @@ def plant_at_start(
 ) -> tuple[Plant, Array]:
     """The load at rest below the drones' first poses, or lying below slack cables.
 
-    The system has to be as the model wants it (`with_links`). With the plant come the drones'
-    attitudes in it, quaternions (n, 4).
+    The system is as the model wants it (`with_links`); also the drones' attitudes (n, 4).
     """
     kind, _ = _kind_and_links(model)
     position, orientation = motion.drones_at(0.0)
@@ -224,15 +223,7 @@ class Replay:
         spec: ReplaySpec | None = None,
         cable_model: str = RIGID_LINKS,
     ) -> ReplayResult:
-        """Move the drones of a system as recorded; it needs as many as the recording has.
-
-        `progress` is told the share done, now and then. `spec` replaces that of the object. The
-        cable model is one of `CABLE_MODELS`.
-
-        Raises:
-            ConfigError: The numbers of drones differ, or the cable model does not fit.
-            SimulationDiverged: The physics failed.
-        """
+        """Replay with a system and one of `CABLE_MODELS`; `progress` is told the share done."""
         if system.n_drones != len(self.recorded.drones):
             raise ConfigError(
                 f"{system.name} has {system.n_drones} drones, "

@@ -11,7 +11,7 @@ import numpy as np
 
 from musls_analysis.figures.style import label
 from musls_analysis.recordings.recording import Recording, main_stages
-from musls_analysis.report.summary import PEAK_PLACES, sentence
+from musls_analysis.report.summary import PEAK_PLACES, facts, sentence
 from musls_description.schema import to_yaml
 from musls_description.system import RigSystem
 
@@ -30,9 +30,7 @@ def write_report(
 ) -> Path:
     """Write report.html and figures/*.png into a folder, made if missing.
 
-    The summary has the keys of `musls_analysis.report.summary.summarise`; what a flight adds to
-    them is shown if it is there. `command` flies it again; `more` are figures besides those of the
-    recording.
+    `summary`: of `summarise`, with what a flight adds. `command` flies it again.
     """
     # Imported here, because they are slow and only reports need them.
     from musls_analysis.figures.flight import write_figures
@@ -74,10 +72,7 @@ GROUPED_FROM = 10_000
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, never in powers of ten.
-
-    Digits before the point are all kept.
-    """
+    """Write so many significant digits, all before the point, never powers of ten."""
     if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
         text = f"{value:,.0f}".replace(",", "\u202f")
         return text if abs(value) >= GROUPED_FROM else text.replace("\u202f", "")
@@ -148,63 +143,22 @@ MAX_EVENTS = 20
 
 
 def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Smallest distance of the drones, margins before the flight, and events."""
-    rows = []
-    if (closest := summary.get("separation")) is not None:
-        (i, j), apart = closest["pair"], closest["tips_m"]
-        rows.append((
-            "Closest drones",
-            f"{i} and {j} at {number(closest['time_s'])} s: rotor tips {number(apart)} m apart, "
-            f"centres {number(closest['centres_m'])} m",
-        ))  # fmt: skip
-    for near in summary.get("obstacles") or ():
-        rows.append((
-            f"Closest to {near['obstacle']}",
-            f"{near['body']} at {number(near['time_s'])} s: {number(near['distance_m'])} m",
-        ))  # fmt: skip
-    if "verification" in summary:
-        rows.append(("Verified", summary["verification"]["sentence"]))
-    if (check := summary.get("check")) is not None:
-        rows.append(("Expected before the flight", check["sentence"]))
+    """Closest approaches, checks and events of the flight."""
+    rows = [(name[0].upper() + name[1:], text) for name, text in facts(summary)]
     for event in (summary.get("events") or ())[:MAX_EVENTS]:
         rows.append((f"{label(event['kind'])} at {event['time_s']:.2f} s", event["what"]))
     return rows
 
 
 def _system_rows(system: RigSystem) -> list[tuple[str, str]]:
-    """The system's main numbers, one row for parts that are all alike."""
-    load = system.load
-    rows = [
-        ("System", f"{system.name}: {system.description}" if system.description else system.name),
-    ]
-    if load is not None:
-        size = " × ".join(map(number, load.collision.size_m))
-        rows.append(("Load", f"{number(load.mass_kg)} kg, {size} m"))
-    for kind, parts, text in (
-        ("Drone", system.drones, _drone), ("Cable", system.cables, _cable)
-    ):  # fmt: skip
-        if not parts:
+    """The system's main numbers, as it shows them itself."""
+    rows = []
+    for part in system.shown():
+        if isinstance(part, str):
+            rows.append(("System", part))
             continue
-        if len(set(map(text, parts))) == 1:
-            rows.append((f"{kind}s", f"{len(parts)} × {text(parts[0])}"))
-        else:
-            rows += [(f"{kind} {i}", text(part)) for i, part in enumerate(parts, start=1)]
-    for kind in ("anchors", "winches", "pulleys"):
-        if getattr(system, kind):
-            rows.append((kind.capitalize(), str(len(getattr(system, kind)))))
-    rows.append(("All-up mass", f"{number(system.mass_kg)} kg"))
+        for name, count, mass_kg, what in part.rows:
+            each = f"{count} × " if count not in ("", "1") else ""
+            text = ", ".join(filter(None, [(mass_kg and f"{each}{mass_kg} kg") or count, what]))
+            rows.append((name.capitalize(), text))
     return rows
-
-
-def _drone(drone) -> str:
-    return (
-        f"{drone.model}, {number(drone.mass_kg)} kg, {len(drone.rotors)} rotors, "
-        f"{number(drone.max_thrust_n)} N full thrust"
-    )
-
-
-def _cable(cable) -> str:
-    return (
-        f"{number(cable.length_m)} m, {number(1000.0 * cable.mass_kg)} g, "
-        f"{cable.links} rigid link{'s' if cable.links > 1 else ''}"
-    )

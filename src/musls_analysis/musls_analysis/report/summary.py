@@ -31,14 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.comparison.errors import error_table, setpoint_pose
+from musls_analysis.comparison.errors import error_table, setpoint_pose, standing_height_m
 from musls_analysis.recordings.recording import (
     LOAD,
     CableTrack,
+    PoseTrack,
     Recording,
     SignalTrack,
     Stage,
     main_stages,
+    without_number,
 )
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.arrays import Array
@@ -64,17 +66,14 @@ ERROR_CAUSES = {
 
 
 def explanations(recording: Recording, controller: str = "") -> list[str]:
-    """Say for each main stage what the load's error is made of, one line each.
-
-    The kind of the scenario's controller may add a reason.
-    """
-    lines = list(_lines(recording))
+    """Share of the lag in the load's error, by main stage, and its reason with this controller."""
+    lines = list(_lags(recording))
     if lines and controller in ERROR_CAUSES:
         lines.append(ERROR_CAUSES[controller])
     return lines
 
 
-def _lines(recording: Recording) -> Iterator[str]:
+def _lags(recording: Recording) -> Iterator[str]:
     body = recording.bodies.get(LOAD)
     if body is None or LOAD not in recording.setpoints:
         return
@@ -85,9 +84,7 @@ def _lines(recording: Recording) -> Iterator[str]:
         if inside.sum() < 10:
             continue
         time_s = body.time_s[inside]
-        wanted = np.column_stack(
-            [np.interp(time_s, moves.time_s, c) for c in moves.position_enu_m.T]
-        )
+        wanted = _held_outside(moves, time_s)
         gap = asked.position_enu_m[inside] - body.position_enu_m[inside]
         speed = np.gradient(wanted, time_s, axis=0)
         mean_m_s = float(np.linalg.norm(speed, axis=1).mean())
@@ -107,6 +104,11 @@ def _lines(recording: Recording) -> Iterator[str]:
             f"{behind_mm:.0f} mm; without the lag {left_mm:.0f} "
             f"mm would be left, {1e3 * abs(rest[:, 2].mean()):.0f} mm of it in height"
         )
+
+
+def _held_outside(track: PoseTrack, time_s: Array) -> Array:
+    """Positions between samples, the first and last one held before and after (T, 3)."""
+    return np.column_stack([np.interp(time_s, track.time_s, c) for c in track.position_enu_m.T])
 
 
 # ---------- Slack
@@ -181,7 +183,7 @@ def named_peaks(recording: Recording, slack_threshold_n: float) -> dict[str, dic
         landed = _touching_down(recording, time_s)
         for stage in recording.stages:
             inside = recording.stage_mask(stage, time_s)
-            for where, mask in _sorts(stage.name, inside, snaps, landed):
+            for where, mask in _masks_by_place(stage.name, inside, snaps, landed):
                 if not mask.any():
                     continue
                 row = int(np.argmax(np.where(mask, tension, -np.inf)))
@@ -190,10 +192,10 @@ def named_peaks(recording: Recording, slack_threshold_n: float) -> dict[str, dic
     return {where: asdict(best[where]) for where in PEAK_PLACES if where in best}
 
 
-def _sorts(
+def _masks_by_place(
     stage: str, inside: np.ndarray, snaps: np.ndarray, landed: np.ndarray
 ) -> list[tuple[str, np.ndarray]]:
-    phase = stage.rstrip("0123456789").rstrip("_") if stage[-1:].isdigit() else stage
+    phase = without_number(stage)
     for where, phases in (("take_up", TAKE_UP), ("touch_down", TOUCH_DOWN)):
         if phase in phases:
             return [(where, inside)]
@@ -211,15 +213,6 @@ def _soon_after(time_s: Array, ends_s: Array) -> np.ndarray:
     last = np.searchsorted(ends_s, time_s + 0.1, side="right") - 1
     since = time_s - ends_s[np.maximum(last, 0)]
     return np.asarray((last >= 0) & (since < SNAP_S))
-
-
-def standing_height_m(recording: Recording) -> float | None:
-    """Height of the load before the flight; None for a flight that does not begin on the ground."""
-    first = next((s for s in recording.stages if s.name == "spool_up"), None)
-    load = recording.bodies.get(LOAD)
-    if first is None or load is None:
-        return None
-    return float(np.median(load.position_enu_m[recording.stage_mask(first, load.time_s), 2]))
 
 
 def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
@@ -283,12 +276,9 @@ CARRIED_PERCENTILE = 90.0
 def flight_warnings(
     recording: Recording, parameters: Mapping[str, float] | None = None
 ) -> list[str]:
-    """Say why nobody should learn from a flight, one line a reason.
-
-    `parameters` are those of PX4 that are not at their default.
-    """
+    """Why nobody should learn from a flight flown with these parameters of PX4, a line each."""
     return [
-        *_told(recording),
+        *_warning_events(recording),
         *_upside_down(recording),
         *_too_fast(recording, parameters or {}),
         *_turned_away(recording),
@@ -303,7 +293,7 @@ def _lost(recording: Recording) -> list[str]:
     return [event.what.partition(":")[0] for event in lost]
 
 
-def _told(recording: Recording) -> Iterator[str]:
+def _warning_events(recording: Recording) -> Iterator[str]:
     falls = tuple(f"{name} and ground" for name in _lost(recording))
     for kind, word in WARNING_EVENTS.items():
         of_kind = [event for event in recording.events if event.kind == kind]
@@ -331,9 +321,7 @@ def _paths(recording: Recording, names: Iterable[str]) -> Iterator[tuple[str, St
         for stage in main_stages(recording.stages):
             time_s = np.arange(stage.start_s, stage.end_s, GRID_S)
             if len(time_s) > 2:
-                columns = track.position_enu_m.T
-                path = np.column_stack([np.interp(time_s, track.time_s, c) for c in columns])
-                yield name, stage, time_s, path
+                yield name, stage, time_s, _held_outside(track, time_s)
 
 
 def _too_fast(recording: Recording, parameters: Mapping[str, float]) -> Iterator[str]:
@@ -433,8 +421,7 @@ def summarise(
 ) -> dict[str, Any]:
     """Condense a recording to numbers that fit into JSON, with the keys in the module's text.
 
-    A cable is slack while its tension at the load is below the threshold. `controller` is the kind
-    that flew, `parameters` are those of PX4 that are not at their default.
+    `controller` is the kind that flew, `parameters` those of PX4 that are not at their default.
     """
     cables = {
         name: _cable(recording, track, slack_threshold_n)
@@ -486,6 +473,23 @@ def _cable(recording: Recording, cable: CableTrack, slack_threshold_n: float) ->
         "slack_fraction": float(slack.mean()),
         "stages": stages,
     }
+
+
+def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and text of what a flight adds to the summary of its recording."""
+    if closest := summary.get("separation"):
+        i, j = closest["pair"]
+        yield (
+            "closest drones",
+            f"{i} and {j} at {closest['time_s']:.1f} s: rotor tips {closest['tips_m']:.2f} m "
+            f"apart, centres {closest['centres_m']:.2f} m",
+        )
+    for near in summary.get("obstacles") or ():
+        where = f"{near['body']} at {near['time_s']:.1f} s: {near['distance_m']:.2f} m"
+        yield f"closest to {near['obstacle']}", where
+    for key, name in (("verification", "verified"), ("check", "before the flight")):
+        if found := summary.get(key):
+            yield name, found["sentence"]
 
 
 def numbers_by_path(node: Any, path: str = "") -> Iterator[tuple[str, float]]:

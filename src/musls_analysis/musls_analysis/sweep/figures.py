@@ -22,15 +22,7 @@ from numpy.typing import NDArray
 
 from musls_analysis.figures import style
 from musls_analysis.figures.style import save, styled
-from musls_analysis.sweep.plan import (
-    FanFigure,
-    Grid,
-    MapFigure,
-    MetricFigure,
-    OverlayFigure,
-    RunsFigure,
-    SweepSpec,
-)
+from musls_analysis.sweep import plan
 from musls_analysis.sweep.store import FAILED, FINISHED, Store, signal, stage_window
 from musls_description.errors import file_name
 
@@ -110,7 +102,7 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def group_text(sweep: SweepSpec, group: Mapping[str, Any]) -> str:
+def group_text(sweep: plan.SweepSpec, group: Mapping[str, Any]) -> str:
     """Values of some parameters, with their units."""
     parts = []
     for key, value in group.items():
@@ -134,9 +126,9 @@ def distinct(values: Sequence[Any]) -> list[Any]:
     return sorted(found) if all(map(_number, found)) else found
 
 
-def combinations(sweep: SweepSpec, rows: Rows, without: str) -> list[dict[str, Any]]:
+def combinations(sweep: plan.SweepSpec, rows: Rows, without: str) -> list[dict[str, Any]]:
     """Combinations of all parameters of a grid but one that occur; of random draws one, empty."""
-    if not isinstance(sweep.sampling, Grid):
+    if not isinstance(sweep.sampling, plan.Grid):
         return [{}]
     others = [key for key in sweep.parameters if key != without]
     return distinct([{key: row[key] for key in others} for row in rows])
@@ -181,7 +173,7 @@ _MAX_TICKS = 9
 class _Axis:
     """Places of a parameter's values along the horizontal axis."""
 
-    def __init__(self, sweep: SweepSpec, key: str, rows: Rows) -> None:
+    def __init__(self, sweep: plan.SweepSpec, key: str, rows: Rows) -> None:
         self.key, self.label = key, sweep.label(key)
         self.values = distinct([row[key] for row in rows])
         self.numeric = all(map(_number, self.values))
@@ -204,7 +196,7 @@ class _Axis:
             ax.set_xlim(-0.5, len(self.values) - 0.5)
 
 
-def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
+def metric_figure(sweep: plan.SweepSpec, figure: plan.MetricFigure, rows: Rows) -> Figure:
     """Draw metrics over a parameter."""
     axis = _Axis(sweep, figure.x or next(iter(sweep.parameters)), rows)
     groups = combinations(sweep, rows, axis.key)
@@ -221,7 +213,7 @@ def metric_figure(sweep: SweepSpec, figure: MetricFigure, rows: Rows) -> Figure:
                 "marker": _MARKERS[k % len(_MARKERS)],
             }
             chosen = [row for row in rows if belongs(row, group)]
-            _curve(ax, axis, chosen, metric, look, isinstance(sweep.sampling, Grid))
+            _curve(ax, axis, chosen, metric, look, isinstance(sweep.sampling, plan.Grid))
             name = ", ".join(names)
             if name:
                 handles.setdefault(name, Line2D([], [], lw=1.3, ms=3.5, label=name, **look))
@@ -292,7 +284,7 @@ _Cut = tuple[NDArray, NDArray, NDArray]
 
 
 def overlay_figure(
-    sweep: SweepSpec, figure: OverlayFigure, rows: Rows, store: Store
+    sweep: plan.SweepSpec, figure: plan.OverlayFigure, rows: Rows, store: Store
 ) -> Figure | None:
     """Draw signals of all runs; None if no run has them."""
     key = figure.by or next(iter(sweep.parameters))
@@ -340,7 +332,7 @@ def _with_failed(key: str, value: Any, rows: Rows) -> str:
 
 
 def _cut(
-    figure: OverlayFigure, name: str, summary: Mapping[str, Any], series: Mapping[str, NDArray]
+    figure: plan.OverlayFigure, name: str, summary: Mapping[str, Any], series: Mapping[str, NDArray]
 ) -> _Cut | None:
     window, found = stage_window(summary, figure.stage), signal(series, name)
     if window is None or found is None:
@@ -376,14 +368,14 @@ def _draw(ax: Axes, cuts: Sequence[_Cut], shade: Any) -> None:
 # ---------- Whole studies: maps, parallel coordinates, distributions
 
 PERCENTILES = (5, 25, 50, 75, 95)
-"""That a distribution's figure marks and names."""
+"""Marked and named in the figure of a distribution."""
 
 _MAX_WRITTEN = 80
 """Cells of a map whose values are written into them."""
 _MAX_CELLS_NAMED = 7
 
 
-def map_figure(sweep: SweepSpec, figure: MapFigure, rows: Rows) -> Figure:
+def map_figure(sweep: plan.SweepSpec, figure: plan.MapFigure, rows: Rows) -> Figure:
     """Draw metrics over two parameters as coloured cells, means over everything else."""
     x = figure.x or next(iter(sweep.parameters))
     y = figure.y or next(key for key in sweep.parameters if key != x)
@@ -419,7 +411,7 @@ def _cells(drawn: Figure, ax: Axes, values: np.ndarray, text: Text) -> None:
             ax.text(i, j, f"{value:.3g}", ha="center", va="center", fontsize=6.2, color=colour)
 
 
-def parallel_figure(sweep: SweepSpec, figure: RunsFigure, rows: Rows) -> Figure:
+def parallel_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) -> Figure:
     """Draw each run as a line through its parameters and metrics, coloured by the last metric."""
     metrics = figure.metrics
     whole = [row for row in rows if all(_number(row.get(m)) for m in metrics)]
@@ -453,7 +445,7 @@ def parallel_figure(sweep: SweepSpec, figure: RunsFigure, rows: Rows) -> Figure:
     return drawn
 
 
-def distribution_figure(sweep: SweepSpec, figure: RunsFigure, rows: Rows) -> Figure:
+def distribution_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) -> Figure:
     """Draw how often each value of a metric came, with its percentiles."""
     drawn, axes = _panels(len(figure.metrics), 2.3)
     for ax, metric in zip(axes, figure.metrics, strict=True):
@@ -483,7 +475,7 @@ _FEW = 0.2
 """Share of the runs that must still fly where a band is drawn."""
 
 
-def fan_figure(figure: FanFigure, rows: Rows, store: Store) -> Figure | None:
+def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | None:
     """Draw where a body is over time, in bands, and each path from above; None without paths."""
     chosen = [row["id"] for row in rows if row["status"] == FINISHED]
     series = [store.series(run) for run in chosen]
@@ -535,11 +527,8 @@ def fan_figure(figure: FanFigure, rows: Rows, store: Store) -> Figure | None:
     return drawn
 
 
-def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
-    """Draw the figures that were asked for, or the usual ones; give the files written.
-
-    A figure without any data is left out.
-    """
+def write_figures(sweep: plan.SweepSpec, rows: Rows, store: Store) -> list[Path]:
+    """Draw the figures asked for, or the usual ones, of which there are data; the files."""
     if not any(row["status"] == FINISHED for row in rows):
         return []
     folder = store.folder / "figures"
@@ -554,12 +543,12 @@ def write_figures(sweep: SweepSpec, rows: Rows, store: Store) -> list[Path]:
     return written
 
 
-def _drawn(sweep: SweepSpec, figure: Any, rows: Rows, store: Store) -> Figure | None:
-    if isinstance(figure, OverlayFigure):
+def _drawn(sweep: plan.SweepSpec, figure: Any, rows: Rows, store: Store) -> Figure | None:
+    if isinstance(figure, plan.OverlayFigure):
         return overlay_figure(sweep, figure, rows, store)
-    if isinstance(figure, FanFigure):
+    if isinstance(figure, plan.FanFigure):
         return fan_figure(figure, rows, store)
-    if isinstance(figure, MetricFigure):
+    if isinstance(figure, plan.MetricFigure):
         return metric_figure(sweep, figure, rows)
     known = tuple(m for m in figure.metrics if any(_number(row.get(m)) for row in rows))
     if not known:
@@ -580,7 +569,7 @@ def _named(figures: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield name, figure
 
 
-def _usual(sweep: SweepSpec, rows: Rows) -> Iterator[Any]:
+def _usual(sweep: plan.SweepSpec, rows: Rows) -> Iterator[Any]:
     """The metrics asked for, the load's mean errors and the speed.
 
     Over each parameter; besides, over two parameters as a map, over more as parallel coordinates,
@@ -594,18 +583,18 @@ def _usual(sweep: SweepSpec, rows: Rows) -> Iterator[Any]:
     ]
     panels = [(c,) for c in asked] + [panel for panel in errors if panel]
     panels += [(c,) for c in ("max_tension_n", "real_time_factor") if c in columns]
-    drawn = not isinstance(sweep.sampling, Grid)
+    drawn = not isinstance(sweep.sampling, plan.Grid)
     whole = tuple(dict.fromkeys([*(c for panel in errors for c in panel[:1]), *asked]))
     if len(sweep.parameters) == 2 and not drawn and whole:
-        yield MapFigure(name="map", metrics=whole)
+        yield plan.MapFigure(name="map", metrics=whole)
     if len(sweep.parameters) > 2 and whole:
-        yield RunsFigure(kind="parallel", name="parallel", metrics=whole)
+        yield plan.RunsFigure(kind="parallel", name="parallel", metrics=whole)
     if drawn and whole:
         more = ["max_tension_n"] if "max_tension_n" in columns else []
         metrics = tuple(dict.fromkeys([*whole, *more]))
-        yield RunsFigure(kind="distribution", name="distribution", metrics=metrics)
+        yield plan.RunsFigure(kind="distribution", name="distribution", metrics=metrics)
     if drawn:
-        yield FanFigure()
+        yield plan.FanFigure()
     for key in sweep.parameters:
         name = f"over_{key.rsplit('.', 1)[-1]}"
-        yield MetricFigure(name=name, x=key, panels=tuple(panels))
+        yield plan.MetricFigure(name=name, x=key, panels=tuple(panels))

@@ -67,10 +67,7 @@ class Variation:
 def study_of(
     name: str, scenario: str, vary: Path | Mapping[str, Any] | None, worlds: int, seed: int
 ) -> SweepSpec:
-    """The sweep that flies the worlds of a study.
-
-    `vary`: file of a `Variation`, or what it would hold. `seed`: of the draws.
-    """
+    """The sweep of a study; `vary` is a `Variation` or its file, `seed` that of the draws."""
     if worlds < FEWEST:
         raise ConfigError(f"worlds = {worlds}: must be at least {FEWEST}")
     if seed < 0:
@@ -86,10 +83,7 @@ def study_of(
 
 
 def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict[str, Any]]:
-    """Of each figure of the worlds a row: mean and percentiles with their intervals.
-
-    Shares of worlds come first: failed, and of those that have flown not to be learnt from.
-    """
+    """Mean and percentiles of each figure with intervals; first the shares of failed worlds."""
     flown = [row for row in rows if row["status"] == FINISHED]
     table = [_share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
     if flown:
@@ -126,10 +120,7 @@ def figures(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[str]:
 def worst(
     rows: Sequence[Mapping[str, Any]], sweep: SweepSpec, count: int, by: str | None = None
 ) -> list[Mapping[str, Any]]:
-    """The worlds with the largest value of a figure, those that failed before all others.
-
-    `by`: by default the load's largest error in the first main stage, or the largest tension.
-    """
+    """Worlds of the largest value of a figure, by default the load's error; failed ones first."""
     flown = [row for row in rows if row["status"] == FINISHED]
     known = figures(flown, sweep)
     if by is not None and flown and by not in known:

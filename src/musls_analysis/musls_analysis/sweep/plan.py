@@ -159,7 +159,7 @@ AnyFigure = Annotated[
 
 
 MAX_RUNS = 100_000
-"""Of one sweep, repetitions included; each is checked before the first one starts."""
+"""Largest number of one sweep, repetitions included; all are checked before the first starts."""
 
 LONGEST_RUN_S = 30 * 86400.0
 """Wall time of a run: 30 days."""
@@ -387,10 +387,7 @@ class SweepSpec:
                 raise ValueError("figures: a map needs two parameters")
 
     def label(self, key: str) -> str:
-        """Name of a parameter for people, with its unit: "mass [kg]".
-
-        An index stands behind the name; of equal names each has its parent's before it.
-        """
+        """Name and unit of a parameter, "mass [kg]"; with its parent's where two are alike."""
         given = self.parameters[key].label
         if given:
             return given

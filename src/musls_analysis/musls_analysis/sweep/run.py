@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import queue
 import shutil
 import signal
 import subprocess
@@ -329,25 +328,16 @@ _LOG = "log"
 
 
 def serve() -> None:
-    """Make runs until the input ends; then end at once, in the middle of a run too.
-
-    So a killed sweep leaves nobody behind.
-    """
-    end_with(os.getppid(), signal.SIGKILL)  # the thread below waits while compiled code runs
+    """Make runs until the input ends; a killed sweep kills its processes (Linux)."""
+    end_with(os.getppid(), signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    waiting: queue.SimpleQueue[tuple[Job, Path]] = queue.SimpleQueue()
-
-    def listen() -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                waiting.put(pickle.load(sys.stdin.buffer))
-        os._exit(0)
-
-    threading.Thread(target=listen, daemon=True).start()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, whatever it computes
     while True:
-        job, scratch = waiting.get()
+        try:
+            job, scratch = pickle.load(sys.stdin.buffer)
+        except (EOFError, OSError):
+            return
         log = os.open(scratch / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, 1)
         os.dup2(log, 2)

@@ -86,10 +86,7 @@ def unpack(data: bytes) -> Series:
 
 
 def signal(series: Series, name: str) -> tuple[NDArray, NDArray, NDArray] | None:
-    """Time, values, set-point (NaN without one), (T,) each, of a signal such as "load.yaw_deg".
-
-    Angles are unwrapped. None if the run has it not.
-    """
+    """Time, values, set-point (NaN without), (T,) each, angles unwrapped; None if not there."""
     body, _, kind = name.partition(".")
     if kind in CABLE_SIGNALS:
         if name not in series:
@@ -126,13 +123,7 @@ _REDUCE: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that every table has, from the content of summary.json.
-
-    Flight numbers; `warnings`, why the flight is not valid; `max_tension_n` and, per
-    main stage, `slack_fraction.<stage>` over all cables; mean errors of all bodies, greatest errors
-    of the load and its mean distance to held set-points in the main stages, named by their path in
-    summary.json.
-    """
+    """Numbers that every table has, from the content of summary.json; named by their path in it."""
     row = {key: summary[key] for key in FLIGHT_COLUMNS if key in summary}
     row["warnings"] = "; ".join(summary.get("warnings", ()))
     stages = [s.name for s in main_stages(_stages(summary))]

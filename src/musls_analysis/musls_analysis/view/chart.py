@@ -13,17 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from musls_analysis.comparison.errors import error_track, translational_error_m
-from musls_analysis.figures.style import (
-    BAND,
-    EVENT,
-    FAINT,
-    INK,
-    SLACK_CABLE,
-    UNKNOWN_TENSION,
-    colour,
-    label,
-    shown_events,
-)
+from musls_analysis.figures import style
 from musls_analysis.recordings.recording import Stage
 from musls_analysis.report.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.view.scene import Subject
@@ -61,8 +51,8 @@ class TensionScale:
         tension = np.asarray(tension_n, float)
         share = np.clip(np.nan_to_num(tension) / self.limit_n, 0.0, 1.0)
         rgb = np.asarray(colormaps["plasma"](0.86 * share))[..., :3]  # its end is lost on white
-        rgb = np.where((tension < self.slack_n)[..., None], to_rgb(SLACK_CABLE), rgb)
-        return np.where(np.isnan(tension)[..., None], to_rgb(UNKNOWN_TENSION), rgb)
+        rgb = np.where((tension < self.slack_n)[..., None], to_rgb(style.SLACK_CABLE), rgb)
+        return np.where(np.isnan(tension)[..., None], to_rgb(style.UNKNOWN_TENSION), rgb)
 
     def draw(self, ax: Axes) -> None:
         """Make axes a bar of the colours, with the sign for slack cables on its left."""
@@ -76,7 +66,7 @@ class TensionScale:
         place = ax.get_xaxis_transform()
         left = -0.23 * self.limit_n
         mark = Rectangle((left, 0.0), 0.06 * self.limit_n, 1.0, transform=place, clip_on=False)
-        mark.set(facecolor=SLACK_CABLE, edgecolor="none")
+        mark.set(facecolor=style.SLACK_CABLE, edgecolor="none")
         ax.add_patch(mark)
         ax.annotate(
             "slack", (left + 0.03 * self.limit_n, 0.0), (0.0, -6.0), xycoords=place,
@@ -148,11 +138,7 @@ def heights(subject: Subject) -> list[Series]:
 
 
 def strip_series(subjects: Sequence[Subject]) -> tuple[list[Series], str]:
-    """Curves below a scene, and what they are.
-
-    Of two recordings they show how far apart these are; of one its tensions, else the errors to its
-    references; where there are none, as in a plan, the heights.
-    """
+    """Curves below a scene: distances of two; of one tensions, else errors, else heights."""
     if len(subjects) == 2:
         return differences(subjects), "distance between the two [m]"
     if subjects[0].has_tension:
@@ -171,14 +157,13 @@ def draw_strip(
     stages: Sequence[Stage],
     window_s: tuple[float, float],
 ) -> None:
-    """Draw curves over the times shown into axes, with stages as bands and the events of a subject.
-
-    A legend in the colours of the curves stands below.
-    """
+    """Draw curves over the times shown, with stages as bands, events, and a legend below."""
     shown = [(s, (s.time_s >= window_s[0]) & (s.time_s <= window_s[1])) for s in series]
     for its, inside in shown:
-        shade = colour(its.name)
-        ax.plot(its.time_s[inside], its.value[inside], color=shade, lw=1.0, label=label(its.name))
+        shade = style.colour(its.name)
+        ax.plot(
+            its.time_s[inside], its.value[inside], color=shade, lw=1.0, label=style.label(its.name)
+        )
     known = np.concatenate([its.value[inside] for its, inside in shown])
     known = known[np.isfinite(known)]
     high = float(np.percentile(known, _SHARE)) if known.size else 1.0
@@ -194,23 +179,28 @@ def draw_strip(
     for k, stage in enumerate(stages):  # a band for every second one, names if they fit
         start_s, end_s = np.clip([stage.start_s, stage.end_s], *window_s)
         if k % 2 and end_s > start_s:
-            ax.axvspan(start_s, end_s, color=BAND, lw=0, zorder=0)
-        name, middle_s = label(stage.name), 0.5 * (start_s + end_s)
+            ax.axvspan(start_s, end_s, color=style.BAND, lw=0, zorder=0)
+        name, middle_s = style.label(stage.name), 0.5 * (start_s + end_s)
         if (end_s - start_s) * px_s > 6.2 * len(name):
-            ax.text(middle_s, 1.04, name, transform=place, size=TINY, color=FAINT, ha="center")
+            ax.text(
+                middle_s, 1.04, name, transform=place, size=TINY, color=style.FAINT, ha="center"
+            )
     free_s = -np.inf
-    for event in shown_events(subject.recording):
-        time_s, name = event.time_s + subject.shift_s, label(event.kind)
+    for event in style.shown_events(subject.recording):
+        time_s, name = event.time_s + subject.shift_s, style.label(event.kind)
         if event.what == "over" or not window_s[0] <= time_s <= window_s[1]:
             continue
-        ax.axvline(time_s, color=EVENT, lw=0.7)
+        ax.axvline(time_s, color=style.EVENT, lw=0.7)
         width_s = 6.4 * len(name) / px_s
         if free_s < time_s < window_s[1] - width_s:
-            ax.text(time_s + 3.0 / px_s, 0.87, name, transform=place, size=TINY, color=EVENT)
+            ax.text(time_s + 3.0 / px_s, 0.87, name, transform=place, size=TINY, color=style.EVENT)
             free_s = time_s + width_s
     ax.set_xlabel("time [s]", loc="right", size=SMALL, labelpad=1.0)
     room = int((width_px - 6.4 * len(title) - 50.0) / 54.0)  # for the names of curves
-    entries = [Line2D([], [], color=INK, label=title), *ax.get_lines()[: min(len(series), room)]]
+    entries = [
+        Line2D([], [], color=style.INK, label=title),
+        *ax.get_lines()[: min(len(series), room)],
+    ]
     legend = ax.legend(
         handles=entries, ncols=len(entries), loc="lower left", bbox_to_anchor=(0.0, -0.4),
         labelcolor="linecolor", handlelength=0.0, handletextpad=0.0, columnspacing=1.0,

@@ -108,7 +108,7 @@ def write_film(
 def _write_gif(
     frames: Iterable[np.ndarray], colours: Image.Image, fps: float, count: int, work: Path
 ) -> None:
-    """With one palette for all frames; it plays for ever."""
+    """Write a GIF with one palette for all frames, which plays for ever."""
     each = (
         Image.fromarray(frame).quantize(palette=colours, dither=Image.Dither.NONE)
         for frame in frames

@@ -22,7 +22,7 @@ from musls_analysis.recordings.recording import LOAD, Recording
 from musls_description.arrays import Array
 
 MAX_POINTS = 1200
-"""Of each curve; more than a screen has columns."""
+"""Points of each curve; more than a screen has columns."""
 
 SECOND = " (2)"
 """Ends the names of bodies and cables of the second flight."""
@@ -44,10 +44,7 @@ def page_html(
     shift_s: float = 0.0,
     notes: Sequence[str] = (),
 ) -> str:
-    """The page of one flight or of two; it needs nothing but a browser.
-
-    `shift_s` is added to the times of the second; `notes` are lines above the figures.
-    """
+    """The page of one or two flights; `shift_s` moves the second, `notes` stand above."""
     return (
         templates()
         .get_template("page.html.j2")

@@ -21,34 +21,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.spatial import ConvexHull, QhullError
 
-from musls_analysis.figures.style import (
-    FAINT,
-    INK,
-    OBSTACLE,
-    PULLEY,
-    PULLEY_RIM,
-    SECOND,
-    UNKNOWN_TENSION,
-    colour,
-    label,
-    styled,
-)
+from musls_analysis.figures import style
 from musls_analysis.recordings.recording import LOAD, Stage
+from musls_analysis.view import scene
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
-from musls_analysis.view.scene import (
-    BOX_FACES,
-    BoxShape,
-    DroneShape,
-    Placed,
-    Sampled,
-    Shape,
-    Subject,
-    framed_points_enu_m,
-    poses,
-    sample,
-    stage_at,
-    staged_subject,
-)
 from musls_description.errors import ConfigError
 from musls_description.obstacles import SHOWN_BEYOND_M, shown_faces
 
@@ -127,7 +103,7 @@ def pixels(canvas: FigureCanvasAgg) -> np.ndarray:
 # ---------- A perspective camera
 
 FIELD_OF_VIEW_DEG = 28.0
-"""Of the whole picture's height; a small angle keeps sizes comparable."""
+"""Angle of the whole picture's height; a small angle keeps sizes comparable."""
 NEAREST_M = 0.2
 """Points closer to the camera are not shown."""
 
@@ -149,10 +125,7 @@ class Camera:
     center_px: np.ndarray
 
     def project(self, points_enu_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Picture points (..., 2) [px] and distances along the line of sight (...) [m].
-
-        World points (..., 3) behind the camera become NaN.
-        """
+        """Picture points (..., 2) [px], NaN behind the camera, and distances in sight (...) [m]."""
         seen = (points_enu_m - self.position_enu_m) @ self.axes.T
         depth = np.where(seen[..., 2] > NEAREST_M, seen[..., 2], np.nan)
         at = seen[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
@@ -173,13 +146,7 @@ def camera_on(
 ) -> Camera:
     """Camera that sees all points (n, 3), as large as possible within a frame.
 
-    Args:
-        points_enu_m: World points.
-        frame_px: Left, top, right, bottom of where they are to be.
-        height_px: Height of the whole picture.
-        azimuth_deg: Where the eye stands, counter-clockwise from east.
-        elevation_deg: Its height above the horizon, 0 to 89.
-        zoom: Above 1 comes closer.
+    The frame is left, top, right, bottom [px] of a picture of a height [px].
     """
     for name, value, least, most in (
         ("azimuth", azimuth_deg, -360.0, 360.0),
@@ -251,13 +218,13 @@ class SubjectStyle(NamedTuple):
 
     def colour(self, body: str) -> np.ndarray:
         """Colour of a body."""
-        return np.array(to_rgb(SECOND if self.second else colour(body)))
+        return np.array(to_rgb(style.SECOND if self.second else style.colour(body)))
 
     def cable_colours(self, tension_n: np.ndarray) -> np.ndarray:
         """Colours of cables with tensions (...), (..., 3)."""
         if self.scale is not None:
             return self.scale.colours(tension_n)
-        plain = to_rgb(SECOND if self.second else UNKNOWN_TENSION)
+        plain = to_rgb(style.SECOND if self.second else style.UNKNOWN_TENSION)
         return np.broadcast_to(plain, (*np.shape(tension_n), 3))
 
     @property
@@ -278,7 +245,7 @@ def _face_pieces(
 
 
 def _drone_pieces(
-    shape: DroneShape, placed: Placed, base: np.ndarray, alpha: float
+    shape: scene.DroneShape, placed: scene.Placed, base: np.ndarray, alpha: float
 ) -> Iterator[Piece]:
     """Gear, arms, plate and rotor discs; the front discs are darker."""
     for leg in placed(shape.gear_m):
@@ -292,7 +259,7 @@ def _drone_pieces(
         yield Piece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def _cable_pieces(sampled: Sampled, look: SubjectStyle) -> Iterator[Piece]:
+def _cable_pieces(sampled: scene.Sampled, look: SubjectStyle) -> Iterator[Piece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
@@ -304,7 +271,7 @@ def _cable_pieces(sampled: Sampled, look: SubjectStyle) -> Iterator[Piece]:
 
 
 def subject_styles(
-    subjects: Sequence[Subject], window_s: tuple[float, float] | None = None
+    subjects: Sequence[scene.Subject], window_s: tuple[float, float] | None = None
 ) -> tuple[list[SubjectStyle], TensionScale | None]:
     """Looks of one or two subjects, and the scale of the tensions in the times shown, if any."""
     coloured = next((s for s in subjects if s.has_tension), None)
@@ -316,15 +283,17 @@ def subject_styles(
     ], scale
 
 
-def _subject_pieces(subject: Subject, sampled: Sampled, look: SubjectStyle) -> Iterator[Piece]:
+def _subject_pieces(
+    subject: scene.Subject, sampled: scene.Sampled, look: SubjectStyle
+) -> Iterator[Piece]:
     """Bodies, with their pulleys, and cables."""
-    pulley, rim_colour = np.array(to_rgb(PULLEY)), np.array(to_rgb(PULLEY_RIM))
-    for body, placed in poses(sampled.bodies):
+    pulley, rim_colour = np.array(to_rgb(style.PULLEY)), np.array(to_rgb(style.PULLEY_RIM))
+    for body, placed in scene.poses(sampled.bodies):
         for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
             yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
         shape, base = subject.shapes.get(body), look.colour(body)
-        if isinstance(shape, BoxShape):
-            faces = placed(shape.corners_m)[np.array(BOX_FACES)]
+        if isinstance(shape, scene.BoxShape):
+            faces = placed(shape.corners_m)[np.array(scene.BOX_FACES)]
             yield from _face_pieces(faces, base, look.alpha)
         elif shape is not None:
             yield from _drone_pieces(shape, placed, base, look.alpha)
@@ -335,18 +304,18 @@ OBSTACLE_ALPHA = 0.4
 """Opacity of obstacles: what flies behind them is seen."""
 
 
-def _obstacle_pieces(subject: Subject, low: np.ndarray, high: np.ndarray) -> Iterator[Piece]:
+def _obstacle_pieces(subject: scene.Subject, low: np.ndarray, high: np.ndarray) -> Iterator[Piece]:
     """Obstacles near what is shown, from corner to corner (3,)."""
-    base, beyond = np.array(to_rgb(OBSTACLE)), 2.0 * SHOWN_BEYOND_M
+    base, beyond = np.array(to_rgb(style.OBSTACLE)), 2.0 * SHOWN_BEYOND_M
     for _, faces in shown_faces(subject.recording.obstacles, low - beyond, high + beyond):
         yield from _face_pieces(faces, base, OBSTACLE_ALPHA, one_sided=len(faces) > 1)
 
 
-def _setpoint_pieces(sampled: Sampled, shapes: Mapping[str, Shape]) -> Iterator[Piece]:
+def _setpoint_pieces(sampled: scene.Sampled, shapes: Mapping[str, scene.Shape]) -> Iterator[Piece]:
     """Outlines of where load and drones should be."""
-    ink = np.array(to_rgb(INK))
-    for body, placed in poses(sampled.setpoints):
-        edge = 0.65 * np.array(to_rgb(colour(body))) + 0.35 * ink
+    ink = np.array(to_rgb(style.INK))
+    for body, placed in scene.poses(sampled.setpoints):
+        edge = 0.65 * np.array(to_rgb(style.colour(body))) + 0.35 * ink
         for line in shapes[body].wire_m if body in shapes else ():
             yield Piece(placed(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
 
@@ -359,10 +328,7 @@ _PIECES_PER_M, _MARGIN_M = 4, 1.5
 
 
 def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of lines each metre (n, 2, 3), and their strengths (n,).
-
-    They fade out beyond what is shown.
-    """
+    """Pieces of lines each metre (n, 2, 3), and strengths (n,) that fade out beyond the bounds."""
     low, high = np.floor(low_m[:2] - _MARGIN_M), np.ceil(high_m[:2] + _MARGIN_M)
     pieces = []
     for axis, other in ((0, 1), (1, 0)):
@@ -444,32 +410,27 @@ class Picture:
 
     def __init__(
         self,
-        subjects: Sequence[Subject],
+        subjects: Sequence[scene.Subject],
         window_s: tuple[float, float],
         options: PictureOptions | None = None,
         scale: float = 1.0,
         framed_s: tuple[float, float] | None = None,
     ) -> None:
-        """Choose the camera and draw what all pictures share.
+        """Choose the camera and draw what all pictures share, `scale` pixels per layout point.
 
-        Args:
-            subjects: One or two.
-            window_s: Times that the pictures are of, shown in the strip.
-            options: Looks.
-            scale: Pixels per layout point.
-            framed_s: Times at which the camera has to see the system; None for all of the window.
+        The strip shows `window_s`; the camera sees all of `framed_s`, by default of the window.
         """
         self._options = options or PictureOptions()
         self._subjects = subjects
         self._looks, self._scale = subject_styles(subjects, window_s)
-        self._staged = staged_subject(subjects)
+        self._staged = scene.staged_subject(subjects)
         self._series, title = strip_series(subjects)
         self._choose_camera(
             np.linspace(*(framed_s or window_s), _CAMERA_SAMPLES if framed_s is None else 1)
         )
         layout = self._options.layout
         self.canvas = new_canvas(layout.width_px, layout.height_px, scale)
-        with styled():
+        with style.styled():
             self._add_scene()
             self._add_words()
             if self._series:
@@ -484,7 +445,7 @@ class Picture:
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
         """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
-        sampled = [sample(subject, np.array([time_s])) for subject in self._subjects]
+        sampled = [scene.sample(subject, np.array([time_s])) for subject in self._subjects]
         if self._options.follow:
             position = sampled[0].bodies[LOAD].position_enu_m[0]
             if np.isfinite(position).all():
@@ -507,7 +468,10 @@ class Picture:
         self._center = np.zeros(3)
         look = self._options
         everything = np.concatenate(
-            [framed_points_enu_m(s, sample(s, time_s), look.follow) for s in self._subjects]
+            [
+                scene.framed_points_enu_m(s, scene.sample(s, time_s), look.follow)
+                for s in self._subjects
+            ]
         )
         low, high = everything.min(axis=0), everything.max(axis=0)
         wider = np.clip(low[2], 0.0, _MAX_GROUND_M) * np.array([1.0, 1.0, 0.0])
@@ -555,8 +519,9 @@ class Picture:
         self._frame = Rectangle(4.0, top, width - 4.0, bottom - 2.0)
         self._names = {
             body: ax.text(
-                0.0, 0.0, label(body), size=PT_PX * _LABEL_PX, weight="bold", color=colour(body),
-                va="bottom", bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
+                0.0, 0.0, style.label(body), color=style.colour(body), size=PT_PX * _LABEL_PX,
+                weight="bold", va="bottom",
+                bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
             )
             for body in self._subjects[0].recording.bodies if body != LOAD
         }  # fmt: skip
@@ -572,15 +537,15 @@ class Picture:
         self._time = ax.annotate(
             "", (1.0, 0.0) if wide else (0.0, 0.0), (13.0, 1.0) if wide else (0.0, -2.0),
             xycoords=self._title, textcoords="offset points", size=(15.0 if wide else 13.0) * PT_PX,
-            color=FAINT, va="bottom" if wide else "top",
+            color=style.FAINT, va="bottom" if wide else "top",
         )  # fmt: skip
         self._moving += [self._title, self._time]
         if len(self._subjects) == 2:
             names = [subject.name for subject in self._subjects]
             last = ax.text(60.0, 69.0 if wide else 88.0, "", va="bottom")
             for text, shade, weight in (
-                (names[0], INK, "bold"), ("  in colours,  ", FAINT, "normal"),
-                (names[1], SECOND, "bold"), ("  in olive", FAINT, "normal"),
+                (names[0], style.INK, "bold"), ("  in colours,  ", style.FAINT, "normal"),
+                (names[1], style.SECOND, "bold"), ("  in olive", style.FAINT, "normal"),
             ):  # fmt: skip
                 last = ax.annotate(
                     text, (1.0, 0.0), xycoords=last, color=shade, weight=weight, va="bottom",
@@ -601,8 +566,8 @@ class Picture:
             ]
         ax = self._add_axes(*self._options.layout.strip_px)
         draw_strip(ax, self._subjects[0], self._series, title, stages, window_s)
-        self._mark = ax.axvline(window_s[0], color=INK, lw=1.2 * PT_PX)
-        shades = [colour(series.name) for series in self._series]
+        self._mark = ax.axvline(window_s[0], color=style.INK, lw=1.2 * PT_PX)
+        shades = [style.colour(series.name) for series in self._series]
         none = np.zeros(len(shades))
         self._dots = ax.scatter(
             none, none, (7.4 * PT_PX) ** 2, shades, ec="white", lw=PT_PX, clip_on=False
@@ -637,11 +602,11 @@ class Picture:
         self._trails.set_segments(lines if self._options.trail_s > 0.0 else [])
         self._trails.set_color(shades)
 
-    def _set_pieces(self, sampled: Sequence[Sampled]) -> None:
+    def _set_pieces(self, sampled: Sequence[scene.Sampled]) -> None:
         shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
         pieces += _obstacle_pieces(self._subjects[0], *self._bounds + self._center)
         for subject, its, look in zip(self._subjects, sampled, self._looks, strict=True):
-            for body, placed in poses(its.bodies):
+            for body, placed in scene.poses(its.bodies):
                 if body in subject.shapes:
                     shadows.append(_shadow(placed(subject.shapes[body].shadow_m)))
             pieces += _subject_pieces(subject, its, look)
@@ -673,7 +638,7 @@ class Picture:
             seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
         return seen
 
-    def _placed_names(self, sampled: Sequence[Sampled]) -> list[Text]:
+    def _placed_names(self, sampled: Sequence[scene.Sampled]) -> list[Text]:
         """Names of the drones that are seen, put beside them."""
         areas = self._areas(self._subjects[0], sampled[0])
         widths = {body: self._widths_px[body] for body in areas if body != LOAD}
@@ -681,10 +646,10 @@ class Picture:
             self._names[body].set_position((place.left, place.bottom))
         return [self._names[body] for body in widths]
 
-    def _areas(self, subject: Subject, sampled: Sampled) -> dict[str, Rectangle]:
+    def _areas(self, subject: scene.Subject, sampled: scene.Sampled) -> dict[str, Rectangle]:
         """Smallest rectangles round the bodies that are seen."""
         areas = {}
-        for body, placed in poses(sampled.bodies):
+        for body, placed in scene.poses(sampled.bodies):
             outline = subject.shapes[body].outline_m if body in subject.shapes else np.zeros((1, 3))
             at, _ = self.camera.project(placed(outline))
             seen = at[np.isfinite(at).all(axis=1)]
@@ -695,8 +660,8 @@ class Picture:
     def _set_words(self, time_s: float, speed: float) -> None:
         name = self._subjects[0].name
         if self._staged is not None:
-            stage = stage_at(self._staged.recording, time_s - self._staged.shift_s)
-            name = label(stage.name) if stage else name
+            stage = scene.stage_at(self._staged.recording, time_s - self._staged.shift_s)
+            name = style.label(stage.name) if stage else name
         self._title.set_text(name)
         self._time.set_text(
             f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")

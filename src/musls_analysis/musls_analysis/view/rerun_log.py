@@ -19,15 +19,9 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
-from musls_analysis.recordings.recording import LOAD, PoseTrack
+from musls_analysis.recordings.recording import LOAD
+from musls_analysis.view import picture
 from musls_analysis.view.chart import differences, reference_errors, tensions
-from musls_analysis.view.picture import (
-    OBSTACLE_ALPHA,
-    SubjectStyle,
-    new_canvas,
-    pixels,
-    subject_styles,
-)
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
 from musls_description.errors import MuslsError, install_command, whole_file
 from musls_description.obstacles import shown_faces, triangles
@@ -79,11 +73,7 @@ def show(subjects: Sequence[Subject]) -> None:
 
 
 def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int = 0) -> str:
-    """Serve the viewer to browsers on this machine, as long as this process lives.
-
-    Port 0 takes a free one. The result is the address of the data, which the viewer's page is told
-    by its `url` parameter.
-    """
+    """Serve the viewer to local browsers while this process lives; the address of the data."""
     stream = _stream(subjects)
     uri = stream.serve_grpc(grpc_port=0, default_blueprint=layout(subjects))
     log(stream, subjects)
@@ -135,15 +125,15 @@ def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     """Send everything of one or two subjects to a stream."""
     stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
     _log_obstacles(stream, subjects[0])
-    each, scale = subject_styles(subjects)
+    each, scale = picture.subject_styles(subjects)
     for root, subject, look in zip(ROOTS, subjects, each, strict=False):
         _log_subject(stream, root, subject, look)
     if scale:
-        canvas = new_canvas(320, 56, 2.0)
+        canvas = picture.new_canvas(320, 56, 2.0)
         with styled():
             scale.draw(canvas.figure.add_axes((0.22, 0.4, 0.74, 0.2)))
         canvas.draw()
-        stream.log("legend", rr.Image(pixels(canvas)), static=True)
+        stream.log("legend", rr.Image(picture.pixels(canvas)), static=True)
     _log_plots(stream, subjects)
     staged = staged_subject(subjects) or subjects[0]
     for stage in staged.recording.stages:
@@ -165,7 +155,7 @@ def _log_obstacles(stream: rr.RecordingStream, subject: Subject) -> None:
         corners, rows = triangles(faces)
         mesh = rr.Mesh3D(
             vertex_positions=corners, triangle_indices=rows,
-            albedo_factor=_rgba(shade, OBSTACLE_ALPHA),
+            albedo_factor=_rgba(shade, picture.OBSTACLE_ALPHA),
         )  # fmt: skip
         stream.log(f"world/{name}", mesh, static=True)
         rings = [np.concatenate([face, face[:1]]) for face in faces]
@@ -174,7 +164,7 @@ def _log_obstacles(stream: rr.RecordingStream, subject: Subject) -> None:
 
 
 def _log_subject(
-    stream: rr.RecordingStream, root: str, subject: Subject, look: SubjectStyle
+    stream: rr.RecordingStream, root: str, subject: Subject, look: picture.SubjectStyle
 ) -> None:
     shapes, pulleys, recording = subject.shapes, subject.pulley_rims, subject.recording
     for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
@@ -195,8 +185,9 @@ def _log_subject(
                 quaternion=track.orientation_wxyz[:, [1, 2, 3, 0]],
             )
             stream.send_columns(path, _times(track.time_s + subject.shift_s), poses)
-    for body, track in recording.bodies.items():
-        _send_trail(stream, f"{root}/trail/{body}", subject, body, track, look)
+    for body in recording.bodies:
+        shade = _rgba(look.colour(body), 0.5)
+        _send_trail(stream, f"{root}/trail/{body}", subject, body, shade)
     _send_cables(stream, root, subject, look)
     stream.set_time(TIME, duration=subject.end_s + 1e-3)
     stream.log(root, rr.Clear(recursive=True))  # else the last pose would stay for ever
@@ -242,28 +233,23 @@ def _times(time_s: np.ndarray) -> list[Any]:
 
 
 def _send_trail(
-    stream: rr.RecordingStream,
-    path: str,
-    subject: Subject,
-    body: str,
-    track: PoseTrack,
-    look: SubjectStyle,
+    stream: rr.RecordingStream, path: str, subject: Subject, body: str, shade: np.ndarray
 ) -> None:
     """The way of the last seconds, as one line for each moment."""
-    moments = np.arange(track.time_s[0], track.time_s[-1], _TRAIL_STEP_S) + subject.shift_s
+    time_s = subject.recording.bodies[body].time_s
+    moments = np.arange(time_s[0], time_s[-1], _TRAIL_STEP_S) + subject.shift_s
     place = subject.centre_at(body, moments)
     count = round(_TRAIL_S / _TRAIL_STEP_S)
     strips = [place[max(0, k - count) : k + 1] for k in range(len(moments))]
     strips = [strip[np.isfinite(strip).all(axis=1)] for strip in strips]
     columns = rr.LineStrips3D.columns(
-        strips=strips, colors=[_rgba(look.colour(body), 0.5)] * len(strips),
-        radii=np.full(len(strips), 0.006),
-    )  # fmt: skip
+        strips=strips, colors=[shade] * len(strips), radii=np.full(len(strips), 0.006)
+    )
     stream.send_columns(path, _times(moments), columns)
 
 
 def _send_cables(
-    stream: rr.RecordingStream, root: str, subject: Subject, look: SubjectStyle
+    stream: rr.RecordingStream, root: str, subject: Subject, look: picture.SubjectStyle
 ) -> None:
     load = subject.recording.bodies[LOAD]
     spacing_s = float(np.median(np.diff(load.time_s))) if len(load.time_s) > 1 else 1.0

@@ -244,10 +244,9 @@ def open_subject(
     frames: Mapping[str, str] | None = None,
     offsets_m: Mapping[str, Sequence[float]] | None = None,
 ) -> Subject:
-    """Read a recording; its geometry is that of the scenario saved beside it, if there is one.
+    """Read a recording; its geometry is the system's or else that of the scenario beside it.
 
-    A `system` (shipped, or a YAML file) overrides the scenario's. Frames are TF frames by body, for
-    bags that hold only TF; offsets the recorded points by body, "drones" stands for all drones.
+    Frames are TF frames by body; offsets the recorded points by body or of all "drones".
     """
     recording = read_recording(path, ReadOptions(frames=dict(frames or {})))
     offsets = dict(offsets_m or {})
@@ -315,10 +314,7 @@ def poses(tracks: Mapping[str, PoseTrack]) -> Iterator[tuple[str, Placed]]:
 
 
 def sample(subject: Subject, time_s: np.ndarray) -> Sampled:
-    """Interpolate poses and cables at the times (K,), ascending, and hold set-points.
-
-    Gaps longer than half a second stay gaps.
-    """
+    """Poses and cables between samples at ascending times (K,), held set-points; gaps stay."""
     clock_s = np.asarray(time_s, float) - subject.shift_s
     recording = subject.recording
 
@@ -383,10 +379,9 @@ def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
 
 
 def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False) -> np.ndarray:
-    """World points (n, 3) that a picture of all sampled times has to show.
+    """World points (n, 3) that a picture of all sampled times has to show, without trails.
 
-    Trails and shadows are not among them: they would make the system small. With `follow` places
-    are relative to the load's place above the ground.
+    With `follow` places are relative to the load's place above the ground.
     """
     shapes = subject.shapes
     middle = sampled.bodies[LOAD].position_enu_m * [1.0, 1.0, 0.0] * float(follow)
@@ -434,11 +429,9 @@ def _rim(pulley: Pulley, far: Sequence[CableEnd], tracks: Mapping[str, PoseTrack
 def aligning_shift_s(
     first: Recording, other: Recording, stage: str | None = None, skip: int = 0
 ) -> tuple[float, list[str]]:
-    """Time [s] to add to the other recording's clock, so that the stage's cycles start together.
+    """Time [s] to add to the other's clock, so that a stage's cycles start together; doubts.
 
-    With it come doubts about it. The default stage is the one main stage that both have, or that
-    one of them has if the other names no stages. The first `skip` cycles of the other recording are
-    left out, while its motion settles.
+    The default stage is the main one that both have. The first `skip` cycles are left out.
     """
     name = stage or _common_stage(first, other)
     try:
