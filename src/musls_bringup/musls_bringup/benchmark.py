@@ -49,11 +49,7 @@ Row = dict[str, Any]
 
 
 def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
-    """All flights: controller, task, system, seed and the content of the scenario.
-
-    Raises:
-        ConfigError: A controller is unknown, or does not fit into a scenario.
-    """
+    """All flights: controller, task, system, seed and the content of the scenario."""
     data = parse_yaml(read_text(TASKS), str(TASKS))
     found = []
     for controller in controllers:
@@ -79,12 +75,7 @@ def benchmark(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Row]:
-    """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason".
-
-    Raises:
-        ConfigError: A controller is unknown.
-        MuslsError: A worker process died.
-    """
+    """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason"."""
     for name in controllers:
         if not name.strip():
             raise ConfigError(f"controllers: an empty name; {near_names(name, BASELINES)}")
@@ -133,7 +124,7 @@ def fly_scored(scenario: Scenario, limit_m: float = np.inf) -> Row:
 
 
 def scores(recording: Recording, scenario: Scenario) -> Row:
-    """What the recording says, over the stages of the mission that carry the load."""
+    """Scores of a flight, over the stages of the mission that carry the load."""
     stages = main_stages(recording.stages)
 
     def during(time_s: np.ndarray) -> np.ndarray:

@@ -154,10 +154,7 @@ def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
 
 
 def margins_figure(scenario: Scenario) -> Figure:
-    """Draw the thrust margin over the cables' angle and the load's mass, with the scenario's own.
-
-    The margin is that of `cone_margin`.
-    """
+    """Draw `cone_margin` over the cables' angle and the load's mass, with the scenario's own."""
     from musls_analysis.figures import style
 
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
@@ -244,10 +241,7 @@ class Phase:
 
 
 def prepare(scenario: Scenario, *, force: bool = False) -> Components:
-    """Make everything that a flight needs, and check it, without flying.
-
-    A real PX4 is not started.
-    """
+    """Make and check everything that a flight needs, without flying or starting a real PX4."""
     autopilot = scenario.autopilot
     if autopilot.kind != "builtin":
         scenario = replace(scenario, autopilot=replace(autopilot, kind="builtin"))

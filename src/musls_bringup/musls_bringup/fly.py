@@ -76,16 +76,9 @@ def fly(
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report; gives the content of summary.json.
 
-    In it "ended_by" is the signal that ended the run, or None. `controller` is flown instead of the
-    scenario's; `observers` watch the flight besides the recorder; `say` is told what is being done
-    after the flight.
-
-    Raises:
-        KeyboardInterrupt: A signal came before the flight; nothing is left behind.
-        MuslsError: The scenario cannot work or the folder cannot be written; nothing is left
-            behind. Or physics, code of the user's, a real autopilot, the disk or the verification
-            failed: what was flown is kept in `out` (the consoles of failed PX4s beside it),
-            without a report, and is the error's `recording`.
+    In it "ended_by" is the signal that ended the run, or None. `say` is told what is done after it.
+    Errors before the flight leave nothing behind. After its begin what was flown is kept in `out`
+    (consoles of failed PX4s beside it), without a report, and is the error's `recording`.
     """
     failure: BaseException | None = None
     with (
@@ -142,10 +135,7 @@ def fly(
 
 @contextmanager
 def keeping(session: Session, recorder: MemoryRecorder) -> Iterator[None]:
-    """Around a flight and the writing of its results: what ends it keeps what was flown.
-
-    Any exception, an interrupt too, gets the attribute `recording`, once anything has moved.
-    """
+    """Give what ends a flight, or the writing of its results, the attribute `recording`."""
     try:
         yield
     except BaseException as error:
@@ -173,11 +163,7 @@ def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
 
 
 def fly_in_memory(session: Session, *, realtime: bool = False, shapes: bool = True) -> Recording:
-    """Fly a session to its end; nothing is written. `shapes`: record those of the cables, too.
-
-    Raises:
-        BaseException: As `Session.run`; what was flown by then is its attribute `recording`.
-    """
+    """Fly a session to its end; nothing is written. `shapes`: record those of the cables, too."""
     rates = _rates(session) | ({} if shapes else {"shape_rate_hz": None})
     recorder = MemoryRecorder(session.scenario.system, **rates)
     session.observe_with(recorder)

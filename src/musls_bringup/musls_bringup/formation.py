@@ -45,11 +45,7 @@ class Proposal:
 
 
 def propose(system: SlungLoadSystem) -> Proposal:
-    """Find the formation that a scenario of this system gets if it gives none.
-
-    Raises:
-        ConfigError: No places hold the load level; says why.
-    """
+    """Find the formation that a scenario of this system gets if it gives none."""
     n = system.n_drones
     cone = fitting_formation(system, {})
     places = np.round(cone.offsets_m(n), 4) + 0.0

@@ -101,10 +101,7 @@ def bridge(scenario: Scenario) -> list[dict[str, Any]]:
 
 
 def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
-    """ROS parameters of every node.
-
-    PX4's local frame begins where the vehicle stands when it starts: at its place in the world.
-    """
+    """ROS parameters of every node; PX4's local frame begins where the vehicle starts."""
     n, file = scenario.system.n_drones, folder / "scenario.yaml"
     origins = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     nodes = [

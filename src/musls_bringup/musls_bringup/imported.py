@@ -54,11 +54,7 @@ class RigidBody:
 
 
 def read_rigid_body(path: Path) -> RigidBody:
-    """Read a file whose joints are all fixed.
-
-    Raises:
-        ConfigError: Missing, of another kind, damaged, without mass or shape, or it moves.
-    """
+    """Read a file whose joints are all fixed."""
     try:
         import mujoco
     except ImportError:
@@ -101,11 +97,7 @@ _AT_REST: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
 def _sdf(path: Path) -> Any:
-    """The model of an SDF file as a specification of MuJoCo's.
-
-    Raises:
-        ValueError: It is more than one rigid body, or holds what is not read.
-    """
+    """The model of an SDF file as a specification of MuJoCo's."""
     import mujoco
 
     model = ElementTree.parse(path).getroot().find(".//model")
@@ -134,7 +126,7 @@ def _sdf(path: Path) -> Any:
 
 
 def _pose(element: Element) -> Pose:
-    """What `<pose>` says: x y z, and roll pitch yaw or a quaternion x y z w."""
+    """Pose of an element: x y z, and roll pitch yaw or a quaternion x y z w."""
     pose = element.find("pose")
     if pose is None or not (pose.text or "").strip():
         return _AT_REST

@@ -73,7 +73,7 @@ class PaperRow:
 
     @property
     def command(self) -> str:
-        """What flies or checks the same."""
+        """Command that flies or checks the same."""
         words = [program(), "check" if self.check else "fly", self.scenario]
         return " ".join([*words, *(f"--set {text}" for text in self.overrides)])
 
@@ -111,11 +111,7 @@ class Paper:
 
 
 def load_paper(name: str) -> Paper:
-    """A paper by the number of its file.
-
-    Raises:
-        ConfigError: There is no such paper.
-    """
+    """A paper by the number of its file."""
     path = named_file("paper", name, PAPERS)
     data = read_yaml(path)
     for group in data.get("groups", ()):
@@ -137,11 +133,7 @@ def reproduce_paper(
 ) -> list[Result]:
     """Fly what a paper shows; writes report.html, summary.json and the flights into a folder.
 
-    `flights` are the recordings of the seed paper, for its Table III. `progress` is told how many
-    flights of how many are done.
-
-    Raises:
-        ConfigError: There is no such paper, or the flights do not fit.
+    `flights` are recordings of the seed paper, for its Table III.
     """
     paper = load_paper(name)
     if flights and not paper.table_iii:

@@ -28,19 +28,7 @@ from musls_analysis.comparison.compare import (
     write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut
-from musls_analysis.paper.flights import (
-    FIRST_CYCLES_DROPPED,
-    SCENARIO,
-    TABLE_III,
-    Mission,
-    Real,
-    Turning,
-    missions,
-    one_mission,
-    some_cycles,
-    turning,
-    turning_rows,
-)
+from musls_analysis.paper import flights
 from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import Recording
@@ -60,7 +48,7 @@ TABLE = "table3.md"
 
 def paper(overrides: Sequence[str]) -> Scenario:
     """The scenario that repeats the paper's set-points, with `key=value` overrides."""
-    return find_scenario(SCENARIO, list(overrides))
+    return find_scenario(flights.SCENARIO, list(overrides))
 
 
 def faults_override(faults: Imperfections) -> str:
@@ -69,26 +57,24 @@ def faults_override(faults: Imperfections) -> str:
 
 
 def fit_drones(
-    real: Real,
+    real: flights.Real,
     overrides: Sequence[str] = (),
     *,
     ideal: Recording | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> DroneFit:
-    """Identify the imperfections of recorded drones: `musls fit-drones`.
+    """Identify the imperfections of recorded drones from cycles by stage: `musls fit-drones`.
 
-    `real` has the cycles by stage, of one or more flights. `ideal` is the flight with these
-    overrides and ideal drones, if it was flown before; taken for recordings of the scenario's own
-    stages. `progress` is told how many simulated flights are done.
+    `ideal` is the flight with these overrides and ideal drones, if it was flown before.
     """
     scenario = paper(overrides)
-    flown = missions(real, scenario, overrides, whole=ideal is not None)
+    flown = flights.missions(real, scenario, overrides, whole=ideal is not None)
     names = ("MPC_XY_P", *(f"MPC_XY_VEL_{k}_ACC" for k in "PID"))
     chosen = scenario.autopilot.parameters
     gains = {name: chosen.get(name, PX4_PARAMETERS[name].default) for name in names}
     total, done = 2 * len(flown), 0
 
-    def flight(mission: Mission, faults: Imperfections | None) -> Recording:
+    def flight(mission: flights.Mission, faults: Imperfections | None) -> Recording:
         nonlocal done
         progress(done, total)
         known = ideal if faults is None and not mission.overrides else None
@@ -148,12 +134,12 @@ class Column:
     comparisons: Mapping[str, StageComparison]
     spread: Mapping[str, Mapping[str, Interval]]
     intervals: Mapping[str, Mapping[str, Interval]]
-    turning: Sequence[Turning] = ()
+    turning: Sequence[flights.Turning] = ()
     notes: Sequence[str] = ()
 
 
 def reproduce(
-    flights: Path | Sequence[Path],
+    recorded: Path | Sequence[Path],
     out: Path,
     options: ReproduceOptions,
     *,
@@ -163,25 +149,24 @@ def reproduce(
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
     Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
-    `progress` is told how many flights of how many are done.
     """
-    places = [flights] if isinstance(flights, Path) else flights
-    read = some_cycles(places, options.frames)
+    places = [recorded] if isinstance(recorded, Path) else recorded
+    read = flights.some_cycles(places, options.frames)
     names = [
         Path(system).stem if system.endswith((".yaml", ".yml")) else system
         for system in options.systems
     ]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
-    seen = some_cycles(options.fit_on, options.frames) if options.fit_on else {}
+    seen = flights.some_cycles(options.fit_on, options.frames) if options.fit_on else {}
     flown = {}
     for name, system in zip(names, options.systems, strict=True):
         # What is wrong shows before anything is flown.
         plain = [*options.overrides, f"system={system}"]
         scenario = paper(plain)
-        flown[name] = one_mission(read, scenario, plain)
+        flown[name] = flights.one_mission(read, scenario, plain)
         if seen:
-            missions(seen, scenario, plain)
+            flights.missions(seen, scenario, plain)
         elif options.leave_stage_out and len(read) < 2:
             raise ConfigError(
                 f"--leave-stage-out: only stage '{next(iter(read))}' is recorded, there is no "
@@ -229,7 +214,7 @@ class Variant:
     name: str
     overrides: Mapping[str, Sequence[str]]
     group: Mapping[str, str]
-    mission: Mission
+    mission: flights.Mission
 
     def folders(self, work: Path, group: str, seeds: int) -> list[Path]:
         """Folders of the flights of a group."""
@@ -247,7 +232,7 @@ class Variant:
 def _variants(
     name: str,
     system: str,
-    mission: Mission,
+    mission: flights.Mission,
     seen: Mapping[str, Sequence[CutStage]],
     options: ReproduceOptions,
     work: Path,
@@ -298,7 +283,7 @@ def _column(
     work: Path,
     options: ReproduceOptions,
 ) -> Column:
-    how = CompareOptions(offsets_m=options.offsets_m)
+    compare_options = CompareOptions(offsets_m=options.offsets_m)
     flown = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
@@ -307,16 +292,18 @@ def _column(
     spread: dict[str, dict[str, Interval]] = {}
     for stage, real_cuts in variant.mission.real.items():
         sims = flown[variant.group[stage]]
-        cuts = [cut(sim, stage, FIRST_CYCLES_DROPPED[stage]) for sim in sims]
-        comparisons[stage] = compare_stage(stage, real_cuts, cuts, how)
-        single = [compare_stage(stage, real_cuts, [one], how).errors for one in cuts]
+        cuts = [cut(sim, stage, flights.FIRST_CYCLES_DROPPED[stage]) for sim in sims]
+        comparisons[stage] = compare_stage(stage, real_cuts, cuts, compare_options)
+        single = [compare_stage(stage, real_cuts, [one], compare_options).errors for one in cuts]
         spread[stage] = {}
         for body in single[0]:
             mm = [1e3 * errors[body].translational_error_m for errors in single]
             deg = [errors[body].geodesic_error_deg for errors in single]
             spread[stage][body] = (min(mm), min(deg)), (max(mm), max(deg))
-        intervals[stage] = error_intervals(real_cuts, cuts, how, comparisons[stage].errors)
-        seen_turning.append(turning(comparisons[stage], cuts[0]))
+        intervals[stage] = error_intervals(
+            real_cuts, cuts, compare_options, comparisons[stage].errors
+        )
+        seen_turning.append(flights.turning(comparisons[stage], cuts[0]))
     return Column(
         variant.name, comparisons, spread, intervals, seen_turning, variant.mission.remarks
     )
@@ -331,7 +318,7 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
         "|---" * (2 + len(columns)) + "|",
     ]
     for stage in columns[0].comparisons:
-        for body, (mm, deg) in TABLE_III[stage].items():
+        for body, (mm, deg) in flights.TABLE_III[stage].items():
             cells = [_cell(column, stage, body) for column in columns]
             lines.append(
                 f"| {stage}, {body.replace('_', ' ')} | {mm} / {deg} | {' | '.join(cells)} |"
@@ -344,7 +331,7 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
             "",
             "| | recorded | simulated | difference |",
             "|---|---|---|---|",
-            *(row for found in column.turning for row in turning_rows(found)),
+            *(row for found in column.turning for row in flights.turning_rows(found)),
             "",
         ]
     return "\n".join(lines)
@@ -356,7 +343,7 @@ def _cell(column: Column, stage: str, body: str) -> str:
     mm, deg = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
     texts = [
         f"**{value:.1f}**" if round(value, 1) <= paper else f"{value:.1f}"
-        for value, paper in zip((mm, deg), TABLE_III[stage][body], strict=True)
+        for value, paper in zip((mm, deg), flights.TABLE_III[stage][body], strict=True)
     ]
     return f"{' / '.join(texts)} [{low:.0f}, {high:.0f} / {flat:.1f}, {steep:.1f}]"
 
@@ -399,7 +386,7 @@ def _numbers(column: Column) -> dict[str, Any]:
                 "seed_range_deg": [end[1] for end in column.spread[stage][body]],
                 "interval_mm": [end[0] for end in column.intervals[stage][body]],
                 "interval_deg": [end[1] for end in column.intervals[stage][body]],
-                "paper": list(TABLE_III[stage][body]),
+                "paper": list(flights.TABLE_III[stage][body]),
             }
             for body, errors in comparison.errors.items()
         }

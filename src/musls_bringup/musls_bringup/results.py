@@ -50,11 +50,7 @@ def default_folder(name: str) -> Path:
 
 
 def check_folder(out: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that must not be written.
-
-    Raises:
-        ResultError: It exists and `overwrite` is not given, or is no result of musls.
-    """
+    """Refuse a folder that must not be written."""
     if not os.path.lexists(out):
         return
     if not overwrite:
@@ -63,6 +59,13 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
         raise ResultError(
             f"{out} is not a result of musls (no {' or '.join(MARKS)} in it): not overwritten"
         )
+
+
+def check_older(out: Path | None, *names: str, overwrite: bool) -> None:
+    """Refuse a folder in which files of these names would be replaced."""
+    older = [out / name for name in names if out is not None and (out / name).exists()]
+    if older and not overwrite:
+        raise ResultError(f"{older[0]} exists; --overwrite replaces it")
 
 
 def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
@@ -78,9 +81,6 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
     With an error it is deleted, but where that has a `recording` (see `musls_bringup.fly.keeping`)
     or the whole result cannot be renamed: then it stays for the next run in the same place.
-
-    Raises:
-        ResultError: As `check_folder`; a living run is writing `out`, or it cannot be written.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
@@ -148,10 +148,7 @@ def _abandoned(work: Path) -> Iterator[bool]:
 
 
 def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
-    """Partial folders in a folder whose runs are dead, with the names that they were to get.
-
-    While the caller has one, no other process takes it.
-    """
+    """Partial folders of dead runs, locked for other processes, and the names they were to get."""
     for work in sorted(parent.glob(f".*{_SUFFIX}")):
         with _abandoned(work) as free:
             if free:
@@ -159,13 +156,7 @@ def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
 
 
 def put_aside(work: Path, name: str) -> Path | None:
-    """Keep what a killed run recorded beside where its result was to be, and return where.
-
-    None if there was no recording and the folder is deleted.
-
-    Raises:
-        OSError: It cannot be renamed.
-    """
+    """Keep what a killed run recorded beside where its result was to be; None if nothing was."""
     if not any(file.stat().st_size for file in work.glob("bag/*.mcap")):
         shutil.rmtree(work)
         return None
@@ -251,11 +242,7 @@ class Ending:
 
     @contextmanager
     def skippable(self) -> Iterator[None]:
-        """Around work that a signal breaks off; with one since the flight it does not begin.
-
-        Raises:
-            StopRequested: It is to be left out.
-        """
+        """Around work that a signal breaks off; with one since the flight it does not begin."""
         self._held = False
         try:
             if self._count > self._in_flight:

@@ -63,11 +63,7 @@ class StartingLoad:
 def starting_load(
     kind: LoadKind, edges_m: Sequence[float], mass_kg: float, count: int
 ) -> StartingLoad:
-    """Load of a kind with attachments for so many cables.
-
-    Raises:
-        ConfigError: It cannot hang level on so few.
-    """
+    """Load of a kind with attachments for so many cables."""
     length, width, height = edges_m
     least = {LoadKind.L: 3, LoadKind.ring: 2}.get(kind, 1)
     if count < least:
@@ -170,7 +166,7 @@ IDLE = 0.15
 
 @dataclass(frozen=True)
 class Airframe:
-    """What was weighed and measured of a multirotor, and a motor's data sheet.
+    """Weighed and measured values of a multirotor, and a motor's data sheet.
 
     Attributes:
         mass_kg: Ready to fly, with battery, without load.
@@ -193,11 +189,7 @@ class Airframe:
     torque_n_m: float | None = None
 
     def as_text(self) -> dict[str, Any]:
-        """Numbers for the template of an airframe.
-
-        Raises:
-            ConfigError: It cannot fly: too little thrust, or propellers that touch.
-        """
+        """Numbers for the template of an airframe."""
         if self.rotors not in ORDER:
             raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
         from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2  # slow: not for --help

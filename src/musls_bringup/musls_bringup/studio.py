@@ -184,7 +184,7 @@ class Flight:
         self._process.terminate()
 
     def result(self) -> str:
-        """What became of it, once it has ended."""
+        """Outcome, once it has ended."""
         self._reader.join(timeout=5.0)
         if (self.out / "summary.json").is_file():
             return f"flown: {self.out}"
@@ -351,11 +351,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def start(folder: Path, port: int) -> BaseWSGIServer:
-    """The server, bound to this machine; `serve_forever` runs it. Port 0 takes a free one.
-
-    Raises:
-        MuslsError: The port is taken.
-    """
+    """The server, bound to this machine; `serve_forever` runs it. Port 0 takes a free one."""
     app = build_app(Runs(folder))
     try:
         with socket.create_server((HOST, port)) as bound:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from musls_analysis.comparison.convergence import Convergence
-from musls_analysis.report.summary import summarise
 from musls_bringup.api import AnyScenario, load_scenario
-from musls_bringup.fly import Flight, fly_in_memory, slack_threshold_n
+from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
 from musls_description.errors import ConfigError
 from musls_description.typed import typed
@@ -26,12 +26,7 @@ CABLES_OF_SEGMENTS = ("rigid_links", "elastic")
 
 
 def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
-    """Refuse what cannot be flown twice alike, or not with finer steps and segments.
-
-    Raises:
-        ConfigError: It is flown by a real PX4 or in Gazebo, its cables have no segments, or a
-            quarter of its step or of its segments is too small.
-    """
+    """Refuse what cannot be flown twice alike, or not with finer steps and segments."""
     if scenario.autopilot.kind != "builtin":
         raise ConfigError(
             f"verify: autopilot.kind = {scenario.autopilot.kind}: only flights with the built-in "
@@ -79,25 +74,21 @@ def verify(
         scenario = load_scenario(scenario)
     check_verifiable(scenario, segments=segments)
     step_s = _step_s(scenario)
-    how: dict[str, Any] = {"controller": controller, "observers": observers, "force": force}
-    flights = [first or fly_once(scenario, **how)]
+    again = partial(fly_once, controller=controller, observers=observers, force=force)
+    flights = [first or again(scenario)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the flight itself has warned
         for parts in PARTS:
             finer = _with_step(scenario, step_s / parts, parts if segments else 1)
-            flights.append(fly_once(finer, **how))
+            flights.append(again(finer))
     recordings, summaries = zip(*flights, strict=True)
     return Convergence.of(recordings, summaries, step_s)
 
 
-def fly_once(scenario: Scenario, **how: Any) -> Flight:
-    """Fly in memory; `how` are arguments of `Session`."""
-    recording = fly_in_memory(Session(scenario, **how))
-    return recording, summarise(
-        recording,
-        slack_threshold_n=slack_threshold_n(scenario),
-        parameters=scenario.autopilot.parameters,
-    )
+def fly_once(scenario: Scenario, **session_options: Any) -> Flight:
+    """Fly in memory, with arguments of `Session`."""
+    recording = fly_in_memory(Session(scenario, **session_options))
+    return recording, summary_of(scenario, recording, {}, None)
 
 
 def _step_s(scenario: Scenario) -> float:

@@ -1,4 +1,4 @@
-"""`musls check`: can a scenario be flown, and for how long?"""
+"""`musls check`, `modes`, `formation`, `draw`: what a system can do, before anything is flown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from musls_bringup.cli.options import Overwrite, ScenarioName, Settings, path_of
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, new_table
+from musls_bringup.results import check_older
+from musls_bringup.shipped import find_scenario
+from musls_description.errors import MuslsError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,25 +24,20 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioName,
-    settings: Settings = None,
+    scenario: options.ScenarioName,
+    settings: options.Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            parser=path_of, metavar="FOLDER", help="Write check.json and the figure margins.png."
-        ),
+        options.out_path(help="Write check.json and the figure margins.png."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    overwrite: Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> int:
     """Checks whether a scenario can be flown: margins and flight time. Exit code 1 means no."""
     from musls_bringup.check import as_data, check, draw, loss_sentence, losses
-    from musls_bringup.shipped import find_scenario
-    from musls_description.errors import MuslsError, writing
 
     chosen = find_scenario(scenario, list(settings or []))
-    if out is not None and (out / "check.json").exists() and not overwrite:
-        raise MuslsError(f"{out} holds an older check; --overwrite replaces it")
+    check_older(out, "check.json", overwrite=overwrite)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = check(chosen)
@@ -116,3 +114,147 @@ def _cells(m: DroneMargins) -> list[str]:
         f"{m.tilt_deg:.1f}", f"{m.level_tilt_deg:.1f}", f"{100.0 * m.hover_throttle:.0f}",
         f"{m.tension_n:.1f}", maybe(m.power_w, 0), maybe(m.minutes, 1),
     ]  # fmt: skip
+
+
+# ---------- `musls modes`
+
+
+def modes(
+    scenario: options.ScenarioName,
+    settings: options.Settings = None,
+    at: Annotated[
+        float | None,
+        typer.Option(help="Time of the flight [s].", show_default="hanging in formation, at rest"),
+    ] = None,
+    inputs: Annotated[
+        str, typer.Option(help="Inputs of the model: rotor_speeds or forces.")
+    ] = "rotor_speeds",
+    out: Annotated[
+        Path | None,
+        options.out_path(help="Write modes.png and model.npz (A, B, C, D, names of states, ...)."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Shows the modes of load, cables and drones: open loop, around a state of the flight."""
+    import numpy as np
+
+    from musls_analysis.linear import draw, linearise
+
+    check_older(out, "model.npz", overwrite=overwrite)
+    chosen = find_scenario(scenario, list(settings or []))
+    model = linearise(chosen, at, inputs)
+    shown = [mode for mode in model.modes if mode.name not in ("drift", "rotor")]
+    rows = [
+        [
+            mode.name, f"{mode.frequency_hz:.3f}", f"{mode.damping_ratio:.3f}",
+            f"{mode.eigenvalue.real:.3g}", f"{mode.eigenvalue.imag:.3g}",
+            ", ".join(f"{name} {share:.2f}" for name, share in mode.shares.items() if share > 0.05),
+        ]
+        for mode in shown
+    ]  # fmt: skip
+    heads = ["mode", "frequency\nHz", "damping\nratio", "real\n1/s", "imag\n1/s", "energy in"]
+    console = new_console()
+    where = "at rest in formation" if at is None else f"at {model.time_s:.3f} s"
+    console.print(new_table(*heads, title=f"{chosen.name}: open loop, {where}", rows=rows))
+    free = sum(mode.name == "drift" for mode in model.modes)
+    console.print(
+        f"{len(model.states)} states, {len(model.inputs)} inputs; {free} eigenvalues of free "
+        f"motion are not shown; derivatives to {model.error.max():.1g}"
+    )
+    if out is None:
+        return
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        np.savez(
+            out / "model.npz", A=model.A, B=model.B, C=model.C, D=model.D, states=model.states,
+            inputs=model.inputs, outputs=model.outputs, residual=model.residual,
+        )  # fmt: skip
+        draw(model, chosen.name, out / "modes.png")
+    console.print(f"{out / 'model.npz'}, {out / 'modes.png'}")
+
+
+# ---------- `musls formation`, `musls draw`
+
+
+def formation(
+    system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
+    drones: Annotated[
+        int | None,
+        typer.Option(
+            help="So many drones, alike, with attachments spread evenly over the load.",
+            show_default="the system's",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        options.out_path(help="Write formation.yaml and formation.png."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Proposes places for the drones of a system: level load, even shares, rotor discs apart.
+
+    Prints thrust margins and what to paste into a scenario. Places that a scenario gives itself
+    (formation.places_m) are always kept.
+    """
+    from musls_bringup.formation import draw, pasted, propose, with_drones
+    from musls_description.library import load_system
+    from musls_description.system import MAX_CABLES, formation_of
+
+    chosen = formation_of(load_system(system), "musls formation")
+    if drones is not None:
+        options.within("--drones", drones, 1, MAX_CABLES)
+        chosen = with_drones(chosen, drones)
+    check_older(out, "formation.yaml", "formation.png", overwrite=overwrite)
+    found = propose(chosen)
+    text = pasted(found, attachments=drones is not None)
+    console = new_console()
+    rows = [
+        [
+            str(i), *(f"{v:.3f}" for v in place), f"{m.tension_n:.2f}", f"{share:.2f}",
+            f"{m.thrust_margin:.2f}", f"{m.tilt_deg:.1f}",
+        ]
+        for i, (place, m, share) in enumerate(
+            zip(found.places_m, found.margins, found.shares, strict=True), start=1
+        )
+    ]  # fmt: skip
+    heads = ["drone", "x\nm", "y\nm", "z\nm", "cable\nN", "share", "margin", "tilt\ndeg"]
+    console.print(new_table(*heads, title=f"{chosen.name}: places over the load", rows=rows))
+    if chosen.n_drones > 1:
+        console.print(f"rotor tips at least {found.tips_apart_m:.2f} m apart, seen from above")
+    print(text, end="")
+    if out is not None:
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "formation.yaml").write_text(text, encoding="utf-8")
+            draw(found, out / "formation.png")
+        console.print(f"{out / 'formation.yaml'}, {out / 'formation.png'}")
+
+
+def draw_system(
+    system: Annotated[str, typer.Argument(help="Shipped system (musls list systems) or file.")],
+    out: Annotated[
+        Path | None,
+        options.out_path("SYSTEM.png", None, "FILE.png"),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Draws a system at rest from above and from the side: names, shares, thrust margins.
+
+    The drones are in the formation that a scenario without one of its own gets; nothing is flown.
+    """
+    from musls_bringup.formation import draw, propose
+    from musls_description.library import load_system
+    from musls_description.system import formation_of
+
+    chosen = formation_of(load_system(system), "musls draw")
+    path = out or Path(f"{Path(system).stem}.png")
+    if path.suffix != ".png":
+        raise MuslsError(f"--out = {path}: must end in .png")
+    check_older(path.parent, path.name, overwrite=overwrite)
+    found = propose(chosen)
+    with writing(path):
+        draw(found, path)
+    print(chosen)
+    weakest = min(found.margins, key=lambda m: m.thrust_margin)
+    apart = f", rotor tips {found.tips_apart_m:.2f} m apart" if chosen.n_drones > 1 else ""
+    print(f"least thrust margin {weakest.thrust_margin:.2f}{apart}; picture in {path}")

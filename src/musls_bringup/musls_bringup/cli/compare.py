@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import (
-    Frames,
-    Overwrite,
-    SimulatedPoints,
-    frames_of,
-    numbers,
-    offsets_m,
-    out_folder,
-    within,
-)
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.results import chosen_folder, result_folder
 from musls_description.errors import ConfigError
 from musls_description.tables import Table
 
@@ -58,8 +50,8 @@ def run(
     stage: Annotated[list[str], typer.Option(metavar="NAME", help=_STAGE)],
     lag_limit: Annotated[float, typer.Option(metavar="S", help=_LAG)] = 0.5,
     euler_mean: Annotated[bool, typer.Option("--euler-mean", help=_EULER)] = False,
-    offset: SimulatedPoints = None,
-    frames: Frames = None,
+    offset: options.SimulatedPoints = None,
+    frames: options.Frames = None,
     delay: Annotated[list[str] | None, typer.Option(metavar="BODY=S", help=_DELAY)] = None,
     bodies: Annotated[
         str | None, typer.Option(metavar="BODY,...", help=_BODIES, show_default="all")
@@ -68,34 +60,35 @@ def run(
     skip_sim: Annotated[int, typer.Option(metavar="N", min=0, help=_SKIP_SIM)] = 0,
     real_cycle: Annotated[_Spans, _span_option(_REAL_CYCLE)] = None,
     sim_cycle: Annotated[_Spans, _span_option(_SIM_CYCLE)] = None,
-    out: Annotated[Path | None, out_folder("runs/compare_DATE_TIME")] = None,
-    overwrite: Overwrite = False,
+    out: Annotated[Path | None, options.out_path("runs/compare_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
     from musls_analysis.comparison.cycles import cut_alike
     from musls_analysis.figures.comparison import write_figures
     from musls_analysis.recordings.readers import ReadOptions
-    from musls_bringup.results import chosen_folder, result_folder
 
     folder = chosen_folder(out, "compare", overwrite=overwrite)
-    within("--lag-limit", lag_limit, 0.0, LONGEST_LAG_S, " s")
-    options = CompareOptions(
+    options.within("--lag-limit", lag_limit, 0.0, LONGEST_LAG_S, " s")
+    compare_options = CompareOptions(
         lag_limit_s=lag_limit,
         euler_mean=euler_mean,
-        offsets_m=offsets_m(offset),
+        offsets_m=options.offsets_m(offset),
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
-    recordings = _read(real, sims, ReadOptions(frames=frames_of(frames), delays_s=_delays(delay)))
+    recordings = _read(
+        real, sims, ReadOptions(frames=options.frames_of(frames), delays_s=_delays(delay))
+    )
     skips = [skip_real, *[skip_sim] * len(sims)]
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
     for name in dict.fromkeys(stage):
         cuts = cut_alike(recordings, name, skips, [spans_s[0], *[spans_s[1]] * len(sims)])
-        comparisons.append(compare_stage(name, cuts[0], cuts[1:], options))
+        comparisons.append(compare_stage(name, cuts[0], cuts[1:], compare_options))
         for line in comparisons[-1].warnings:
             tell("warning", line)
-    about = _about(recordings, options)
+    about = _about(recordings, compare_options)
     with result_folder(folder, overwrite=overwrite) as work:
         write_comparison(comparisons, about, work)
         write_figures(comparisons, work / "figures")
@@ -105,15 +98,17 @@ def run(
 def _delays(texts: list[str] | None) -> dict[str, float]:
     found = {}
     for text in texts or ():
-        body, (delay_s,) = numbers(text, 1, "--delay", "BODY=S, such as drone_2=0.1")
-        found[body] = within(f"--delay {body}", delay_s, -LONGEST_LAG_S, LONGEST_LAG_S, " s")
+        body, (delay_s,) = options.numbers(text, 1, "--delay", "BODY=S, such as drone_2=0.1")
+        found[body] = options.within(
+            f"--delay {body}", delay_s, -LONGEST_LAG_S, LONGEST_LAG_S, " s"
+        )
     return found
 
 
-def _read(real: Path, sims: list[Path], options: ReadOptions) -> list[Recording]:
+def _read(real: Path, sims: list[Path], read_options: ReadOptions) -> list[Recording]:
     from musls_analysis.recordings.readers import read_recording
 
-    recordings = [read_recording(real, options)]
+    recordings = [read_recording(real, read_options)]
     recordings += [read_recording(sim) for sim in sims]
     for recording in recordings:
         for line in recording.warnings:
@@ -121,18 +116,18 @@ def _read(real: Path, sims: list[Path], options: ReadOptions) -> list[Recording]
     return recordings
 
 
-def _about(recordings: list[Recording], options: CompareOptions) -> dict[str, Any]:
+def _about(recordings: list[Recording], compare_options: CompareOptions) -> dict[str, Any]:
     """Sources and options of the comparison, for its JSON file."""
     from musls_analysis.comparison.compare import moved_points
 
     return {
         "real": recordings[0].source,
         "sims": [recording.source for recording in recordings[1:]],
-        "compared_points": f"body origins as recorded{moved_points(options.offsets_m)}",
+        "compared_points": f"body origins as recorded{moved_points(compare_options.offsets_m)}",
         "rotations_averaged": (
-            "roll, pitch, yaw one by one" if options.euler_mean else "on SO(3), chordal"
+            "roll, pitch, yaw one by one" if compare_options.euler_mean else "on SO(3), chordal"
         ),
-        "lag_limit_s": options.lag_limit_s,
+        "lag_limit_s": compare_options.lag_limit_s,
         "reading_warnings": {r.source: list(r.warnings) for r in recordings if r.warnings},
     }
 

@@ -18,7 +18,7 @@ from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in
 from musls_description.errors import ConfigError, near_names
 from musls_description.keys import Key, Keys, json_schema, summary
 from musls_description.library import SYSTEMS
-from musls_description.strict_yaml import shown
+from musls_description.strict_yaml import read_yaml, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -251,8 +251,6 @@ def _systems() -> list[tuple[str, str]]:
 
 def _described(folder: Path) -> list[tuple[str, str]]:
     """Names and descriptions of the YAML files of a folder."""
-    from musls_description.strict_yaml import read_yaml
-
     return [(p.stem, read_yaml(p).get("description", "")) for p in sorted(folder.glob("*.yaml"))]
 
 

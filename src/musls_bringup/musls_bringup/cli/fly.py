@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import (
-    Autopilot,
-    FlightFolder,
-    Force,
-    Overwrite,
-    OwnController,
-    Report,
-    ScenarioName,
-    Seed,
-    Settings,
-    flight_overrides,
-)
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_bringup.results import check_folder, chosen_folder, leftovers, put_aside
+from musls_bringup.shipped import find_scenario
+from musls_description.errors import MuslsError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,18 +28,18 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioName,
-    out: FlightFolder = None,
-    settings: Settings = None,
-    seed: Seed = None,
-    autopilot: Autopilot = None,
-    overwrite: Overwrite = False,
+    scenario: options.ScenarioName,
+    out: options.FlightFolder = None,
+    settings: options.Settings = None,
+    seed: options.Seed = None,
+    autopilot: options.Autopilot = None,
+    overwrite: options.Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly no faster than real time.")
     ] = False,
-    controller: OwnController = None,
-    force: Force = False,
-    report: Report = True,
+    controller: options.OwnController = None,
+    force: options.Force = False,
+    report: options.Report = True,
     verify: Annotated[
         bool,
         typer.Option(
@@ -66,12 +58,12 @@ def run(
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
     from musls_bringup.fly import FlyOptions, fly
-    from musls_bringup.results import chosen_folder
-    from musls_bringup.shipped import find_scenario
     from musls_bringup.verify import check_verifiable
     from musls_bringup.verify import verify as fly_finer
 
-    chosen = find_scenario(scenario, flight_overrides(settings, seed, autopilot, controller))
+    chosen = find_scenario(
+        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+    )
     if verify or verify_segments:
         check_verifiable(chosen, segments=verify_segments)
     if plan or dry_run:
@@ -79,7 +71,7 @@ def run(
         return 0
     folder = chosen_folder(out, chosen.name, overwrite=overwrite)
     keep_killed_runs(folder)
-    options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
+    flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with ProgressDisplay(chosen.name, "preparing (compiles on first use)") as shown:
 
         def again(first: Flight) -> Convergence:
@@ -89,7 +81,8 @@ def run(
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
             summary = fly(
-                chosen, folder, options, [_watch(shown)], lambda text: shown.update(text, 1.0),
+                chosen, folder, flight_options, [_watch(shown)],
+                lambda text: shown.update(text, 1.0),
                 verifier=again if verify or verify_segments else None,
             )  # fmt: skip
     return conclude(summary, folder)
@@ -124,13 +117,14 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:
 
     Take-off, transits and landing are left to the report, unless the flight did not get farther.
     """
+    from musls_analysis.recordings.recording import without_number
     from musls_control.mission.spec import PHASES
 
     groups = {body.replace("_", " "): [body] for body in errors}
     if len(errors) > MANY_DRONES:
         groups = {"load": ["load"], "drones (mean)": [b for b in errors if b != "load"]}
     names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
-    flown = [name for name in names if name not in PHASES and name.rsplit("_", 1)[0] not in PHASES]
+    flown = [name for name in names if without_number(name) not in PHASES]
     table = new_table("error to reference", *groups)
     for stage in flown or names:
         cells = []
@@ -150,6 +144,8 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     """Print what the flight came to; returns the exit code."""
     from rich.markup import escape
 
+    from musls_analysis.report.summary import facts, sentence
+
     console = new_console()
     for line in summary["warnings"]:
         console.print(f"[bold red]not to be learnt from:[/] {escape(line)}")
@@ -165,24 +161,9 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         f"{1e3 * summary['step_size_s']:g} ms{margin}"
     )
     if summary["tension"]:
-        from musls_analysis.report.summary import sentence
-
         console.print(f"largest cable tension: {sentence(summary['tension'])}")
-    if "verification" in summary:
-        console.print(f"verified: {summary['verification']['sentence']}")
-    if summary.get("check"):
-        console.print("before the flight: " + escape(summary["check"]["sentence"]))
-    closest = summary.get("separation")
-    if closest:
-        console.print(
-            f"closest: drone_{closest['pair'][0]} and drone_{closest['pair'][1]}, rotor tips "
-            f"{closest['tips_m']:.2f} m apart at {closest['time_s']:.1f} s"
-        )
-    for near in summary.get("obstacles", ()):
-        console.print(
-            f"{near['obstacle']}: {near['body']} comes within {near['distance_m']:.2f} m "
-            f"at {near['time_s']:.1f} s"
-        )
+    for name, text in facts(summary):
+        console.print(f"{name}: {escape(text)}")
     for name, battery in summary.get("batteries", {}).items():
         console.print(
             f"{name}: battery {100.0 * battery['charge_end']:.0f} % left, "
@@ -208,7 +189,6 @@ def show_plan(
 ) -> None:
     """Check a scenario and print what it would do; nothing is flown."""
     from musls_bringup.check import phases, prepare
-    from musls_bringup.results import check_folder
 
     if out is not None:
         check_folder(out, overwrite=overwrite)
@@ -263,8 +243,6 @@ def _pose(pose: object) -> str:
 
 def keep_killed_runs(out: Path) -> None:
     """Look for remains of killed runs beside an output folder and report what was kept of them."""
-    from musls_bringup.results import leftovers, put_aside
-
     try:
         for work, name in leftovers(out.absolute().parent):
             kept = put_aside(work, name)
@@ -279,7 +257,6 @@ def _finished(folder: Path) -> str:
     from musls_analysis.recordings.bag import mend_bag, read_bag
     from musls_analysis.report.summary import summarise
     from musls_bringup.fly import slack_threshold_n, write_summary
-    from musls_description.errors import MuslsError
     from musls_sim.scenario.scenario import load_scenario
 
     try:

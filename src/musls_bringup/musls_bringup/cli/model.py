@@ -27,7 +27,7 @@ LOAD_HEIGHT_M = 1.0
 LARGEST_RADIUS_M = 1000.0
 LARGEST_PACE = 1000.0
 MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
-"""Of a world's physics; Gazebo's own default is 0.001 s."""
+"""Steps of a world's physics; Gazebo's own default is 0.001 s."""
 
 
 def run(

@@ -21,7 +21,7 @@ from musls_bringup.starting import (
     starting_load,
 )
 from musls_description.errors import ConfigError
-from musls_description.strict_yaml import shown
+from musls_description.strict_yaml import parse_yaml, shown
 
 app = typer.Typer(
     name="new",
@@ -90,7 +90,6 @@ def write_system(
     """Write a system file, if what is in it hangs level and can be lifted."""
     from musls_bringup.formation import propose
     from musls_description.library import build_system
-    from musls_description.strict_yaml import parse_yaml
     from musls_description.system import formation_of
 
     count, kind = len(found.attachments_m), Path(drone).stem

@@ -31,22 +31,17 @@ ScenarioName = Annotated[
 
 
 LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 200, 3500
-"""Of a name and a whole path; file systems take 255 and 4095, temporary names included."""
+"""Largest length of a name and a path; file systems take 255 and 4095, temporary names included."""
 
 MAX_PROCESSES = 1024
-"""That an option may ask for."""
+"""Largest number that an option may ask for."""
 
 LARGEST_OFFSET_M = 100.0
-"""Of a point of a body from its centre of mass."""
+"""Largest distance of a point of a body from its centre of mass."""
 
 
 def path_of(text: str) -> Path:
-    """Path to write to, from a text of the command line.
-
-    Raises:
-        BadParameter: The text is empty (as a path it would be the present folder) or longer than
-            file systems take.
-    """
+    """Path to write to, from a text of the command line."""
     if not text.strip():
         raise typer.BadParameter("it is empty: name a folder or a file")
     path = Path(text)
@@ -58,9 +53,11 @@ def path_of(text: str) -> Path:
     return path
 
 
-def out_folder(default: str, help: str = "Output folder.") -> Any:
-    """The option of the folder that a command writes; `default` says which it is without one."""
-    return typer.Option(parser=path_of, metavar="DIR", help=help, show_default=default)
+def out_path(
+    default: str | bool = True, help: str | None = "Output folder.", metavar: str = "DIR"
+) -> Any:
+    """The option of what a command writes; `default` says in words what it is without one."""
+    return typer.Option(parser=path_of, metavar=metavar, help=help, show_default=default)
 
 
 def worker_count(default: str, help: str = "Number of worker processes.") -> Any:
@@ -68,7 +65,7 @@ def worker_count(default: str, help: str = "Number of worker processes.") -> Any
     return typer.Option(min=1, max=MAX_PROCESSES, help=help, show_default=default)
 
 
-FlightFolder = Annotated[Path | None, out_folder("runs/SCENARIO_DATE_TIME")]
+FlightFolder = Annotated[Path | None, out_path("runs/SCENARIO_DATE_TIME")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -1,26 +1,17 @@
-"""`musls replay`: the cable model alone, driven by a recording."""
+"""`musls replay`, `musls identify`: the cable model alone, driven by recordings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import (
-    Frames,
-    Overwrite,
-    RecordedPoints,
-    frames_of,
-    numbers,
-    offsets_m,
-    out_folder,
-    within,
-    worker_count,
-)
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_bringup.results import chosen_folder, result_folder
 from musls_description.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,8 +37,8 @@ def run(
             show_default="rigid_links",
         ),
     ] = None,
-    offset: RecordedPoints = None,
-    frames: Frames = None,
+    offset: options.RecordedPoints = None,
+    frames: options.Frames = None,
     fit: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +53,9 @@ def run(
         Path | None,
         typer.Option(help="fit.json (or its folder) of an earlier --fit to start from."),
     ] = None,
-    workers: Annotated[int | None, worker_count("one per core", "Processes of a fit.")] = None,
+    workers: Annotated[
+        int | None, options.worker_count("one per core", "Processes of a fit.")
+    ] = None,
     lead_in: Annotated[
         float,
         typer.Option(
@@ -71,13 +64,12 @@ def run(
         ),
     ] = 2.0,
     step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
-    out: Annotated[Path | None, out_folder("runs/replay_..._DATE_TIME")] = None,
-    overwrite: Overwrite = False,
+    out: Annotated[Path | None, options.out_path("runs/replay_..._DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
     from musls_analysis.recordings.readers import ReadOptions, read_recording
     from musls_analysis.replay import Replay
-    from musls_bringup.results import chosen_folder, result_folder
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
     chosen = system_to_replay(system)
@@ -88,7 +80,7 @@ def run(
         raise ConfigError("--bounds are those of a --fit")
     setup = _setup(chosen, lead_in, step, offset, with_fit)
     wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
-    read = read_recording(recording, ReadOptions(frames=frames_of(frames)))
+    read = read_recording(recording, ReadOptions(frames=options.frames_of(frames)))
     for warning in read.warnings:
         tell("warning", warning)
     replay = Replay(read, setup.spec)
@@ -110,7 +102,7 @@ def _fit_of(
     from musls_analysis.replay.fit import parameters
     from musls_analysis.sweep.run import available_cores
 
-    named = [numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+    named = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
     names = fit.split(",")
     parameters(names, setup)
     limits = {name: (low, high) for name, (low, high) in named}
@@ -142,9 +134,9 @@ def _setup(
     """System and specification of the replay, with what an earlier fit found."""
     from musls_analysis.replay import ReplaySpec, fit
 
-    within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
+    options.within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
     spec = ReplaySpec(
-        lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=offsets_m(offset)
+        lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=options.offsets_m(offset)
     )
     setup = fit.Setup(system, spec)
     return setup if with_fit is None else fit.with_fit(setup, with_fit)
@@ -203,17 +195,17 @@ def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> Non
     new_console().print(new_table(*heads, rows=rows))
 
 
-def _conclude(numbers: dict[str, Any]) -> None:
+def _conclude(found: dict[str, Any]) -> None:
     typer.echo(
-        f"load predicted within {1e3 * numbers['translational_error_m']:.1f} mm and "
-        f"{numbers['geodesic_error_deg']:.1f} deg (mean over "
-        f"{numbers['compared_to_s'] - numbers['compared_from_s']:.1f} s); without the constant "
-        f"part {1e3 * numbers['translational_error_without_mean_m']:.1f} mm"
+        f"load predicted within {1e3 * found['translational_error_m']:.1f} mm and "
+        f"{found['geodesic_error_deg']:.1f} deg (mean over "
+        f"{found['compared_to_s'] - found['compared_from_s']:.1f} s); without the constant "
+        f"part {1e3 * found['translational_error_without_mean_m']:.1f} mm"
     )
     typer.echo(
-        f"drones met their path within {1e3 * numbers['prescribed_position_miss_m']:.3f} mm and "
-        f"{numbers['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
-        f"{100 * numbers['energy_audit_relative_error']:.2f} %"
+        f"drones met their path within {1e3 * found['prescribed_position_miss_m']:.3f} mm and "
+        f"{found['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
+        f"{100 * found['energy_audit_relative_error']:.2f} %"
     )
 
 
@@ -239,3 +231,79 @@ def _step(step_s: float) -> float:
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:
         raise ConfigError(f"--step = {step_s:g}: must divide 0.004 s (0.004, 0.002, 0.001, ...)")
     return step_s
+
+
+# ---------- `musls identify`
+
+
+def identify(
+    flights: options.RealFlights,
+    system: Annotated[
+        str, typer.Option(help="Shipped system or file; cables free to twist are needed.")
+    ] = "x500_trio_swivel",
+    cable_model: Annotated[
+        str, typer.Option(metavar="MODEL", help="Cable model (see musls list cable-models).")
+    ] = "rigid_links:5",
+    parameters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Parameters among which is chosen (docs/replay.md); by default all that several "
+            "recordings can tell apart.",
+        ),
+    ] = None,
+    drones: Annotated[
+        bool, typer.Option(help="Identify tilts and delay of the drones, too (as fit-drones).")
+    ] = True,
+    offset: options.RecordedPoints = None,
+    frames: options.Frames = None,
+    workers: Annotated[int | None, options.worker_count("one per core", "Processes.")] = None,
+    out: Annotated[Path | None, options.out_path("runs/identify_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Identifies a system from recordings: what they tell of it, with 90 % intervals.
+
+    Keeps what predicts recordings better that it was not fitted to. Writes system.yaml to fly with,
+    imperfections.yaml of the drones, identified.json and a figure.
+    """
+    from musls_analysis.paper.flights import some_cycles
+    from musls_analysis.paper.imperfections import summary_of, write_fit
+    from musls_analysis.recordings.readers import ReadOptions, read_recording
+    from musls_analysis.replay import Replay, ReplaySpec
+    from musls_analysis.replay import identify as several
+    from musls_analysis.sweep.run import available_cores
+    from musls_bringup.reproduce import fit_drones
+
+    folder = chosen_folder(out, "identify", overwrite=overwrite)
+    chosen, read_options = system_to_replay(system), ReadOptions(frames=options.frames_of(frames))
+    spec = ReplaySpec(offsets_m=options.offsets_m(offset))
+    read = [read_recording(file, read_options) for file in _recordings(flights)]
+    for warning in dict.fromkeys(w for recording in read for w in recording.warnings):
+        tell("warning", warning)
+    replays = [Replay(recording, spec) for recording in read]
+    names = None if parameters is None else parameters.split(",")
+    with result_folder(folder, overwrite=overwrite) as work:
+        with ProgressDisplay("identifying", "compiles on first use") as shown:
+            found = several.identify(
+                replays, chosen, names, cable_model=cable_model,
+                workers=workers or available_cores(), progress=shown.update,
+            )  # fmt: skip
+        several.write_identified(found, work)
+        print(found)
+        if drones:
+            try:
+                real = some_cycles(flights, options.frames_of(frames))
+                with ProgressDisplay("flights") as shown:
+                    fitted = fit_drones(real, [f"system={work}/system.yaml"], progress=shown.count)
+            except ConfigError as error:
+                tell("note", f"drones are not identified: {error}")
+            else:
+                write_fit(fitted, work, f"musls identify {' '.join(map(str, flights))}")
+                print("\n".join(summary_of(fitted)))
+    typer.echo(f"results in {folder}: --set system={folder}/system.yaml", err=True)
+
+
+def _recordings(flights: Sequence[Path]) -> Iterator[Path]:
+    """Each recording of its own; a folder with CSV files stands for these."""
+    for place in flights:
+        yield from sorted(place.glob("*.csv")) or [place]

@@ -1,4 +1,4 @@
-"""`musls reproduce` and `musls fit-drones`: the seed paper's Table III from its real flights."""
+"""`musls reproduce`, `fit-drones`, `paper`: what papers show, and the seed paper's real flights."""
 
 from __future__ import annotations
 
@@ -9,23 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import (
-    Frames,
-    Overwrite,
-    RealFlights,
-    Settings,
-    SimulatedPoints,
-    frames_of,
-    offsets_m,
-    out_folder,
-    worker_count,
-)
-from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.cli import options
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table
+from musls_bringup.results import chosen_folder, result_folder
 from musls_description.errors import ConfigError
 
 
 def run(
-    flights: RealFlights,
+    flights: options.RealFlights,
     system: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,9 +25,9 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Flights per system.")] = 5,
-    settings: Settings = None,
-    offset: SimulatedPoints = None,
-    frames: Frames = None,
+    settings: options.Settings = None,
+    offset: options.SimulatedPoints = None,
+    frames: options.Frames = None,
     fit_on: Annotated[
         list[Path] | None,
         typer.Option(
@@ -50,14 +41,13 @@ def run(
             "--leave-stage-out", help="Identify them for each stage from the other stages."
         ),
     ] = False,
-    workers: Annotated[int | None, worker_count("one per core")] = None,
-    out: Annotated[Path | None, out_folder("runs/reproduce_DATE_TIME")] = None,
-    overwrite: Overwrite = False,
+    workers: Annotated[int | None, options.worker_count("one per core")] = None,
+    out: Annotated[Path | None, options.out_path("runs/reproduce_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
     from musls_analysis.sweep.run import available_cores
     from musls_bringup.reproduce import TABLE, ReproduceOptions, reproduce, table
-    from musls_bringup.results import chosen_folder
 
     folder = chosen_folder(out, "reproduce", overwrite=overwrite)
     if fit_on and leave_stage_out:
@@ -66,30 +56,32 @@ def run(
         "reproduce", *map(str, flights), seeds=[seeds], system=system, set=settings, offset=offset,
         fit_on=fit_on, topic=frames,
     )  # fmt: skip
-    options = ReproduceOptions(
+    reproduce_options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
         seeds=seeds,
         workers=workers or available_cores(),
         overrides=settings or [],
-        offsets_m=offsets_m(offset),
-        frames=frames_of(frames),
+        offsets_m=options.offsets_m(offset),
+        frames=options.frames_of(frames),
         command=command + " --leave-stage-out" * leave_stage_out,
         fit_on=fit_on or (),
         leave_stage_out=leave_stage_out,
     )
     with ProgressDisplay("flights") as shown:
-        columns = reproduce(flights, folder, options, overwrite=overwrite, progress=shown.count)
-    print(table(columns, options))
+        columns = reproduce(
+            flights, folder, reproduce_options, overwrite=overwrite, progress=shown.count
+        )
+    print(table(columns, reproduce_options))
     typer.echo(f"results in {folder}, the table in {TABLE}", err=True)
 
 
 def fit(
-    flights: RealFlights,
+    flights: options.RealFlights,
     system: Annotated[str, typer.Option(help="Shipped system or file.")] = "x500_trio_swivel",
-    settings: Settings = None,
-    frames: Frames = None,
-    out: Annotated[Path | None, out_folder("runs/fit-drones_DATE_TIME")] = None,
-    overwrite: Overwrite = False,
+    settings: options.Settings = None,
+    frames: options.Frames = None,
+    out: Annotated[Path | None, options.out_path("runs/fit-drones_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Identifies the imperfections of real drones: tilts, delay, with 90 % intervals.
 
@@ -98,10 +90,9 @@ def fit(
     from musls_analysis.paper.flights import some_cycles
     from musls_analysis.paper.imperfections import summary_of, write_fit
     from musls_bringup.reproduce import fit_drones
-    from musls_bringup.results import chosen_folder, result_folder
 
     folder = chosen_folder(out, "fit-drones", overwrite=overwrite)
-    real = some_cycles(flights, frames_of(frames))
+    real = some_cycles(flights, options.frames_of(frames))
     with ProgressDisplay("flights") as shown:
         found = fit_drones(real, [*(settings or ()), f"system={system}"], progress=shown.count)
     with result_folder(folder, overwrite=overwrite) as work:
@@ -121,3 +112,44 @@ def _command(*words: str, **options: Sequence[Any] | None) -> str:
     for name, values in options.items():
         words += tuple(w for v in values or () for w in (f"--{name.replace('_', '-')}", str(v)))
     return shlex.join((program(), *words))
+
+
+# ---------- `musls paper`
+
+
+def paper(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="000, 001, 002, 003, 004, or a YAML file like theirs.", metavar="PAPER"
+        ),
+    ],
+    flights: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Recordings of the seed paper (000), for its Table III."),
+    ] = None,
+    out: Annotated[Path | None, options.out_path("runs/paper_NAME_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Flies what a paper shows: its numbers beside ours, and what differs."""
+    from musls_analysis.report.report import number
+    from musls_bringup.paper import reproduce_paper
+
+    folder = chosen_folder(out, f"paper_{Path(name).stem}", overwrite=overwrite)
+    with ProgressDisplay("flights") as shown:
+        results = reproduce_paper(
+            name, folder, flights or (), overwrite=overwrite, progress=shown.count
+        )
+    console = new_console(markup=False)
+    for group in dict.fromkeys(result.group for result in results):
+        rows = [
+            (
+                r.row.what, r.row.unit, number(r.row.paper),
+                "-" if r.ours is None else number(r.ours),
+                "-" if r.ratio is None else f"{r.ratio:.2f}",
+            )
+            for r in results if r.group == group
+        ]  # fmt: skip
+        console.print(new_table(group, "unit", "paper", "ours", "ours / paper", rows=rows))
+        console.print()
+    typer.echo(f"results in {folder}: open report.html", err=True)

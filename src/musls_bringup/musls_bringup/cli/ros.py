@@ -6,19 +6,10 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.options import (
-    Autopilot,
-    FlightFolder,
-    Force,
-    Overwrite,
-    OwnController,
-    Report,
-    ScenarioName,
-    Seed,
-    Settings,
-    flight_overrides,
-)
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.results import chosen_folder
+from musls_bringup.shipped import find_scenario
 
 app = typer.Typer(
     name="ros",
@@ -57,37 +48,37 @@ def setup(
 
 @app.command("fly", epilog="\b\nExample:\n  musls ros fly circle --realtime")
 def fly(
-    scenario: ScenarioName,
-    out: FlightFolder = None,
-    settings: Settings = None,
-    seed: Seed = None,
-    autopilot: Autopilot = None,
-    overwrite: Overwrite = False,
+    scenario: options.ScenarioName,
+    out: options.FlightFolder = None,
+    settings: options.Settings = None,
+    seed: options.Seed = None,
+    autopilot: options.Autopilot = None,
+    overwrite: options.Overwrite = False,
     realtime: Annotated[
         bool, typer.Option("--realtime", help="Fly in real time instead of in lockstep.")
     ] = False,
-    controller: OwnController = None,
-    force: Force = False,
-    report: Report = True,
+    controller: options.OwnController = None,
+    force: options.Force = False,
+    report: options.Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
     from musls_bringup.cli.fly import conclude, keep_killed_runs
     from musls_bringup.fly import FlyOptions
-    from musls_bringup.results import chosen_folder
     from musls_bringup.ros.fly import fly_through_graph
-    from musls_bringup.shipped import find_scenario
 
-    chosen = find_scenario(scenario, flight_overrides(settings, seed, autopilot, controller))
+    chosen = find_scenario(
+        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+    )
     folder = chosen_folder(out, f"{chosen.name}_ros", overwrite=overwrite)
     keep_killed_runs(folder)
-    options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
+    flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with ProgressDisplay(chosen.name, "starting the nodes (compiles on first use)") as shown:
 
         def progress(sim_s: float, wall_s: float, stage: str) -> None:
             factor = sim_s / max(wall_s, 1e-9)
             shown.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
 
-        summary = fly_through_graph(chosen, folder, options, progress, shown.update)
+        summary = fly_through_graph(chosen, folder, flight_options, progress, shown.update)
     return conclude(summary, folder)
 
 

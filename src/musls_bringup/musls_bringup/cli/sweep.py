@@ -1,4 +1,4 @@
-"""`musls sweep`: many runs of a scenario, one table."""
+"""`musls sweep`, `montecarlo`, `benchmark`: many flights, one table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import ScenarioName, out_folder, worker_count
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_bringup.results import check_older
 from musls_description.errors import ConfigError, MuslsError, writing
 
 if TYPE_CHECKING:
@@ -21,27 +22,28 @@ if TYPE_CHECKING:
 
 EXIT_FAILED_RUNS = 1
 
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="tcp://HOST:PORT",
+        help="Use the Dask cluster with this address instead of processes of this machine.",
+    ),
+]
+_Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Continue earlier work in its folder; finished runs are kept."),
+]
+
 
 def run(
     sweep: Annotated[
         str | None,
         typer.Argument(help="Shipped sweep, YAML file or folder of a sweep.", show_default=False),
     ] = None,
-    workers: Annotated[int | None, worker_count("the sweep's, else one per core")] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="Use the Dask cluster with this address instead of processes of this machine.",
-        ),
-    ] = None,
-    out: Annotated[Path | None, out_folder("runs/sweep_NAME", "Folder of the sweep.")] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue an earlier sweep in its folder; finished runs are kept."
-        ),
-    ] = False,
+    workers: Annotated[int | None, options.worker_count("the sweep's, else one per core")] = None,
+    scheduler: _Scheduler = None,
+    out: Annotated[Path | None, options.out_path("runs/sweep_NAME", "Folder of the sweep.")] = None,
+    resume: _Resume = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
     ] = False,
@@ -65,7 +67,7 @@ def run(
 
 
 def montecarlo(
-    scenario: ScenarioName,
+    scenario: options.ScenarioName,
     vary: Annotated[
         Path | None,
         typer.Option(
@@ -88,18 +90,12 @@ def montecarlo(
             show_default="the load's largest error",
         ),
     ] = None,
-    workers: Annotated[int | None, worker_count("one per core")] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="tcp://HOST:PORT", help="Use the Dask cluster with this address."),
+    workers: Annotated[int | None, options.worker_count("one per core")] = None,
+    scheduler: _Scheduler = None,
+    out: Annotated[
+        Path | None, options.out_path("runs/montecarlo_NAME", "Folder of the study.")
     ] = None,
-    out: Annotated[Path | None, out_folder("runs/montecarlo_NAME", "Folder of the study.")] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue an earlier study in its folder; flights made are kept."
-        ),
-    ] = False,
+    resume: _Resume = False,
 ) -> int:
     """Flies many worlds drawn from distributions: percentiles of every figure, the worst worlds."""
     if scheduler is not None and workers is not None:
@@ -316,3 +312,45 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
     if len(points) > MAX_ROWS:
         table.caption = f"{len(points) - MAX_ROWS} more points in table.csv"
     return table
+
+
+# ---------- `musls benchmark`
+
+
+def benchmark(
+    controllers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND|FILE.py:CLASS]...", help="Controllers; default formation and payload."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three tasks with three drones.")] = False,
+    workers: Annotated[int | None, options.worker_count("as many as there are cores")] = None,
+    out: Annotated[
+        Path | None,
+        options.out_path(help="Write results.json, results.csv, table.html, table.tex."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Compares controllers on a fixed set of flights, all with rigid links and motion capture."""
+    from musls_analysis.sweep.run import available_cores
+    from musls_bringup import benchmark as bench
+
+    check_older(out, "results.json", overwrite=overwrite)
+    with ProgressDisplay("benchmark") as display:
+        rows = bench.benchmark(
+            tuple(controllers or bench.BASELINES),
+            quick=quick,
+            workers=workers or available_cores(),
+            progress=display.count,
+        )
+    heads, cells = bench.table(rows)
+    console = new_console()
+    console.print(new_table(*heads, title=f"benchmark {bench.TASKS.stem}", rows=cells))
+    for row in rows:
+        if not row["success"]:
+            tell = f"{row['task']}, {row['drones']} drones, {row['controller']}"
+            console.print(f"failed: {tell}, seed {row['seed']}: {row['reason']}", markup=False)
+    console.print(f"digest {bench.digest(rows)}")
+    if out is not None:
+        console.print(", ".join(str(path) for path in bench.write(rows, out)))

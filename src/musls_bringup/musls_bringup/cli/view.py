@@ -1,4 +1,4 @@
-"""`musls view` and `musls figures`: look at a recording, in 3-D and in figures for papers."""
+"""`musls view`, `figures`, `studio`: look at a recording in 3-D, in figures and in a browser."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from musls_bringup.cli.options import (
-    Frames,
-    RecordedPoints,
-    frames_of,
-    offsets_m,
-    out_folder,
-    path_of,
-    within,
-)
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, tell
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_description.errors import ConfigError, whole_file, writing
+from musls_description.errors import ConfigError, MuslsError, install_command, whole_file, writing
 from musls_description.strict_yaml import read_json
 
 if TYPE_CHECKING:
@@ -33,116 +25,100 @@ LARGEST_SHIFT_S = 1e10
 
 GIF_FPS, MP4_FPS = 20.0, 30.0
 
-# The command line, one line each below.
-_Run = Annotated[
-    Path,
-    typer.Argument(
-        help="Result folder, bag, flight log or CSV; a scenario shows its set-points.",
-        metavar="RUN",
-    ),
-]
-_With = Annotated[
-    Path | None, typer.Option("--with", metavar="OTHER", help="Lay this recording over RUN.")
-]
-_Stage = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Show this stage only, and align OTHER by it.")
-]
-_Shift = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S",
-        help="Time by which OTHER is moved [s].",
-        show_default="so that the stages coincide",
-    ),
-]
-_SkipWith = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="Number of cycles to leave out at the start of OTHER."),
-]
-_Png = Annotated[
-    float | None, typer.Option(metavar="T", help="Write a picture of the flight at this time [s].")
-]
-_Gif = Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")]
-_Mp4 = Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")]
-_Save = Annotated[
-    Path | None,
-    typer.Option(parser=path_of, metavar="FILE.rrd", help="Write a file for rerun's viewer."),
-]
-_Html = Annotated[
-    Path | None,
-    typer.Option(
-        parser=path_of, metavar="FILE.html",
-        help="Write one page with 3-D, curves and errors; any browser shows it, without network.",
-    ),
-]  # fmt: skip
-_Web = Annotated[bool, typer.Option("--web", help="Show it in a browser instead of a window.")]
-_Out = Annotated[
-    Path | None,
-    typer.Option(
-        parser=path_of,
-        metavar="FILE",
-        help="Output file of the picture or film.",
-        show_default="RUN.png, .gif or .mp4",
-    ),
-]
-_Fps = Annotated[
-    float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
-]
-_Speed = Annotated[float, typer.Option(help="Seconds of the flight in one second of the film.")]
-_Azimuth = Annotated[
-    float,
-    typer.Option(
-        metavar="DEG", help="Direction in which the camera stands, counter-clockwise from east."
-    ),
-]
-_Elevation = Annotated[
-    float, typer.Option(metavar="DEG", help="Height of the camera above the horizon.")
-]
-_Zoom = Annotated[float, typer.Option(help="Magnification; above 1 is closer.")]
-_Follow = Annotated[bool, typer.Option("--follow", help="The camera moves along with the load.")]
-_Narrow = Annotated[
-    bool,
-    typer.Option("--narrow", help="Layout for a phone or one column, with larger texts."),
-]
-_Trail = Annotated[float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")]
-_System = Annotated[
-    str | None,
-    typer.Option(
-        help="Shipped system or file: what load and drones look like.",
-        show_default="the scenario's beside the recording, else x500_trio",
-    ),
-]
-
 
 def run(
-    recording: _Run,
-    other: _With = None,
-    stage: _Stage = None,
-    shift: _Shift = None,
-    skip_with: _SkipWith = 0,
-    png: _Png = None,
-    gif: _Gif = False,
-    mp4: _Mp4 = False,
-    save: _Save = None,
-    html: _Html = None,
-    web: _Web = False,
-    out: _Out = None,
-    fps: _Fps = None,
-    speed: _Speed = 1.0,
-    azimuth: _Azimuth = -62.0,
-    elevation: _Elevation = 17.0,
-    zoom: _Zoom = 1.0,
-    follow: _Follow = False,
-    trail: _Trail = 3.0,
-    narrow: _Narrow = False,
-    system: _System = None,
-    offset: RecordedPoints = None,
-    frames: Frames = None,
+    recording: Annotated[
+        Path,
+        typer.Argument(
+            help="Result folder, bag, flight log or CSV; a scenario shows its set-points.",
+            metavar="RUN",
+        ),
+    ],
+    other: Annotated[
+        Path | None, typer.Option("--with", metavar="OTHER", help="Lay this recording over RUN.")
+    ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Show this stage only, and align OTHER by it."),
+    ] = None,
+    shift: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Time by which OTHER is moved [s].",
+            show_default="so that the stages coincide",
+        ),
+    ] = None,
+    skip_with: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Number of cycles to leave out at the start of OTHER."
+        ),
+    ] = 0,
+    png: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="Write a picture of the flight at this time [s]."),
+    ] = None,
+    gif: Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")] = False,
+    mp4: Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")] = False,
+    save: Annotated[
+        Path | None,
+        options.out_path(True, "Write a file for rerun's viewer.", "FILE.rrd"),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        options.out_path(
+            help="Write one page with 3-D, curves and errors, for any browser, without network.",
+            metavar="FILE.html",
+        ),
+    ] = None,
+    web: Annotated[
+        bool, typer.Option("--web", help="Show it in a browser instead of a window.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        options.out_path("RUN.png, .gif or .mp4", "Output file of the picture or film.", "FILE"),
+    ] = None,
+    fps: Annotated[
+        float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
+    ] = None,
+    speed: Annotated[
+        float, typer.Option(help="Seconds of the flight in one second of the film.")
+    ] = 1.0,
+    azimuth: Annotated[
+        float,
+        typer.Option(
+            metavar="DEG", help="Direction in which the camera stands, counter-clockwise from east."
+        ),
+    ] = -62.0,
+    elevation: Annotated[
+        float, typer.Option(metavar="DEG", help="Height of the camera above the horizon.")
+    ] = 17.0,
+    zoom: Annotated[float, typer.Option(help="Magnification; above 1 is closer.")] = 1.0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="The camera moves along with the load.")
+    ] = False,
+    trail: Annotated[
+        float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")
+    ] = 3.0,
+    narrow: Annotated[
+        bool,
+        typer.Option("--narrow", help="Layout for a phone or one column, with larger texts."),
+    ] = False,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            help="Shipped system or file: what load and drones look like.",
+            show_default="the scenario's beside the recording, else x500_trio",
+        ),
+    ] = None,
+    offset: options.RecordedPoints = None,
+    frames: options.Frames = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     kind = _kind(png, gif, mp4, save, html, web)
-    within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
+    options.within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
     path = save or html or out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
     if kind not in ("viewer", "web"):
         _check_file(path, kind, overwrite)
@@ -155,14 +131,16 @@ def run(
     if other is None and (shift is not None or skip_with):
         raise ConfigError("--shift and --skip-with are for --with OTHER")
     if shift is not None:
-        within("--shift", shift, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
+        options.within("--shift", shift, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     if kind in ("viewer", "web", "rrd"):
         from musls_analysis.view import rerun_log  # says, before the reading, what is missing
     first = _planned(recording, system)
     if first is None:
         from musls_analysis.view.scene import open_subject
 
-        first = open_subject(recording, system, frames_of(frames), offsets_m(offset))
+        first = open_subject(
+            recording, system, options.frames_of(frames), options.offsets_m(offset)
+        )
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
     if kind == "viewer":
         rerun_log.show(subjects)
@@ -193,9 +171,9 @@ def run(
             film.write_png(subjects, window_s, png, path, look)
         else:
             default_fps = GIF_FPS if gif else MP4_FPS
-            options = film.FilmOptions(default_fps if fps is None else fps, speed)
+            film_options = film.FilmOptions(default_fps if fps is None else fps, speed)
             with ProgressDisplay(path.name) as shown:
-                film.write_film(subjects, window_s, path, look, options, shown.share)
+                film.write_film(subjects, window_s, path, look, film_options, shown.share)
         typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
 
 
@@ -285,14 +263,14 @@ def figures(
         typer.Option(metavar="MM", help="Width: 181 fits a page of two columns, 88 one column."),
     ] = 181.0,
     font: Annotated[Literal["sans", "serif"], typer.Option(help="Kind of letters.")] = "sans",
-    out: Annotated[Path | None, out_folder("figures in the RUN folder")] = None,
+    out: Annotated[Path | None, options.out_path("figures in the RUN folder")] = None,
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
     from musls_analysis.figures.flight import write_for_paper
     from musls_analysis.recordings.readers import read_recording
     from musls_analysis.report.summary import summarise
 
-    within("--width", width, 60.0, 500.0, " mm")
+    options.within("--width", width, 60.0, 500.0, " mm")
     flight = read_recording(recording)
     written: dict[str, Any] = {}
     if (recording / "summary.json").is_file():
@@ -305,3 +283,30 @@ def figures(
         paths = write_for_paper(flight, summary, folder, chosen, names or (), width / 1000.0, font)
     for path in paths:
         typer.echo(path)
+
+
+# ---------- `musls studio`
+
+
+def studio(
+    folder: Annotated[Path, typer.Argument(help="Folder of the runs.", metavar="RUNS")] = Path(
+        "runs"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8050,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Fly scenarios, look at runs and compare two of them, in a browser on this machine."""
+    import webbrowser
+
+    try:
+        from musls_bringup.studio import start
+    except ModuleNotFoundError as error:
+        if error.name != "dash":
+            raise
+        raise MuslsError(f"musls studio needs Dash: {install_command('dash')}") from None
+    server = start(folder, port)
+    address = f"http://{server.host}:{server.port}"
+    typer.echo(f"musls studio: {address}; Ctrl-C ends it", err=True)
+    if browser:
+        webbrowser.open(address)
+    server.serve_forever()

@@ -48,11 +48,11 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         }
 
     def observation_space(self, agent: str) -> spaces.Box:
-        """Of an agent."""
+        """Observation space of an agent."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Box:
-        """Of an agent."""
+        """Action space of an agent."""
         return self.action_spaces[agent]
 
     def reset(
@@ -61,7 +61,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """Begin an episode, see `TransportVectorEnv.reset`."""
         seen, info = self.worlds.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        return self._each(seen), {name: self._told(info) for name in self.agents}
+        return self._each(seen), {name: self._of_world(info) for name in self.agents}
 
     def step(
         self, actions: dict[str, Array]
@@ -85,7 +85,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         over = {name: bool(truncated[0]) for name in now}
         observed = self._each(seen)
         self.agents = [name for name in now if not (terminated[name] or over[name])]
-        told = {name: self._told(info) for name in now}
+        told = {name: self._of_world(info) for name in now}
         return observed, dict.fromkeys(now, float(reward[0])), terminated, over, told
 
     def render(self) -> Array | None:
@@ -98,14 +98,14 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         self.worlds.close()
 
     def _each(self, seen: dict[str, Array]) -> dict[str, Array]:
-        """What each agent sees."""
+        """Observations by agent."""
         load, drones, tension = (seen[part][0] for part in ("load", "drones", "tension"))
-        made = {}
+        seen_by = {}
         for name in self.agents:
             i = self.possible_agents.index(name)
             others = np.delete(drones, i, axis=0).ravel()
-            made[name] = np.concatenate([drones[i], load, others, tension[i]])
-        return made
+            seen_by[name] = np.concatenate([drones[i], load, others, tension[i]])
+        return seen_by
 
-    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _of_world(self, info: dict[str, Any]) -> dict[str, Any]:
         return {key: part[0] for key, part in info.items() if not key.startswith("_")}

@@ -13,8 +13,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
+from musls_analysis.view.picture import Picture, PictureOptions
+from musls_analysis.view.scene import Subject
 from musls_bringup.api import load_scenario
-from musls_bringup.learning.render import Film
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.learned import (
     LARGEST_SEEN,
@@ -35,7 +37,7 @@ from musls_description.registry import (
     load_class,
 )
 from musls_description.rotations import wrapped, yaw_of
-from musls_description.system import slung_system
+from musls_description.system import SlungLoadSystem, slung_system
 from musls_description.typed import typed
 from musls_sim.batch.batch import Batch
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -283,7 +285,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     @property
     def distance_m(self) -> Array:
-        """Of the load from its goal, (worlds,)."""
+        """Distance of the load from its goal, (worlds,)."""
         distance: Array = np.linalg.norm(self.load_error_m, axis=-1)
         return distance
 
@@ -294,7 +296,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     @property
     def formation_error_m(self) -> Array:
-        """Of each drone from its place in the formation round the load, (worlds, n)."""
+        """Distance of each drone from its place in the formation round the load, (worlds, n)."""
         position = self.batch.position_enu_m
         places, _ = self.actions.places(position[:, 0], self.goal.yaw_rad)
         distance: Array = np.linalg.norm(position[:, 1:] - places, axis=-1)
@@ -480,7 +482,7 @@ class TransportEnv(gymnasium.Env[Any, Array]):
 
 
 def _one(many: Any) -> Any:
-    """What a batch of one says, of that one."""
+    """The only entry of a batch of one."""
     if isinstance(many, dict):
         return {name: part[0] for name, part in many.items() if not name.startswith("_")}
     return many[0]
@@ -528,3 +530,61 @@ def _drawn(
         load_scenario(nominal, {key: generator.uniform(*its) for key, its in ranges.items()})
         for _ in range(variants)
     ]
+
+
+# ---------- Pictures of the worlds, by the view of recordings
+
+Row = tuple[float, Array, Array, Array]
+"""Time, motion, tensions, goal."""
+
+
+class Film:
+    """Keeps the present episode of each world and draws where it is; cables are drawn straight."""
+
+    def __init__(
+        self, batch: Batch, goal_enu_m: Array, system: SlungLoadSystem, duration_s: float
+    ) -> None:
+        self._batch, self._goal_enu_m = batch, goal_enu_m
+        self._system, self._duration_s = system, duration_s
+        self._kept: list[list[Row]] = [[] for _ in range(batch.worlds)]
+
+    def begin(self, worlds: Numbers) -> None:
+        """Forget what these worlds did."""
+        for i in worlds:
+            self._kept[i].clear()
+            self._note(i)
+
+    def note(self) -> None:
+        """Keep where all worlds are."""
+        for i, time_s in enumerate(self._batch.time_s):
+            if not self._kept[i] or time_s > self._kept[i][-1][0]:
+                self._note(i)
+
+    def _note(self, i: int) -> None:
+        batch, goal = self._batch, self._goal_enu_m
+        self._kept[i].append(
+            (batch.time_s[i], batch.motion[i].copy(), batch.tension_n[i].copy(), goal[i].copy())
+        )
+
+    def draw(self) -> tuple[Array, ...]:
+        """Pictures of all worlds, (height, width, 3) bytes each."""
+        return tuple(self._draw(kept) for kept in self._kept)
+
+    def _draw(self, kept: list[Row]) -> Array:
+        time_s = np.array([row[0] for row in kept])
+        motion, tension_n, goal = (np.array([row[k] for row in kept]) for k in (1, 2, 3))
+        bodies = ["load", *(f"drone_{i + 1}" for i in range(self._batch.n_drones))]
+        tracks = {
+            name: PoseTrack(time_s, motion[:, i, 0:3], motion[:, i, 6:10])
+            for i, name in enumerate(bodies)
+        }
+        cables = {
+            f"cable_{i + 1}": CableTrack(time_s, tension_n[:, i], time_s[:0])
+            for i in range(tension_n.shape[1])
+        }
+        upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(kept), 1))
+        recording = Recording(tracks, {"load": PoseTrack(time_s, goal, upright)}, cables)
+        subject = Subject(recording, self._system, "environment")
+        window = (0.0, max(self._duration_s, time_s[-1]))
+        shown = PictureOptions(follow=True)
+        return Picture([subject], window, shown, framed_s=(0.0, 0.0)).draw(time_s[-1])

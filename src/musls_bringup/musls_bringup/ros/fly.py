@@ -33,8 +33,7 @@ from musls_sim.scenario.scenario import Scenario
 def offboard_of(scenario: Scenario) -> graph.NodeSpec:
     """The offboard node of a flight in the embedded simulator.
 
-    A real PX4's local frame begins where the drone stands when it starts, the built-in
-    autopilot's at the world's origin.
+    A real PX4's local frame begins where the drone starts, the built-in autopilot's at the origin.
     """
     n = scenario.system.n_drones
     if scenario.autopilot.kind != "px4":
@@ -84,10 +83,7 @@ def check_messages(px4: str, release: str, installed: str | None) -> None:
 
 @contextmanager
 def px4_consoles(out: Path, work: Path) -> Iterator[Path]:
-    """Gives the folder for what real PX4s and their agent print.
-
-    It joins the results, or stays beside them where the error of a failed flight says.
-    """
+    """Folder of PX4's consoles: joins the results, or stays beside them where a flight failed."""
     logs = Path(f"{os.path.realpath(out)}.px4-logs")
     shutil.rmtree(logs, ignore_errors=True)  # of an earlier failure
     try:

@@ -294,8 +294,7 @@ def description(
 def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     """Launch actions that start nodes, and end the launch when one of them ends.
 
-    A launch ends with code 1 if a node ends with another code than 0 by itself, and nodes end with
-    the launch however that ends (see `end_with_parent`).
+    Its code is 1 if a node ends with another than 0. Nodes end with it (see `end_with_parent`).
     """
     from launch.actions import EmitEvent, RegisterEventHandler
     from launch.event_handlers import OnProcessExit

@@ -135,11 +135,7 @@ def px4_interface(path: Path = TABLE) -> Px4Interface:
 
 
 def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
-    """The messages of PX4 that the nodes use.
-
-    `which` is a release ("v1.17", or a full version such as "v1.17.2"), or the folder of a PX4's
-    sources, for a build between releases.
-    """
+    """Messages of PX4 that the nodes use, of a release ("v1.17") or a folder of its sources."""
     interface, folder = px4_interface(), Path(which)
     if (folder / "msg").is_dir():
         found = {name: _from_sources(folder / "msg", name) for name in interface.messages}
