@@ -74,8 +74,9 @@ def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
         if gravity == STANDARD_GRAVITY_M_S2
         else f"physics.gravity_m_s2 = {gravity:g}"
     )
+    percent = 100.0 * max(hover, 0.0)
     raise ConfigError(
-        f"{light}: drone_{i + 1} alone hovers at {100.0 * hover:.3g} % of its throttle, below "
+        f"{light}: drone_{i + 1} alone hovers at {percent:.3g} % of its throttle, below "
         f"{100.0 * least:.3g} %, PX4's least thrust: more weight is needed, weaker rotors or lower "
         "autopilot.parameters.MPC_THR_MIN and MPC_THR_HOVER"
     )

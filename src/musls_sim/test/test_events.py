@@ -308,21 +308,21 @@ def test_drone_without_link_waits_then_lands():
     with session:
         while session.time_s < 0.4:
             session.advance(1)
-        kept = session.guidance.setpoint.data.copy()
+        kept = session.links.heard.data.copy()
         while session.time_s < 1.39:
             session.advance(1)
-            np.testing.assert_array_equal(session.guidance.setpoint.data[0], kept[0])
+            np.testing.assert_array_equal(session.links.heard.data[0], kept[0])
         place = session.estimate.drones.position_enu_m[0].copy()
         session.advance(10)
-        row = session.guidance.setpoint.data[0]
+        row = session.links.heard.data[0]
         np.testing.assert_allclose(row[:2], place[:2], atol=1e-3)
         assert math.isnan(row[2]) and row[5] == -0.7 and row[11] == 1.0
-        np.testing.assert_array_equal(session.guidance.setpoint.data[1:, :2], kept[1:, :2])
+        np.testing.assert_array_equal(session.links.heard.data[1:, :2], kept[1:, :2])
         start_m = session.state.position_enu_m[1, 2]
         session.advance(150)
         assert session.state.position_enu_m[1, 2] < start_m - 0.1
         session.advance(150)  # the link is back
-        np.testing.assert_array_equal(session.guidance.setpoint.data[0], kept[0])
+        np.testing.assert_array_equal(session.links.heard.data[0], kept[0])
 
 
 def test_drone_without_link_disarms_when_it_has_landed():
@@ -334,7 +334,7 @@ def test_drone_without_link_disarms_when_it_has_landed():
     with session:
         while session.time_s < 12.0:
             session.advance(50)
-        assert session.guidance.setpoint.armed[0] == 0.0
+        assert session.links.heard.armed[0] == 0.0
         assert session.command.omega_cmd_rad_s.max() == 0.0
         assert session.state.position_enu_m[1, 2] < 0.5
 

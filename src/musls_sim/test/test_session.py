@@ -95,7 +95,9 @@ def noting(entries, fail_in=""):
 def test_a_loop_runs_its_steps_in_order_with_the_observers_between():
     plant = type("Clockwork", (), {"period_s": 0.25})()
     done = []
-    loop = Loop(plant, [Diary(done, "a"), Diary(done, "b", every=3)])
+    loop = Loop(plant)
+    loop.observe_with(Diary(done, "a"))
+    loop.observe_with(Diary(done, "b", every=3))
     loop.set_steps(
         {
             "before": lambda tick: done.append(("before", tick)),

@@ -22,7 +22,7 @@ from musls_description.schema import build, to_data
 from musls_description.spawn import hanging_equilibrium
 from musls_description.system import Drone, formation_of
 from musls_sim.preflight.checks import Hover, flight_duration_s
-from musls_sim.preflight.trim import drag_n_s_m
+from musls_sim.preflight.trim import drag_n_s_m, hover_throttle
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
@@ -470,10 +470,6 @@ def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneM
     most_n = drone.max_thrust_n
     share = thrust_n / most_n
     speeds = [rotor.speed_max_rad_s * math.sqrt(share) for rotor in drone.rotors]
-    throttle = np.mean([
-        (w - r.speed_min_rad_s) / (r.speed_max_rad_s - r.speed_min_rad_s)
-        for w, r in zip(speeds, drone.rotors, strict=True)
-    ])  # fmt: skip
     power_w = electrical_power_w(drone, speeds)
     battery = drone.propulsion.battery if drone.propulsion else None
     minutes = empty = None
@@ -484,7 +480,7 @@ def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneM
         thrust_n, most_n / thrust_n, empty,
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / thrust_n, -1.0, 1.0))),
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / most_n, -1.0, 1.0))),
-        float(throttle), tension_n, power_w, minutes,
+        hover_throttle(drone, thrust_n), tension_n, power_w, minutes,
     )  # fmt: skip
 
 

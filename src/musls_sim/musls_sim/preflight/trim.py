@@ -47,12 +47,10 @@ def trim_throttle(system: RigSystem, speed_rad_s: Array) -> Array:
 
 
 def hover_throttle(drone: Drone, thrust_n: float) -> float:
-    """Motor command u in [0, 1] at which all rotors together give a thrust."""
-    share = thrust_n / drone.max_thrust_n
-    rotor = drone.rotors[0]
-    speed = rotor.speed_max_rad_s * np.sqrt(share)
-    throttle = (speed - rotor.speed_min_rad_s) / (rotor.speed_max_rad_s - rotor.speed_min_rad_s)
-    return float(np.clip(throttle, 0.0, 1.0))
+    """Mean motor command u of rotors that together give a thrust; beyond [0, 1] they cannot."""
+    least, most = np.array([(r.speed_min_rad_s, r.speed_max_rad_s) for r in drone.rotors]).T
+    speed = most * np.sqrt(thrust_n / drone.max_thrust_n)
+    return float(np.mean((speed - least) / (most - least)))
 
 
 def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:

@@ -26,7 +26,7 @@ MAX_MAIN_OUTPUTS = 8
 FIRST_MOTOR_FUNCTION = 101
 
 _LOGGING = ("SDLOG_MODE", "SDLOG_BACKEND")
-"""Who sets one of them wants a flight log of his own kind."""
+"""Parameters by which a user asks for a flight log of another kind."""
 
 ALWAYS = {
     # How long a mission stands armed before it takes off is the mission's affair.

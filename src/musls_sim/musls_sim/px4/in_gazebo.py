@@ -115,22 +115,14 @@ class BridgeLink:
         share = (self._motors.speed_rad_s[self._index] - self._min) / self._span
         return np.clip(share, 0.0, 1.0)
 
-    def close(self) -> None:
-        """Nothing to close: the link belongs to the world."""
-
 
 class BridgedVehicle(Vehicle):
     """One PX4 whose bridge is attached to a model of the world."""
 
     def __init__(self, link: BridgeLink, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._bridge = link
+        self.hil = link  # type: ignore[assignment]
         self.threads: WorkThreads | None = None
-
-    @property
-    def hil(self) -> BridgeLink:  # type: ignore[override]
-        """Link that carries the motor commands."""
-        return self._bridge
 
     def connect(self, patience_s: float) -> None:
         """Nothing to wait for: PX4 finds Gazebo by itself while the world runs."""

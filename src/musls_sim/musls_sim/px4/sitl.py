@@ -47,7 +47,11 @@ class Vehicle:
 
     Attributes:
         name: "drone_1" and so on.
+        hil: The simulator's link, from `connect` on.
     """
+
+    hil: HilLink
+    _process: Px4Process
 
     def __init__(
         self,
@@ -70,39 +74,27 @@ class Vehicle:
         self.commands = CommandLink(
             instance.api, PX4_API_PORT + instance.number, system_id or instance.number + 1
         )
-        self._hil: HilLink | None = None
-        self._started: Px4Process | None = None
-
-    @property
-    def hil(self) -> HilLink:
-        """The simulator's link, from `connect` on."""
-        if self._hil is None:
-            raise RuntimeError(f"{self.name} is not connected to its PX4")
-        return self._hil
-
-    @property
-    def _process(self) -> Px4Process:
-        if self._started is None:
-            raise RuntimeError(f"the PX4 of {self.name} was not started")
-        return self._started
+        self._started = self._connected = False
 
     def start(self, airframe: str) -> None:
         """Start PX4 with an airframe script (raises Px4Error)."""
         make_root(self._root, self._firmware.etc, airframe)
-        self._started = Px4Process(
+        self._process = Px4Process(
             self._firmware, self._instance.number, self._root, self._log, self._variables
         )
+        self._started = True
 
     def connect(self, patience_s: float) -> None:
         """Wait until PX4 has connected to the simulator."""
         deadline = monotonic() + patience_s
         self._instance.listener.settimeout(0.1)
-        while self._hil is None:
+        while not self._connected:
             self.check_alive()
             if monotonic() > deadline:
                 self.fail(f"did not connect to the simulator within {patience_s:g} s")
             with suppress(TimeoutError):
-                self._hil = HilLink(self._instance.listener.accept()[0], self.fail)
+                self.hil = HilLink(self._instance.listener.accept()[0], self.fail)
+                self._connected = True
 
     @property
     def is_up(self) -> bool:
@@ -127,7 +119,7 @@ class Vehicle:
 
     def fail(self, what: str) -> NoReturn:
         """Raise an error that repeats PX4's own words and names its log (raises Px4Error)."""
-        if self._hil is not None:
+        if self._connected:
             # A process whose connection is gone ends a moment later; then its exit is the news.
             self._process.wait_a_moment()
         self.commands.poll()
@@ -142,19 +134,19 @@ class Vehicle:
 
     def ask_to_end(self) -> None:
         """Begin to end PX4 (several end side by side)."""
-        if self._hil is not None:
-            self._hil.close()
-        if self._started is not None:
-            self._started.ask_to_end()
+        if self._connected:
+            self.hil.close()
+        if self._started:
+            self._process.ask_to_end()
 
     def close(self) -> None:
         """End PX4 for certain, keep its flight log if it wrote one, free everything."""
-        if self._started is not None:
-            self._started.end()
+        if self._started:
+            self._process.end()
         for flight_log in self._root.glob(FLIGHT_LOGS):
             with suppress(OSError):
                 shutil.copy2(flight_log, self._log.with_suffix(".ulg"))
-        if self._started is not None:
+        if self._started:
             self._instance.remove_socket()
         self._instance.close()
 

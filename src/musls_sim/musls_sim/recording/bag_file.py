@@ -16,6 +16,7 @@ import os
 import shutil
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -252,7 +253,7 @@ class BagFile:
         self.folder = folder
         self._types = dict(types)
         self._chunks: list[_Written] = []
-        self._counts = {channel: 0 for channel in range(1, 1 + len(types))}
+        self._counts = Counter({channel: 0 for channel in range(1, 1 + len(types))})
         made: list[Path] = []
         try:
             made += [path for path in (folder, *folder.parents) if not path.exists()]
@@ -295,7 +296,7 @@ class BagFile:
             with suppress(RecordingError):
                 self.close()
             raise self._error("write", error) from error
-        self._count(counts, 1)
+        self._counts.update(counts)
         self._chunks.append(_Written(start, _bytes([index]), chunk.start_ns, chunk.end_ns, counts))
 
     def close(self) -> None:
@@ -337,12 +338,8 @@ class BagFile:
         """Take the last chunk and all behind it out of the file."""
         if self._chunks and self._file is not None:
             last = self._chunks.pop()
-            self._count(last.counts, -1)
+            self._counts.subtract(last.counts)
             self._cut(last.start)
-
-    def _count(self, counts: Mapping[int, int], sign: int) -> None:
-        for channel, count in counts.items():
-            self._counts[channel] += sign * count
 
     def _cut(self, size: int) -> None:
         """Shorten the file to a size."""

@@ -19,7 +19,7 @@ from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
 from musls_sim.power import Power
 from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
-from musls_sim.session.imperfections import DroneLinks
+from musls_sim.session.imperfections import DroneLinks, TiltedThrust
 
 # ---------- Triggers: time, stage, another event, or a condition
 
@@ -268,7 +268,7 @@ class EventContext:
         estimator: What is known of the state.
         links: Links between the drones and their guidance.
         power: Motors and batteries; None where there are none.
-        rotor_failed: What else is told of a rotor that fails, besides plant and motors.
+        tilted: Thrust of tilted rotors; None where none are.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
@@ -278,7 +278,7 @@ class EventContext:
     estimator: Estimator
     links: DroneLinks
     power: Power | None
-    rotor_failed: Callable[[RotorEfficiency], None] | None
+    tilted: TiltedThrust | None
     abort: Callable[[str], None] | None
 
     def check(self, change: Change) -> None:
@@ -295,10 +295,9 @@ class EventContext:
         """Change the system, see `Plant.apply`."""
         self.plant.apply(change)
         if isinstance(change, RotorEfficiency):
-            if self.power is not None:
-                self.power.apply(change)
-            if self.rotor_failed is not None:
-                self.rotor_failed(change)
+            for part in (self.power, self.tilted):
+                if part is not None:
+                    part.apply(change)
 
 
 @spec

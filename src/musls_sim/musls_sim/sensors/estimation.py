@@ -74,14 +74,11 @@ class Truth:
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
         if self.noise > 0.0 and self._generator is not None:
-            self._add_noise(self.noise * self._generator.standard_normal((len(state.motion), 12)))
-
-    def _add_noise(self, noise: Array) -> None:
-        """Add noise of position, velocity, attitude and body rate, (bodies, 12)."""
-        data = self.estimate.data
-        data[:, 0:6] += noise[:, 0:6]
-        data[:, 10:13] += noise[:, 9:12]
-        data[:, 6:10] = product(data[:, 6:10], from_turn(noise[:, 6:9]))
+            data = self.estimate.data
+            noise = self.noise * self._generator.standard_normal((len(data), 12))
+            data[:, 0:6] += noise[:, 0:6]
+            data[:, 10:13] += noise[:, 9:12]
+            data[:, 6:10] = product(data[:, 6:10], from_turn(noise[:, 6:9]))
 
 
 # ---------- Motion capture

@@ -18,7 +18,6 @@ from musls_control.contingency.rest_of_flight import (
     room_to_land,
 )
 from musls_control.estimate import Estimate
-from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.system import formation_of
 from musls_sim.plants.changes import CutCable
@@ -128,8 +127,8 @@ class Contingency:
             guidance.replace(plan, tick, self._gone)
 
     def _look(self, tick: int) -> None:
-        setpoint = self._guidance.setpoint.position_enu_m
-        fallen = self._detector.fallen(self._estimate, setpoint)
+        heard = self._context.links.heard.position_enu_m
+        fallen = self._detector.fallen(self._estimate, heard)
         lifting = self._guidance.stage == "lift"
         slack = self._detector.slackened(self._estimate, lifting=lifting)
         act_tick = tick + round(self._spec.delay_s / CONTROL_PERIOD_S)
@@ -156,14 +155,11 @@ class Contingency:
         offsets[self._gone] = np.nan
         for drone in np.flatnonzero(self._idle):
             offsets[drone] = aside(scenario.formation, len(self._gone), int(drone))
-        now = Situation(guidance.plan, guidance.row, self._planned_places(), offsets)
+        plan, row = guidance.plan, guidance.row
+        now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
         plan = rest_of_flight(now, found, self._system, scenario.mission, spec)
         guidance.replace(plan, tick, self._gone)
         self._note(time_s, "reallocated", sentence(found, spec))
-
-    def _planned_places(self) -> Array:
-        places: Array = self._guidance.plan.drone_position_enu_m[self._guidance.row].copy()
-        return places
 
     def _formation(self) -> Reallocation | None:
         lost = np.flatnonzero(self._gone | self._idle) + 1

@@ -22,7 +22,7 @@ from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
-from musls_sim.session.imperfections import SetpointLink
+from musls_sim.session.imperfections import DroneLinks, SetpointLink
 
 LARGEST_MISS_RAD = 0.3
 """Largest integral of the error of a body rate."""
@@ -89,18 +89,19 @@ class Control:
         guidance: Guidance,
         command: MotorCommands,
         inputs: PlantInputs,
-        link: SetpointLink | None = None,
+        links: DroneLinks,
+        late: SetpointLink | None,
     ) -> None:
         """`controller`: flies while the load hangs in the air; None leaves it to the autopilot.
 
-        `link`: brings set-points to the autopilot late; None for at once.
+        `late`: brings set-points to the autopilot late; None for at once.
         """
         self._guidance, self._command, self._inputs = guidance, command, inputs
         inputs.rotor_command_rad_s = command.omega_cmd_rad_s
         self._system, self._period_s = components.scenario.system, components.plant.period_s
         self._state, self._estimate = components.plant.state, components.estimator.estimate
-        self._autopilot, self._link = components.autopilot, link
-        self._heard = guidance.setpoint if link is None else link.heard
+        self._autopilot, self._late = components.autopilot, late
+        self._heard = links.heard if late is None else late.heard
         self._controller: WatchedController | None = None
         self._flies = False
         self.step: Callable[[int], None] = self._step_autopilot
@@ -139,8 +140,8 @@ class Control:
 
     def _step_autopilot(self, tick: int) -> None:
         self._inputs.wrench_body[:] = 0.0
-        if self._link is not None:
-            self._link.step(tick)
+        if self._late is not None:
+            self._late.step(tick)
         self._autopilot.step(tick * self._period_s, self._heard, self._estimate, self._command)
 
     def _step_controller(self, tick: int) -> None:

@@ -46,7 +46,7 @@ def recorded_path(drive: AnchorRecording) -> tuple[Array, Array]:
 ROUNDING_S = 1e-9
 
 
-class Signal:
+class Polynomials:
     """Numbers over time by polynomials between knots, held before the first and after the last."""
 
     def __init__(
@@ -90,8 +90,8 @@ class Signal:
         return np.concatenate(found, axis=1)
 
 
-def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False) -> Signal:
-    """Signal that is straight between knots, or, in steps, holds the last knot's value.
+def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False) -> Polynomials:
+    """Polynomials that are straight between knots, or, in steps, hold the last knot's value.
 
     `time_s`: ascending, (k,); one that stands twice is a jump.
     `values`: (k,) or (k, columns).
@@ -101,13 +101,13 @@ def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False)
     lasting = np.diff(time) > 0.0
     slopes = np.diff(value, axis=0)[lasting] / np.diff(time)[lasting, None]
     knots = np.append(time[:-1][lasting], time[-1])
-    return Signal(
+    return Polynomials(
         knots, np.stack([0.0 * slopes if steps else slopes, value[:-1][lasting]]),
         value[0], value[-1],
     )  # fmt: skip
 
 
-def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> Signal:
+def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> Polynomials:
     """Position, velocity and acceleration of an anchor, 9 columns.
 
     `place_m`: where it is at the start, (3,).
@@ -132,7 +132,7 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
             pieces = PPoly.from_bernstein_basis(BPoly.from_derivatives(time, knots))
     offset = np.array(place_m, float) if drive.relative else np.zeros(3)
     pieces.c[-1] += offset
-    return Signal(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, derivatives=2)
+    return Polynomials(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, 2)
 
 
 BLOCK = 1000
@@ -206,6 +206,6 @@ class RigDriver:
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
 
 
-def _begins(signal: Signal, borders: Array) -> Array:
+def _begins(signal: Polynomials, borders: Array) -> Array:
     """Values at the begin of each period."""
     return signal.ends(borders)[:, 0]

@@ -88,44 +88,32 @@ class _LostLink:
 
     Attributes:
         action: "land" or "hold".
-        told: What guidance says, whether it gets through or not, (12,).
-        heard: The last set-point that got through, (12,).
-        written: What was made of it, (12,).
+        setpoint: The last that got through, (12,).
         since_s: When it was lost; None until the first step after it.
         hold: Place and yaw at which the failsafe began, (4,).
     """
 
     action: str
-    told: Array
-    heard: Array
-    written: Array
+    setpoint: Array
     since_s: float | None = None
     hold: Array | None = None
     landing: LandingTimer = field(default_factory=LandingTimer)
     disarmed: bool = False
 
-    def listen_in(self, row: Array) -> None:
-        """Note what guidance has written into the drone's set-point since the last step."""
-        if not np.array_equal(row, self.written, equal_nan=True):
-            self.told[:] = row
-
 
 class DroneLinks:
-    """A step of the session: replaces the set-points of drones that hear nothing."""
+    """A step of the session: brings the drones their set-points, but for those without a link.
+
+    Attributes:
+        heard: Set-points that get through, and those of the failsafe where none do.
+    """
 
     def __init__(
-        self,
-        setpoint: DroneSetpoints,
-        estimate: Estimate,
-        autopilot: Autopilot,
-        *,
-        guided: bool,
+        self, sent: DroneSetpoints, estimate: Estimate, autopilot: Autopilot, *, guided: bool
     ) -> None:
-        """`setpoint`: what guidance tells the drones, changed in place.
-
-        `guided`: whether the mission's set-points fly the drones, and not a controller.
-        """
-        self._rows, self._estimate, self._autopilot = setpoint.data, estimate, autopilot
+        """`guided`: whether the mission's set-points fly the drones, and not a controller."""
+        self.heard = DroneSetpoints(sent.data.copy()) if guided else sent
+        self._sent, self._estimate, self._autopilot = sent.data, estimate, autopilot
         self._guided = guided
         self._lost: dict[int, _LostLink] = {}
 
@@ -145,38 +133,36 @@ class DroneLinks:
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=False)
         elif drone not in self._lost:
-            row = self._rows[drone]
-            self._lost[drone] = _LostLink(action, row.copy(), row.copy(), row.copy())
+            self._lost[drone] = _LostLink(action, self._sent[drone].copy())
 
     def restore(self, drone: int) -> None:
         """Guide the drone again."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=True)
-        elif (lost := self._lost.pop(drone, None)) is not None:
-            lost.listen_in(self._rows[drone])
-            self._rows[drone] = lost.told
+        else:
+            self._lost.pop(drone, None)
 
     def step(self, tick: int) -> None:
-        """Replace the set-points of those that hear nothing."""
+        """Hand the set-points on; those that hear nothing go on by themselves."""
         time_s = tick * CONTROL_PERIOD_S
+        if self._guided:
+            self.heard.data[:] = self._sent
         for drone, lost in self._lost.items():
-            row = self._rows[drone]
-            lost.listen_in(row)
+            row = self.heard.data[drone]
             if lost.since_s is None:
                 lost.since_s = time_s
             if time_s - lost.since_s < COM_OF_LOSS_T_S:
-                row[:] = lost.heard
+                row[:] = lost.setpoint
             else:
                 self._failsafe(drone, lost, time_s, row)
-            lost.written[:] = row
 
     def _failsafe(self, drone: int, lost: _LostLink, time_s: float, row: Array) -> None:
         if lost.hold is None:
             place = self._estimate.drones.position_enu_m[drone]
-            lost.hold = np.array([*place, lost.heard[9]])
+            lost.hold = np.array([*place, lost.setpoint[9]])
         lost.disarmed |= lost.landing.update(time_s, bool(self._autopilot.landed[drone]))
         hold_or_land(row, lost.hold, lands=lost.action == "land")
-        row[11] = 0.0 if lost.disarmed else lost.heard[11]
+        row[11] = 0.0 if lost.disarmed else lost.setpoint[11]
 
 
 # ---------- Motor commands that come late

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from time import perf_counter, sleep
 from typing import Any
@@ -109,7 +109,7 @@ class Loop:
 
     power: Power | None = None
 
-    def __init__(self, plant: Plant, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, plant: Plant) -> None:
         self.plant = plant
         self.observers: list[Observer] = []
         self.tick = 0
@@ -117,8 +117,6 @@ class Loop:
         self._stopped = self._started = False
         self._begin_s, self._end_s = perf_counter(), 0.0
         self._closing = ExitStack()
-        for observer in observers:
-            self.observe_with(observer)
 
     @property
     def step_names(self) -> tuple[str, ...]:

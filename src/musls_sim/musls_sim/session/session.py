@@ -111,6 +111,7 @@ class Session(Loop):
         scenario: What is simulated.
         components: What it is made of.
         guidance: Set-points over time.
+        links: What the drones hear of them.
         power: Motors and batteries; None where no drone has any.
         latency: Motor commands that come late; None where they do not.
         separation: How close the drones came; None for one drone.
@@ -188,11 +189,15 @@ class Session(Loop):
         self.guidance = guidance = make_guidance(components, self.observers)
         self.inputs = inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
-        self._link = None
+        sent, autopilot = guidance.setpoint, components.autopilot
+        self.links = links = DroneLinks(sent, self.estimate, autopilot, guided=guided)
+        self._late = None
         if faults.setpoint_delay_s or faults.setpoint_jitter_s:
-            self._link = SetpointLink(guidance.setpoint, faults, period_s, components.jitter)
+            self._late = SetpointLink(links.heard, faults, period_s, components.jitter)
         tilted = TiltedThrust.of(plant.system, faults)
-        self.control = Control(flying, components, guidance, self.command, inputs, self._link)
+        self.control = Control(
+            flying, components, guidance, self.command, inputs, links, self._late
+        )
         self.power = Power.of(system, period_s)
         if self.power is not None:
             self.power.look(plant.state)
@@ -200,7 +205,6 @@ class Session(Loop):
         obstacles = scenario.world.obstacles
         watched = system.n_drones or obstacles
         self.collisions = CollisionWatch(plant, obstacles) if watched else None
-        links = DroneLinks(guidance.setpoint, self.estimate, components.autopilot, guided=guided)
         context = EventContext(
             plant,
             inputs,
@@ -208,7 +212,7 @@ class Session(Loop):
             components.estimator,
             links,
             self.power,
-            None if tilted is None else tilted.apply,
+            tilted,
             guidance.abort if guidance.can_abort else None,
         )
         self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
@@ -319,8 +323,8 @@ class Session(Loop):
         if self._started:
             return
         try:
-            if self._link is not None:
-                self._link.start()
+            if self._late is not None:
+                self._late.start()
             self.components.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:
