@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -110,41 +111,18 @@ def chain_from_directions(
     if drone_yaw_rad is None:
         angles, rotation = universal_chain(start_rotation, directions)
         return np.array(angles), rotation @ JOINT_IN_DRONE.T
-    _, straight = universal_chain(start_rotation, directions[:1])
-    wanted = level_rotation(directions[-1], drone_yaw_rad)
-
-    def twisted(twist_rad: float) -> tuple[Array, list[float], Array]:
-        c, s = math.cos(twist_rad), math.sin(twist_rad)
-        first = straight @ np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-        angles, rotation = universal_chain(first, directions[1:])
-        return first, angles, rotation @ JOINT_IN_DRONE.T
-
-    def yaw_error(twist_rad: float) -> float:
-        x, y, _ = wanted.T @ twisted(twist_rad)[2][:, 0]
-        return float(np.arctan2(y, x))
-
-    first, angles, drone = twisted(_solve_twist(yaw_error))
+    # Back from the drone: a universal joint takes the y axis of the link before to (d x y) x d, see
+    # `write_gaps`; so y lies in the plane of that and of d, and across the link before.
+    y = -level_rotation(directions[-1], drone_yaw_rad)[:, 1]
+    for link, before in pairwise(directions[::-1]):
+        along = link @ before
+        y = math.copysign(1.0, along) * (along * y - (y @ before) * link)
+        y /= np.linalg.norm(y)
+    x = directions[0]
+    first = np.column_stack([x, y, np.cross(x, y)])
+    angles, rotation = universal_chain(first, directions[1:])
     relative = QUARTER_TURN.T @ start_rotation.T @ first @ QUARTER_TURN
-    return np.array([*intrinsic_xyz(relative), *angles]), drone
-
-
-def _solve_twist(yaw_error: Callable[[float], float]) -> float:
-    """Twist at which the drone's yaw is right.
-
-    It goes about one to one into the yaw of a drone above its cable, little beside a lying one.
-    """
-    twist, error, slope = 0.0, yaw_error(0.0), 1.0
-    for _ in range(50):
-        if abs(error) < 1e-12:
-            return twist
-        step = np.clip(-error / slope, -1.0, 1.0)
-        new_error = yaw_error(twist + step)
-        # The secant, kept away from the turning points that a strongly bent joint makes.
-        slope = np.clip((new_error - error) / step, 0.01, 5.0)
-        twist, error = twist + step, new_error
-    raise ConfigError(
-        f"no twist of the cable gives its drone the yaw that is asked for (error {error:.3g} rad)"
-    )
+    return np.array([*intrinsic_xyz(relative), *angles]), rotation @ JOINT_IN_DRONE.T
 
 
 def configuration_from_directions(

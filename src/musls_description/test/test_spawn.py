@@ -9,8 +9,10 @@ from scipy.spatial.transform import Rotation
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import (
+    configuration_from_directions,
     ground_spawn,
     hanging_equilibrium,
+    level_rotation,
     link_directions,
     root,
     slack_chain,
@@ -50,6 +52,22 @@ def test_universal_joints_point_where_they_are_asked_to():
         angles, frame = universal_chain(np.eye(3), direction[None])
         assert np.allclose(frame[:, 0], direction)
         assert np.allclose(frame, Rotation.from_euler("YZ", angles).as_matrix())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_free_cable_gives_its_drone_the_yaw_that_is_asked_for(seed):
+    """Any chain, one that folds back on itself too: links and drone by forward kinematics."""
+    rng, system = np.random.default_rng(seed), load_system("x500_trio_swivel")
+    chains = rng.normal(size=(3, system.cables[0].links + 1, 3))
+    chains /= np.linalg.norm(chains, axis=2, keepdims=True)
+    yaws, load = rng.uniform(-3.0, 3.0, 3), Rotation.random(random_state=seed).as_matrix()
+    tree, poses = forward_kinematics(
+        system, configuration_from_directions(system, rng.normal(size=3), load, chains, yaws)
+    )
+    for chain, yaw, first, drone in zip(chains, yaws, tree.first_link, tree.drone, strict=True):
+        links = np.array([poses[k][0][:, 0] for k in range(first, drone)])
+        assert np.allclose(links, chain[:-1], atol=1e-9)
+        assert np.allclose(poses[drone][0], level_rotation(chain[-1], yaw), atol=1e-7)
 
 
 @pytest.mark.parametrize("name", system_names(slung=True))
