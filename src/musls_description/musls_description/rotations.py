@@ -155,16 +155,7 @@ def slerp(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:
 
     `share` is 0 at a, 1 at b, (n,).
     """
-    cosine = np.sum(a * b, axis=-1)
-    b = np.where(cosine[:, None] < 0.0, -b, b)
-    # atan2 of difference and sum keeps its digits where the arc cosine of the product does not.
-    half = np.arctan2(np.linalg.norm(b - a, axis=-1), np.linalg.norm(b + a, axis=-1))
-    sine = np.sin(2.0 * half)
-    near = sine < 1e-9  # then linear is exact
-    safe = np.where(near, 1.0, sine)
-    weight_a = np.where(near, 1.0 - share, np.sin((1.0 - share) * 2.0 * half) / safe)
-    weight_b = np.where(near, share, np.sin(share * 2.0 * half) / safe)
-    q = weight_a[:, None] * a + weight_b[:, None] * b
+    q = product(a, from_rotation_vector(share[:, None] * rotation_vector(relative(b, a))))
     return q / np.linalg.norm(q, axis=-1, keepdims=True)
 
 
