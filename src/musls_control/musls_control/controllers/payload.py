@@ -48,43 +48,13 @@ class Output(str, Enum):
     DIRECT = "direct"
 
 
-class Allocation(str, Enum):
-    """Choice among the many cable forces that give the same wrench.
-
-    Attributes:
-        FORMATION: Those nearest to the forces of the formation at rest: the drones stay spread.
-        MIN_NORM: The smallest: the cables hang as steeply as the load allows.
-        QP: The smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
-    """
-
-    FORMATION = "formation"
-    MIN_NORM = "min_norm"
-    QP = "qp"
-
-
-class FeedForward(str, Enum):
-    """Source of rate and acceleration of the cables' desired directions.
-
-    Attributes:
-        NONE: Both are zero, as in the code of RotorTM's authors.
-        REFERENCE: Jerk and snap of the reference.
-        POSITION: The same, and the feedback of position and velocity.
-        FULL: The same, and the feedback of the attitude: exact, errors vanish exponentially, but it
-            needs drones that turn at once and a well known attitude of the load.
-    """
-
-    NONE = "none"
-    REFERENCE = "reference"
-    POSITION = "position"
-    FULL = "full"
-
-
 _AHEAD = {
-    FeedForward.NONE: (0.0, 0.0, 0.0),
-    FeedForward.REFERENCE: (1.0, 0.0, 0.0),
-    FeedForward.POSITION: (1.0, 1.0, 0.0),
-    FeedForward.FULL: (1.0, 1.0, 1.0),
+    "none": (0.0, 0.0, 0.0),
+    "reference": (1.0, 0.0, 0.0),
+    "position": (1.0, 1.0, 0.0),
+    "full": (1.0, 1.0, 1.0),
 }
+"""Share of reference, position feedback and attitude feedback, by `feed_forward`."""
 
 _DISTANCE_FACTOR = 1.2
 """Least distance of two drones over the one at which their rotor tips can touch."""
@@ -97,9 +67,16 @@ class PayloadSpec:
     Attributes:
         kind: "payload".
         output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
-        allocation: Which of the possible cable forces are asked for.
+        allocation: Choice among the cable forces that give the same wrench: "formation", those
+            nearest to the forces of the formation at rest, so that the drones stay spread;
+            "min_norm", the smallest: the cables hang as steeply as the load allows; "qp", the
+            smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
         gains: Gains; those that are left out are derived from the system.
-        feed_forward: Source of rate and acceleration of the cables' desired directions.
+        feed_forward: Source of rate and acceleration of the cables' desired directions: "none",
+            both are zero, as in the code of RotorTM's authors; "reference", jerk and snap of the
+            reference; "position", the feedback of position and velocity too; "full", that of the
+            attitude too: exact, errors vanish exponentially, but it needs drones that turn at once
+            and a well known attitude of the load.
         reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
@@ -111,9 +88,9 @@ class PayloadSpec:
 
     kind: Literal["payload"] = "payload"
     output: Output = Output.AUTOPILOT
-    allocation: Allocation = Allocation.FORMATION
+    allocation: Literal["formation", "min_norm", "qp"] = "formation"
     gains: GainSpec = Field(default_factory=GainSpec)
-    feed_forward: FeedForward = FeedForward.REFERENCE
+    feed_forward: Literal["none", "reference", "position", "full"] = "reference"
     reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
     integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
     integral_rad_s2: NonNegative = 10.0
@@ -138,9 +115,9 @@ class PayloadSpec:
                     f"controller.{name} is for cables, but cable_model: rigid_rods has none: "
                     "leave it out"
                 )
-        if self.feed_forward not in (FeedForward.NONE, FeedForward.REFERENCE):
+        if self.feed_forward not in ("none", "reference"):
             raise ConfigError(
-                f"controller.feed_forward = {self.feed_forward.value} is for cables; with "
+                f"controller.feed_forward = {self.feed_forward} is for cables; with "
                 "cable_model: rigid_rods choose none or reference"
             )
         if self.output is not Output.DIRECT:
@@ -167,13 +144,13 @@ class PayloadController(Controller):
         if not direct:
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         system, n, model = setup.system, setup.system.n_drones, PayloadModel(setup)
-        spread = given.allocation is Allocation.FORMATION
+        spread = given.allocation == "formation"
         self.gains = derive_gains(given.gains, system, model, direct=direct, spread=spread)
         self._least_n = given.least_tension_n
         if self._least_n is None:
             self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
         null, places = np.zeros((0, 3 * n)), np.zeros((0, 4))
-        if given.allocation is Allocation.QP and n > 1:
+        if given.allocation == "qp" and n > 1:
             null = null_space_of(model.attachments_m)
             self._apart_m = given.apart_m
             if self._apart_m is None:
