@@ -44,23 +44,13 @@ class Cone:
             return np.arctan2(places[:, 1], places[:, 0])
         return self.first_azimuth_rad + 2.0 * np.pi * np.arange(n_drones) / n_drones
 
-    def offsets_m(self, n_drones: int, radius_m: float | Array | None = None) -> Array:
-        """Place of each drone in the frame of the load's set-point, (n_drones, 3).
-
-        A radius, one for all or (n_drones,), may replace the cone's own.
-        """
-        if self.places_m is not None and radius_m is None:
+    def offsets_m(self, n_drones: int) -> Array:
+        """Place of each drone in the frame of the load's set-point, (n_drones, 3)."""
+        if self.places_m is not None:
             return self._places(n_drones)
-        height = self.height_m if self.places_m is None else self._places(n_drones)[:, 2]
-        radius = self.radius_m if radius_m is None else radius_m
         azimuth = self.azimuths_rad(n_drones)
-        return np.column_stack(
-            [
-                radius * np.cos(azimuth),
-                radius * np.sin(azimuth),
-                np.broadcast_to(height, n_drones),
-            ]
-        )
+        flat = self.radius_m * np.column_stack([np.cos(azimuth), np.sin(azimuth)])
+        return np.column_stack([flat, np.full(n_drones, self.height_m)])
 
     def _places(self, n_drones: int) -> Array:
         """The given places, (n_drones, 3)."""

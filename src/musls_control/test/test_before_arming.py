@@ -18,15 +18,15 @@ HOLD = {"kind": "hold", "duration_s": 1.0, "position_m": [0.0, 0.0, 1.0]}
 def check(places=None, *, yaw_rad=0.0, tied=True, limits=LIMITS, **mission):
     """Check the plan of drones that stand at places, (3, 3), by default where they belong."""
     if places is None:
-        places = CONE.offsets_m(3, 1.5) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
+        places = Cone(radius_m=1.5).offsets_m(3) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
     ground = GroundSpot(np.array([0.0, 0.0, 0.05]), yaw_rad, np.asarray(places))
     plan = compile_plan(build(MissionSpec, {"stages": [HOLD], **mission}, ""), CONE, ground)
     check_before_arming(SYSTEM, plan, limits, tied=tied)
 
 
 def standing(radius_m=1.5, turned_rad=0.0):
-    turn = Cone(first_azimuth_rad=turned_rad)
-    return turn.offsets_m(3, radius_m) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
+    cone = Cone(radius_m=radius_m, first_azimuth_rad=turned_rad)
+    return cone.offsets_m(3) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -56,15 +56,6 @@ def test_the_papers_formation():
     assert yaw[0] == pytest.approx([np.pi, -np.pi / 3.0, np.pi / 3.0])
 
 
-def test_another_radius_for_all_or_for_each():
-    cone = Cone()
-    assert np.allclose(cone.offsets_m(3, 2.0)[:, :2], 2.0 * cone.offsets_m(3)[:, :2])
-    radii = np.array([1.0, 2.0, 3.0])
-    offsets = cone.offsets_m(3, radii)
-    assert np.allclose(np.hypot(offsets[:, 0], offsets[:, 1]), radii)
-    assert (offsets[:, 2] == 2.2962).all()
-
-
 @example(0.0, (0.0, 0.0, 0.0), 1, 0.0, 1.0, 3.672083757589202e-16)
 @settings(max_examples=100, deadline=None)
 @given(
@@ -103,7 +94,7 @@ def test_many_poses_at_once_are_the_poses_one_by_one():
 
 def test_offsets_may_change_from_pose_to_pose():
     cone = Cone()
-    offsets = np.stack([cone.offsets_m(3, radius) for radius in (0.5, 1.0, 2.0)])
+    offsets = np.stack([Cone(radius_m=radius).offsets_m(3) for radius in (0.5, 1.0, 2.0)])
     position, _ = drone_poses(np.zeros((3, 3)), np.zeros(3), offsets, cone.azimuths_rad(3))
     assert np.allclose(position, offsets)
 

@@ -58,7 +58,7 @@ def test_a_drone_may_follow_late_and_parts_that_are_not_given_do_not_count():
 def test_the_load_is_lowered_where_it_is_and_drones_land_around_it():
     hold = {"kind": "hold", "duration_s": 5.0, "position_m": [2.0, 1.0, 1.5]}
     mission, cone = build(MissionSpec, {"stages": [hold]}, ""), Cone()
-    places = cone.offsets_m(3, 1.5) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
+    places = Cone(radius_m=1.5).offsets_m(3) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
     ground = GroundSpot(np.array([0.0, 0.0, 0.05]), 0.0, places)
     plan = compile_plan(mission, cone, ground)
     player = FlightPlayer(plan, cone, mission, GoalSettings())
@@ -112,7 +112,7 @@ def survives(tmp_path_factory):
     }
     file.write_text(to_yaml(data))
     found = read_mission_file(file)
-    places = found.formation.offsets_m(6, 1.9) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
+    places = Cone(radius_m=1.9).offsets_m(6) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
     plan = found.plan(np.array([0.0, 0.0, 0.05]), 0.0, places)
     line = np.flatnonzero(plan.stage == plan.stage_names.index("line"))
     return found, plan, int(line[len(line) // 2])

@@ -15,7 +15,9 @@ from musls_control.trajectories import Circle, Engage, Hold, Shm
 
 CONE = Cone()
 SPOT = GroundSpot(
-    np.array([0.4, -0.2, 0.05]), 0.3, CONE.offsets_m(3, 2.2) + [0.4, -0.2, 0.13 - CONE.height_m]
+    np.array([0.4, -0.2, 0.05]),
+    0.3,
+    Cone(radius_m=2.2).offsets_m(3) + [0.4, -0.2, 0.13 - CONE.height_m],
 )
 
 

@@ -185,8 +185,5 @@ def test_places_of_the_formation():
     cone = Cone(places_m=((-0.1, -0.2, 0.5), (0.3, 0.0, 0.6)))
     assert np.allclose(cone.offsets_m(2), [[-0.1, -0.2, 0.5], [0.3, 0.0, 0.6]])
     assert np.allclose(cone.azimuths_rad(2), [np.arctan2(-0.2, -0.1), 0.0])
-    spread = cone.offsets_m(2, np.array([1.0, 2.0]))
-    assert np.allclose(np.linalg.norm(spread[:, :2], axis=1), [1.0, 2.0])
-    assert np.allclose(spread[:, 2], [0.5, 0.6])
     with pytest.raises(ConfigError, match="2 places for 3 drones"):
         cone.offsets_m(3)

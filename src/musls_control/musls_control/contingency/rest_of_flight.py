@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from musls_control.contingency.loss import ContingencySpec
 from musls_control.contingency.reallocation import Reallocation
 from musls_control.formation import Cone, drone_poses
-from musls_control.mission.plan import FlightPlan
+from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
-from musls_control.reference import Piece, Reference, StraightMove
 from musls_control.trajectories.base import smoothstep
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
@@ -56,6 +55,14 @@ class Situation:
         )
         return np.where(np.isnan(found), self.drones_enu_m, found)
 
+    def draft(self, mission: MissionSpec) -> Draft:
+        """Draft of a plan that begins here, the drones in their new places."""
+        azimuths = self.plan.drone_yaw_rad[self.row] - self.pose[3] - np.pi
+        draft = Draft(mission, self.offsets_m, azimuths)
+        draft.rate_hz, draft.last = self.plan.rate_hz, self.pose
+        draft.lost_enu_m = self.drones_enu_m
+        return draft
+
 
 def rest_of_flight(
     now: Situation,
@@ -93,7 +100,17 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         gone = np.isnan(now.offsets_m[:, 0])
         drones[row:, gone] = now.drones_enu_m[gone]
     rest = replace(old.part(begin), drone_position_enu_m=drones)
-    return _joined(_reformed(now, mission, speed_m_s), rest)
+    draft = now.draft(mission)
+    _reform(now, draft, speed_m_s)
+    first = draft.plan()
+    return replace(
+        rest,
+        reference=first.reference.then(rest.reference, first.duration_s),
+        drone_position_enu_m=np.vstack([first.drone_position_enu_m, rest.drone_position_enu_m]),
+        drone_yaw_rad=np.vstack([first.drone_yaw_rad, rest.drone_yaw_rad]),
+        stage=np.concatenate([first.stage, rest.stage + len(first.stage_names)]),
+        stage_names=(*first.stage_names, *rest.stage_names),
+    )
 
 
 def landed(
@@ -105,17 +122,16 @@ def landed(
     reforms: bool,
 ) -> FlightPlan:
     """Set the load down where it is, then land around it."""
+    draft = now.draft(mission)
     if reforms:
-        plan = _reformed(now, mission, spec.speed_m_s)
+        _reform(now, draft, spec.speed_m_s)
     else:  # the move down begins where the set-points are
-        plan = _plan(now, "lower", Reference.rest(now.pose), now.drones_enu_m[None])
-    resting = now.pose.copy()
-    resting[2] = min(-system.load.collision.bottom_m, now.pose[2])
-    slack = resting.copy()
-    slack[2] = min(mission.slack_height_m, resting[2])
-    plan = _joined(plan, _carried(now, "lower", now.pose, resting, spec.lower_speed_m_s))
-    plan = _joined(plan, _carried(now, "slacken", resting, slack, spec.lower_speed_m_s))
-    start = plan.drone_position_enu_m[-1]
+        draft.add("lower", now.pose[None], now.drones_enu_m[None])
+    resting_m = min(-system.load.collision.bottom_m, now.pose[2])
+    draft.rise("lower", resting_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
+    slack_m = min(mission.slack_height_m, resting_m)
+    draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
+    start, slack = draft.drones[-1][-1], draft.last
     end = start.copy()
     for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):
         outward = start[i, :2] - slack[:2]
@@ -125,69 +141,18 @@ def landed(
         end[i, 2] = -system.drones[i].collision.bottom_m
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
-    spread = _flown(now, "spread", slack, start, low, mission.form_up_s, mission.settle_s)
-    land = _plan(now, "land", Reference.rest(slack), end[None])
-    land = replace(land, landing_speed_m_s=mission.landing_speed_m_s)
-    return _joined(_joined(plan, spread), land)
+    land_at(draft, end, low)
+    return replace(draft.plan(), landing_speed_m_s=mission.landing_speed_m_s)
 
 
-def _reformed(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
-    """The way to the new formation, with the load's set-point at rest."""
+def _reform(now: Situation, draft: Draft, speed_m_s: float) -> None:
+    """Append the way to the new formation, with the load's set-point at rest."""
     places = now.places(now.pose[None])[0]
     farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
     # A smooth move is 1.5 times as fast in its middle as on average.
     duration_s = max(1.0, 1.5 * farthest / speed_m_s)
-    return _flown(now, "reform", now.pose, now.drones_enu_m, places, duration_s, mission.settle_s)
-
-
-def _carried(now: Situation, name: str, start: Array, end: Array, speed_m_s: float) -> FlightPlan:
-    """A straight move of the load, in formation."""
-    rate = now.plan.rate_hz
-    share = _shares(now, float(np.linalg.norm(end[:3] - start[:3])) / speed_m_s)
-    move = Piece(-1.0 / rate, -1.0 / rate, StraightMove(start, end, len(share) / rate))
-    pose = start + share[:, None] * (end - start)
-    return _plan(now, name, Reference([move]), now.places(pose))
-
-
-def _flown(
-    now: Situation,
-    name: str,
-    load_pose: Array,
-    start: Array,
-    end: Array,
-    duration_s: float,
-    hold_s: float,
-) -> FlightPlan:
-    """A smooth move of the drones, (n, 3) to (n, 3), and a rest; the load's set-point rests."""
-    share = smoothstep(_shares(now, duration_s))
-    share = np.append(share, np.ones(int(hold_s * now.plan.rate_hz)))
-    drones = start + share[:, None, None] * (end - start)
-    return _plan(now, name, Reference.rest(load_pose), drones)
-
-
-def _shares(now: Situation, duration_s: float) -> Array:
-    """Share of a move at each of its rows; the first one already moves, (k,)."""
-    count = max(1, int(np.ceil(duration_s * now.plan.rate_hz - 1e-9)))
-    return (1.0 + np.arange(count)) / count
-
-
-def _plan(now: Situation, name: str, reference: Reference, drones: Array) -> FlightPlan:
-    """Plan of one phase; the drones' headings stay."""
-    yaw = np.tile(now.plan.drone_yaw_rad[now.row], (len(drones), 1))
-    stage = np.zeros(len(drones), np.int64)
-    return FlightPlan(now.plan.rate_hz, reference, drones, yaw, stage, (name,))
-
-
-def _joined(first: FlightPlan, rest: FlightPlan) -> FlightPlan:
-    """One plan, then another one of the same rate."""
-    return replace(
-        rest,
-        reference=first.reference.then(rest.reference, first.duration_s),
-        drone_position_enu_m=np.vstack([first.drone_position_enu_m, rest.drone_position_enu_m]),
-        drone_yaw_rad=np.vstack([first.drone_yaw_rad, rest.drone_yaw_rad]),
-        stage=np.concatenate([first.stage, rest.stage + len(first.stage_names)]),
-        stage_names=(*first.stage_names, *rest.stage_names),
-    )
+    draft.fly_drones("reform", now.pose, now.drones_enu_m, places, duration_s)
+    draft.hold("reform", now.pose, draft.mission.settle_s, "mission.settle_s")
 
 
 def room_to_land(system: SlungLoadSystem, clearance_m: float) -> tuple[Array, Array]:

@@ -47,7 +47,7 @@ HOOK_DEPTH_M = 0.05
 def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
     """Sample all set-points of a delivery, with the rows that wait."""
     given = delivery_of(mission)
-    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
+    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
     standing = float(ground.load_position_enu_m[2])
     above = standing + given.clearance_m
     take_off(draft, ground, above if given.pick_up == "hook" else mission.slack_height_m)
@@ -83,7 +83,7 @@ def compile_abort(
 
     It begins at the load's set-point, (4,), and returns, if it does, at a height.
     """
-    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
+    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
     draft.add("abort", load_pose[None].copy())
     if delivery_of(mission).abort == "return":
         draft.rise("abort", max(height_m, float(load_pose[2])))

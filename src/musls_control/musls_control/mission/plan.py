@@ -144,21 +144,29 @@ class Draft:
     """Rows of a plan while it is being made.
 
     Attributes:
+        offsets: Places of the drones in the frame of the load's set-point, (n, 3); NaN for those
+            that do not fly any more.
+        azimuth: Their directions in it, (n,).
+        lost_enu_m: Set-points of drones that do not fly any more, (n, 3).
         last: Last set-point of the load: x, y, z [m], yaw [rad], (4,).
         gates: What its rows wait for.
     """
 
-    def __init__(self, mission: MissionSpec, cone: Cone, n_drones: int) -> None:
-        self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, n_drones
-        self.offsets, self.azimuth = cone.offsets_m(n_drones), cone.azimuths_rad(n_drones)
-        self.cone = cone
-        self.last = np.zeros(4)
+    def __init__(self, mission: MissionSpec, offsets_m: Array, azimuths_rad: Array) -> None:
+        self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, len(offsets_m)
+        self.offsets, self.azimuth = offsets_m, azimuths_rad
+        self.lost_enu_m, self.last = np.zeros((self.n, 3)), np.zeros(4)
         self.drones: list[Array] = []
         self.yaw: list[Array] = []
         self.stage: list[int] = []
         self.names: list[str] = []
         self.pieces: list[Piece] = []
         self.gates: list[Gate] = []
+
+    @classmethod
+    def of(cls, mission: MissionSpec, cone: Cone, n_drones: int) -> Draft:
+        """Begin a plan of drones in formation."""
+        return cls(mission, cone.offsets_m(n_drones), cone.azimuths_rad(n_drones))
 
     @property
     def now_s(self) -> float:
@@ -191,6 +199,7 @@ class Draft:
         """
         self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
         position, yaw = drone_poses(pose[:, :3], pose[:, 3], self.offsets, self.azimuth)
+        position = np.where(np.isnan(position), self.lost_enu_m, position)
         if self.names[-1:] != [name]:
             self.names.append(name)
         self.last = pose[-1]
@@ -224,12 +233,22 @@ class Draft:
         speed, yaw_rate = given.transit_speed_m_s, given.transit_yaw_rate_rad_s
         self.move(name, target, speed, yaw_rate, given.settle_s)
 
-    def rise(self, name: str, height_m: float, hold_s: float | None = None) -> None:
-        """Append a move of the load's set-point straight up or down, and a rest."""
+    def rise(
+        self,
+        name: str,
+        height_m: float,
+        hold_s: float | None = None,
+        speed_m_s: float | None = None,
+    ) -> None:
+        """Append a move of the load's set-point straight up or down, and a rest.
+
+        Both are the mission's where they are not given.
+        """
         given = self.mission
-        speed, yaw_rate = given.vertical_speed_m_s, given.transit_yaw_rate_rad_s
+        speed = given.vertical_speed_m_s if speed_m_s is None else speed_m_s
+        hold_s = given.settle_s if hold_s is None else hold_s
         target = np.array([*self.last[:2], height_m, self.last[3]])
-        self.move(name, target, speed, yaw_rate, given.settle_s if hold_s is None else hold_s)
+        self.move(name, target, speed, given.transit_yaw_rate_rad_s, hold_s)
 
     def fly_drones(
         self, name: str, load: Array, start: Array, end: Array, duration_s: float
@@ -257,7 +276,7 @@ class Draft:
 
 def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
     """Sample all set-points of a mission that starts and ends on the ground."""
-    draft = Draft(mission, cone, len(ground.drone_position_enu_m))
+    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
     take_off(draft, ground, mission.slack_height_m)
     fly_stages(draft, ground)
     resting_m = ground.load_position_enu_m[2]
@@ -275,7 +294,7 @@ def compile_air_plan(
 
     The load's set-point begins at x, y, z [m], yaw [rad], (4,); ground phases are left out.
     """
-    draft = Draft(mission, cone, n_drones)
+    draft = Draft.of(mission, cone, n_drones)
     draft.hold("settle", load_pose, max(mission.settle_s, 0.2), "mission.settle_s")
     fly_stages(draft, None)
     return draft.plan()
@@ -375,15 +394,20 @@ def lift(draft: Draft, ground: GroundSpot, height: float) -> None:
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
     """Spread out, to land clear of the cables, and come down."""
-    mission, last, start = draft.mission, draft.last, draft.drones[-1][-1]
+    last = draft.last
     radius = np.linalg.norm(
         ground.drone_position_enu_m[:, :2] - ground.load_position_enu_m[:2], axis=1
     )
-    offsets = draft.cone.offsets_m(draft.n, radius)
-    (end,), _ = drone_poses(last[None, :3], last[None, 3], offsets, draft.azimuth)
-    end[:, 2] = ground.drone_position_enu_m[:, 2]
-    low = end + [0.0, 0.0, mission.rise_m]
-    draft.fly_drones("spread", last, start, low, mission.form_up_s)
+    away = last[3] + draft.azimuth
+    end = ground.drone_position_enu_m.copy()
+    end[:, :2] = last[:2] + radius[:, None] * np.column_stack([np.cos(away), np.sin(away)])
+    land_at(draft, end, end + [0.0, 0.0, draft.mission.rise_m])
+
+
+def land_at(draft: Draft, end: Array, low: Array) -> None:
+    """Append the drones' way to low places, (n, 3), a rest there, and the way down to others."""
+    mission, last = draft.mission, draft.last
+    draft.fly_drones("spread", last, draft.drones[-1][-1], low, mission.form_up_s)
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.tile(low, (rows, 1, 1)))
     draft.add("land", last[None], end[None])

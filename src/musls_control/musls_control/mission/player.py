@@ -333,7 +333,7 @@ class FlightPlayer(PlanPlayer):
     def _draft(self, name: str) -> Draft:
         """Draft of a plan whose first row are the present set-points."""
         plan, now = self.plan, slice(self.row, self.row + 1)
-        draft = Draft(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
+        draft = Draft.of(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
         draft.add(name, plan.load_pose[now].copy(), plan.drone_position_enu_m[now])
         return draft
 
