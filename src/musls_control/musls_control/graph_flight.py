@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDetector
@@ -335,7 +336,7 @@ class GraphContingency:
 
 @spec
 class ControllerSetting:
-    """Parts of a scenario that a controller must know.
+    """Parts of a scenario that a controller, a delivery or a contingency must know.
 
     Attributes:
         controller: Which one.
@@ -343,7 +344,7 @@ class ControllerSetting:
         contingency: What is done about a drone that is lost; None for nothing.
     """
 
-    controller: AnyController
+    controller: AnyController = Field(default_factory=FormationSpec)
     gravity_m_s2: Positive = 9.80665
     contingency: ContingencySpec | None = None
 
@@ -355,8 +356,6 @@ class MissionFile:
     Attributes:
         system: Masses, inertias, cables.
         lands: Whether the flight starts and ends on the ground.
-        flown: What a controller, a delivery or a contingency must know; None where only the
-            formation's set-points of a plan without gates fly.
     """
 
     name: str
@@ -364,7 +363,7 @@ class MissionFile:
     mission: MissionSpec
     formation: Cone
     lands: bool
-    flown: ControllerSetting | None = None
+    flown: ControllerSetting
 
     @property
     def n_drones(self) -> int:
@@ -374,10 +373,8 @@ class MissionFile:
     def control(self, period_s: float) -> GraphControl | None:
         """Make the scenario's controller, None for the formation's set-points alone."""
         flown = self.flown
-        if flown is None:
-            return None
         kind = flown.controller.kind
-        if kind == FormationSpec().kind:
+        if isinstance(flown.controller, FormationSpec):
             return None
         if self.mission.kind == "delivery" and self.lands:
             raise ConfigError(
@@ -398,19 +395,18 @@ class MissionFile:
 
     def delivery(self) -> GraphDelivery | None:
         """Make the watch over a delivery, None for other missions and for a start in the air."""
-        flown = self.flown
-        if self.mission.kind != "delivery" or not self.lands or flown is None:
+        if self.mission.kind != "delivery" or not self.lands:
             return None
         system = slung_system(self.system, "mission.kind = delivery")
-        return GraphDelivery(self.mission, self.formation, system, flown.gravity_m_s2)
+        return GraphDelivery(self.mission, self.formation, system, self.flown.gravity_m_s2)
 
     def contingency(self) -> GraphContingency | None:
         """Make what answers the loss of a drone, None without one and for a start in the air."""
-        flown = self.flown
-        spec = None if flown is None else flown.contingency
-        if flown is None or spec is None or not self.lands:
+        spec = self.flown.contingency
+        if spec is None or not self.lands:
             return None
-        if flown.controller.kind != FormationSpec().kind or self.mission.kind == "delivery":
+        formed = isinstance(self.flown.controller, FormationSpec)
+        if not formed or self.mission.kind == "delivery":
             raise ConfigError(
                 "contingency changes the set-points of the formation and needs controller.kind: "
                 "formation and a mission without delivery; or leave contingency out"
@@ -421,7 +417,7 @@ class MissionFile:
                 f"contingency: in the ROS graph {MIN_DRONES} or more drones and hook: release are "
                 f"needed; there are {system.n_drones} drones and hook: {spec.hook}"
             )
-        gravity = flown.gravity_m_s2
+        gravity = self.flown.gravity_m_s2
         return GraphContingency(system, self.formation, self.mission, gravity, spec)
 
     def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
@@ -454,30 +450,18 @@ def read_mission_file(path: Path) -> MissionFile:
         )
     if "mission" not in data:
         raise ConfigError(f"{path}: mission is missing")
+    flown = {key: data[key] for key in ("controller", "contingency") if key in data}
+    physics = data.get("physics")
+    if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
+        flown["gravity_m_s2"] = physics["gravity_m_s2"]
     return MissionFile(
         str(data.get("name", path.stem)),
         build(system_class(system), system, f"{path}: system"),
         build(MissionSpec, data["mission"], f"{path}: mission"),
         build(Cone, data.get("formation") or {}, f"{path}: formation"),
         _starts_on_ground(data.get("start", "ground")),
-        _controller_setting(data, str(path)),
+        build(ControllerSetting, flown, str(path)),
     )
-
-
-def _controller_setting(data: Mapping[str, Any], where: str) -> ControllerSetting | None:
-    """Parts that controller, delivery or contingency must know; None without any of these."""
-    controller = data.get("controller", "formation")
-    kind = controller.get("kind") if isinstance(controller, Mapping) else controller
-    mission = data["mission"]
-    delivers = isinstance(mission, Mapping) and mission.get("kind") == "delivery"
-    contingency = data.get("contingency")
-    if kind == FormationSpec().kind and not delivers and contingency is None:
-        return None
-    known = {"controller": controller, "contingency": contingency}
-    physics = data.get("physics")
-    if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
-        known["gravity_m_s2"] = physics["gravity_m_s2"]
-    return build(ControllerSetting, known, where)
 
 
 def _starts_on_ground(start: Any) -> bool:
