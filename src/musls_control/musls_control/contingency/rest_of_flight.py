@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from musls_control.contingency.loss import ContingencySpec
 from musls_control.contingency.reallocation import Reallocation
-from musls_control.formation import Cone, drone_poses
+from musls_control.formation import Cone
 from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.trajectories.base import smoothstep
@@ -48,13 +48,6 @@ class Situation:
         """Set-point of the load: x, y, z [m], yaw [rad], (4,)."""
         return self.plan.load_pose[self.row]
 
-    def places(self, pose: Array) -> Array:
-        """Places of the drones for poses of the load, (k, 4) to (k, n, 3); those lost stay."""
-        found, _ = drone_poses(
-            pose[:, :3], pose[:, 3], self.offsets_m, np.zeros(len(self.offsets_m))
-        )
-        return np.where(np.isnan(found), self.drones_enu_m, found)
-
     def draft(self, mission: MissionSpec) -> Draft:
         """Draft of a plan that begins here, the drones in their new places."""
         azimuths = self.plan.drone_yaw_rad[self.row] - self.pose[3] - np.pi
@@ -89,7 +82,8 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
     pose, planned = old.load_pose[begin:], old.drone_position_enu_m[begin:]
     # Where the drones leave the formation, to land, the way there starts at the new places.
     leaves = np.isin([old.stage_names[k] for k in old.stage[begin:]], ("spread", "land"))
-    drones = now.places(pose)
+    draft = now.draft(mission)
+    drones, _ = draft.formed(pose)
     if leaves.any():
         row = int(leaves.argmax())
         count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
@@ -100,7 +94,6 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         gone = np.isnan(now.offsets_m[:, 0])
         drones[row:, gone] = now.drones_enu_m[gone]
     rest = replace(old.part(begin), drone_position_enu_m=drones)
-    draft = now.draft(mission)
     _reform(now, draft, speed_m_s)
     first = draft.plan()
     return replace(
@@ -147,7 +140,7 @@ def landed(
 
 def _reform(now: Situation, draft: Draft, speed_m_s: float) -> None:
     """Append the way to the new formation, with the load's set-point at rest."""
-    places = now.places(now.pose[None])[0]
+    (places,), _ = draft.formed(now.pose[None])
     farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
     # A smooth move is 1.5 times as fast in its middle as on average.
     duration_s = max(1.0, 1.5 * farthest / speed_m_s)

@@ -189,6 +189,11 @@ class Draft:
             )
         return np.arange(rows) / self.rate_hz
 
+    def formed(self, pose: Array) -> tuple[Array, Array]:
+        """Places (k, n, 3) and yaws (k, n) of the drones round set-points of the load, (k, 4)."""
+        position, yaw = drone_poses(pose[:, :3], pose[:, 3], self.offsets, self.azimuth)
+        return np.where(np.isnan(position), self.lost_enu_m, position), yaw
+
     def add(
         self, name: str, pose: Array, drones: Array | None = None, piece: Piece | None = None
     ) -> None:
@@ -198,8 +203,7 @@ class Draft:
         that the load's set-points sample; without it they stay where they are.
         """
         self.pieces.append(piece or Piece(self.now_s, self.now_s, Rest(pose[0])))
-        position, yaw = drone_poses(pose[:, :3], pose[:, 3], self.offsets, self.azimuth)
-        position = np.where(np.isnan(position), self.lost_enu_m, position)
+        position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
         self.last = pose[-1]
@@ -358,7 +362,7 @@ def take_off(draft: Draft, ground: GroundSpot, slack_height_m: float) -> None:
     rows = len(draft.times(mission.spool_up_s, "mission.spool_up_s"))
     draft.add("spool_up", np.tile(slack, (rows, 1)), np.tile(standing, (rows, 1, 1)))
     low = standing + [0.0, 0.0, mission.rise_m]
-    formation, _ = drone_poses(slack[None, :3], slack[None, 3], draft.offsets, draft.azimuth)
+    formation, _ = draft.formed(slack[None])
     # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
     draft.fly_drones("take_off", slack, low, low, mission.take_off_s)
     draft.fly_drones("form_up", slack, low, formation[0], mission.form_up_s)
