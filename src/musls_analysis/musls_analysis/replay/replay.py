@@ -22,7 +22,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
-from musls_description.rotations import roll_pitch_yaw, yaw_of
+from musls_description.rotations import from_yaw, roll_pitch_yaw, yaw_of
 from musls_description.spawn import Configuration, hanging_equilibrium, slung_state
 from musls_description.system import SlungLoadSystem, slung_system
 from musls_description.tables import Shown, Table
@@ -119,8 +119,8 @@ def plant_at_start(
         light_plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
         return light_plant, start.orientation_wxyz[1:].copy()
     if slack:
-        turn, level = (Rotation.from_euler("z", angle).as_matrix() for angle in (yaw, yaws))
-        lying, _ = slung_state(system, load, turn, position, level, spec.gravity_m_s2)
+        flat = Rotation.from_quat(from_yaw(np.array([yaw, *yaws])), scalar_first=True).as_matrix()
+        lying, _ = slung_state(system, load, flat[0], position, flat[1:], spec.gravity_m_s2)
     else:
         lying = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
     if kind == SPRING:
