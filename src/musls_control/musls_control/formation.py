@@ -52,6 +52,13 @@ class Cone:
         flat = self.radius_m * np.column_stack([np.cos(azimuth), np.sin(azimuth)])
         return np.column_stack([flat, np.full(n_drones, self.height_m)])
 
+    def poses(
+        self, load_position_enu_m: Array, load_yaw_rad: Array | float, n_drones: int
+    ) -> tuple[Array, Array]:
+        """Places (..., n, 3) and yaws (..., n) of the drones in the world, see `drone_poses`."""
+        offsets, azimuths = self.offsets_m(n_drones), self.azimuths_rad(n_drones)
+        return drone_poses(load_position_enu_m, load_yaw_rad, offsets, azimuths)
+
     def _places(self, n_drones: int) -> Array:
         """The given places, (n_drones, 3)."""
         places = np.array(self.places_m, np.float64)
@@ -64,20 +71,19 @@ class Cone:
 
 
 def drone_poses(
-    load_position_enu_m: Array, load_yaw_rad: Array, offsets_m: Array, azimuths_rad: Array
+    load_position_enu_m: Array, load_yaw_rad: Array | float, offsets_m: Array, azimuths_rad: Array
 ) -> tuple[Array, Array]:
     """World poses of all drones for poses of the load's set-point (eq. 11, level set-points).
 
-    Load positions are (k, 3), yaws (k,); `offsets_m` are the drones in the load set-point's frame,
-    (n, 3) or (k, n, 3), and `azimuths_rad` their directions in it, (n,). Returns positions (k, n,
-    3) and yaws (k, n) in (-pi, pi]; each drone faces the load.
+    Load positions are (..., 3), yaws (...); `offsets_m` are the drones in the load set-point's
+    frame, (n, 3) or (..., n, 3), and `azimuths_rad` their directions in it, (n,). Returns positions
+    (..., n, 3) and yaws (..., n) in (-pi, pi]; each drone faces the load.
     """
-    cos, sin = np.cos(load_yaw_rad)[:, None], np.sin(load_yaw_rad)[:, None]
-    offsets = np.broadcast_to(offsets_m, (len(load_yaw_rad), *offsets_m.shape[-2:]))
-    x, y, z = np.moveaxis(offsets, -1, 0)
-    position = load_position_enu_m[:, None, :] + np.stack(
-        [cos * x - sin * y, sin * x + cos * y, z], axis=-1
-    )
-    yaw = load_yaw_rad[:, None] + azimuths_rad + np.pi
+    load_yaw = np.asarray(load_yaw_rad)[..., None]
+    cos, sin = np.cos(load_yaw), np.sin(load_yaw)
+    x, y, z = np.moveaxis(offsets_m, -1, 0)
+    turned = np.broadcast_arrays(cos * x - sin * y, sin * x + cos * y, z)
+    position = load_position_enu_m[..., None, :] + np.stack(turned, axis=-1)
+    yaw = load_yaw + azimuths_rad + np.pi
     back = np.mod(np.pi - yaw, 2.0 * np.pi)  # a whole turn where a tiny negative angle is rounded
     return position, np.pi - np.where(back < 2.0 * np.pi, back, 0.0)

@@ -7,7 +7,7 @@ them from here.
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,7 +16,6 @@ from pydantic import Field
 
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.formation import drone_poses
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
@@ -106,7 +105,7 @@ class Observations:
     """
 
     def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
-        self._places = Places(setup)
+        self._places = partial(setup.formation.poses, n_drones=setup.system.n_drones)
         n = setup.system.n_drones
         self._share_n = setup.system.load.mass_kg * setup.gravity_m_s2 / n
         self.shapes: dict[str, tuple[int, ...]] = {
@@ -166,26 +165,6 @@ def flat(parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
     return np.concatenate([part.reshape(*worlds, -1) for part in parts.values()], axis=-1)
 
 
-class Places:
-    """Places of the drones in the formation round poses of the load."""
-
-    def __init__(self, setup: ControlSetup) -> None:
-        n = setup.system.n_drones
-        self._offsets_m, self._azimuths = (
-            setup.formation.offsets_m(n),
-            setup.formation.azimuths_rad(n),
-        )
-
-    def __call__(self, load_enu_m: Array, yaw_rad: Array) -> tuple[Array, Array]:
-        """Positions (..., n, 3) and yaws (..., n) for load positions (..., 3), yaws (...)."""
-        yaws = np.reshape(yaw_rad, -1)
-        drones, turned = drone_poses(
-            load_enu_m.reshape(-1, 3), yaws, self._offsets_m, self._azimuths
-        )
-        shape = load_enu_m.shape[:-1]
-        return drones.reshape(*shape, -1, 3), turned.reshape(*shape, -1)
-
-
 class Actions:
     """Turns actions in [-1, 1] into commands of a control level, of one world or of many.
 
@@ -211,7 +190,7 @@ class Actions:
     def __init__(self, level: ActionLevel, setup: ControlSetup) -> None:
         self._level, self._setup = level, setup
         self._system = system = formation_of(setup.system, "controller.kind = learned")
-        self.places = Places(setup)
+        self.places = partial(setup.formation.poses, n_drones=system.n_drones)
         columns = {
             ActionLevel.ACCELERATIONS: 5,
             ActionLevel.THRUST_MOMENT: 4,
@@ -233,7 +212,7 @@ class Actions:
     @cached_property
     def _hover_n(self) -> Array:
         """Forces that hold the system in hover at yaw 0, world ENU, (n, 3)."""
-        drones, yaws = self.places(np.zeros(3), np.array(0.0))
+        drones, yaws = self.places(np.zeros(3), 0.0)
         gravity = self._setup.gravity_m_s2
         return hanging_equilibrium(freed(self._system), drones, gravity, 0.0, yaws).drone_force_n
 

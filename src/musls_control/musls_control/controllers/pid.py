@@ -279,12 +279,10 @@ class _FormationByPid(Controller):
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4); the formation turns with the load."""
         place, wanted = reference.position_enu_m, self._wanted
-        positions, yaws = drone_poses(
-            place[None], np.array([reference.yaw_rad]), self._offsets_m, self._azimuths_rad
-        )
-        arms = positions[0] - place
+        positions, yaws = drone_poses(place, reference.yaw_rad, self._offsets_m, self._azimuths_rad)
+        arms = positions - place
         across = np.column_stack([-arms[:, 1], arms[:, 0], np.zeros(self._n)])
-        wanted.position_enu_m[:], wanted.yaw_enu_rad[:] = positions[0], yaws[0]
+        wanted.position_enu_m[:], wanted.yaw_enu_rad[:] = positions, yaws
         wanted.velocity_enu_m_s[:] = reference.velocity_enu_m_s + reference.yaw_rate_rad_s * across
         wanted.yaw_rate_enu_rad_s[:] = reference.yaw_rate_rad_s
         return self._pid.step(wanted, estimate.drones)

@@ -94,15 +94,13 @@ def _check_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) ->
     places = {"load": ground.load_position_enu_m}
     names = [f"drone_{i + 1}" for i in range(system.n_drones)]
     places.update(zip(names, ground.drone_position_enu_m, strict=True))
-    yaw = np.array([ground.load_yaw_rad])
     for k, cable in enumerate(system.cables):
         at_load, at_drone = sorted(system.ends(k), key=lambda end: end.body != "load")
         if at_load.body != "load" or at_drone.body not in names:
             continue  # no drone hangs on it
-        (turned,), _ = drone_poses(
-            places["load"][None], yaw, np.array([at_load.point_m]), np.zeros(1)
-        )
-        far_m = float(np.linalg.norm(places[at_drone.body] - turned[0]))
+        hook = np.array([at_load.point_m])
+        (turned,), _ = drone_poses(places["load"], ground.load_yaw_rad, hook, np.zeros(1))
+        far_m = float(np.linalg.norm(places[at_drone.body] - turned))
         reach_m = cable.length_m + float(np.linalg.norm(at_drone.point_m))
         if far_m > reach_m + limits.reach_margin_m:
             raise ConfigError(
