@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import Enum
 from time import thread_time
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,20 +28,6 @@ if TYPE_CHECKING:
     from musls_control.nmpc.ocp import Problem, Weights
 
 
-class ComputeDelay(str, Enum):
-    """When a plan is there.
-
-    Attributes:
-        MEASURED: After the processor time that its computation took; flights are not repeatable.
-        FIXED: After `delay_s`.
-        NONE: At once.
-    """
-
-    MEASURED = "measured"
-    FIXED = "fixed"
-    NONE = "none"
-
-
 @spec
 class NmpcSpec:
     """Optimal control of load and cables over a horizon, replanned in flight, with look-ahead.
@@ -53,7 +38,8 @@ class NmpcSpec:
         horizon_s: How far a plan looks ahead.
         steps: Steps of a plan; they grow, the last is four times the first.
         rate_hz: Plans a second.
-        compute_delay: When a plan is there: after the time it took, a fixed one, or at once.
+        compute_delay: When a plan is there: "measured", after the processor time of its
+            computation (flights are not repeatable); "fixed", after `delay_s`; "none", at once.
         delay_s: The fixed one.
         least_tension_n: Smallest tension that a plan keeps in every cable; by default a tenth of
             its share of the load's weight.
@@ -69,11 +55,11 @@ class NmpcSpec:
     """
 
     kind: Literal["nmpc"] = "nmpc"
-    output: Output = Output.DIRECT
+    output: Output = "direct"
     horizon_s: Annotated[float, Field(ge=0.2, le=10.0)] = 1.6
     steps: Annotated[int, Field(ge=4, le=100)] = 16
     rate_hz: Annotated[float, Field(ge=1.0, le=125.0)] = 10.0
-    compute_delay: ComputeDelay = ComputeDelay.FIXED
+    compute_delay: Literal["measured", "fixed", "none"] = "fixed"
     delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.04
     least_tension_n: NonNegative | None = None
     largest_tension_n: Positive | None = None
@@ -181,14 +167,14 @@ class NmpcController(Controller):
     level = ControlLevel.FORCES
 
     def __init__(self, given: NmpcSpec, setup: ControlSetup) -> None:
-        if given.output is Output.AUTOPILOT:
+        if given.output == "autopilot":
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         self._given, self._setup = given, setup
         self._model = model = PayloadModel(setup)
         system, n = setup.system, setup.system.n_drones
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
         self._shares = shares_of(model.attachments_m, model.resting_n)
-        direct = given.output is Output.DIRECT
+        direct = given.output == "direct"
         self._ahead_s = attitude_lag_s(system, setup.gravity_m_s2, direct)
         self._every = max(1, round(1.0 / (given.rate_hz * setup.period_s)))
         self.problem = _problem(given, setup, model)
@@ -284,9 +270,9 @@ class NmpcController(Controller):
         self.solve_s.append(thread_time() - begin_s)
         found = Plan(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
         took_s = {
-            ComputeDelay.MEASURED: self.solve_s[-1],
-            ComputeDelay.FIXED: self._given.delay_s,
-            ComputeDelay.NONE: 0.0,
+            "measured": self.solve_s[-1],
+            "fixed": self._given.delay_s,
+            "none": 0.0,
         }[self._given.compute_delay]
         return (0.0 if before is None else took_s), found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 from operator import attrgetter
 from typing import Literal
 
@@ -35,18 +34,9 @@ from musls_description.records import pack
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import formation_of
 
-
-class Output(str, Enum):
-    """Path of the forces to the rotors.
-
-    Attributes:
-        AUTOPILOT: As acceleration set-points to the autopilot, built-in or real PX4s.
-        DIRECT: By our own attitude control and mixer, without an autopilot.
-    """
-
-    AUTOPILOT = "autopilot"
-    DIRECT = "direct"
-
+Output = Literal["autopilot", "direct"]
+"""Path of the forces to the rotors: as acceleration set-points to the autopilot, built-in or real
+PX4s, or by our own attitude control and mixer."""
 
 _AHEAD = {
     "none": (0.0, 0.0, 0.0),
@@ -87,7 +77,7 @@ class PayloadSpec:
     """
 
     kind: Literal["payload"] = "payload"
-    output: Output = Output.AUTOPILOT
+    output: Output = "autopilot"
     allocation: Literal["formation", "min_norm", "qp"] = "formation"
     gains: GainSpec = Field(default_factory=GainSpec)
     feed_forward: Literal["none", "reference", "position", "full"] = "reference"
@@ -120,7 +110,7 @@ class PayloadSpec:
                 f"controller.feed_forward = {self.feed_forward} is for cables; with "
                 "cable_model: rigid_rods choose none or reference"
             )
-        if self.output is not Output.DIRECT:
+        if self.output != "direct":
             raise ConfigError(
                 "controller.output = autopilot cannot fly rigid rods: the autopilot of each drone "
                 "knows only the inertia of this drone; choose controller.output: direct"
@@ -140,7 +130,7 @@ class PayloadController(Controller):
     level = ControlLevel.FORCES
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
-        direct = given.output is Output.DIRECT
+        direct = given.output == "direct"
         if not direct:
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         system, n, model = setup.system, setup.system.n_drones, PayloadModel(setup)
