@@ -285,9 +285,9 @@ class _Point:
         whole = sum(sums.values()) or 1.0
         return {name: energy / whole for name, energy in sums.items()}
 
-    def _energies(self, shift: Array, small: float = 1e-4) -> dict[str, float]:
+    def _energies(self, shift: Array) -> dict[str, float]:
         """Twice the kinetic energies if the coordinates move at these rates."""
-        system = self.system
+        system, small = self.system, 1e-4
         ahead, behind = self.shape(small * shift), self.shape(-small * shift)
         v = (ahead[0] - behind[0]) / (2.0 * small)
         w = (ahead[1] - behind[1]) / (2.0 * small)

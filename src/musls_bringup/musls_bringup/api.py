@@ -48,7 +48,7 @@ from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import RenderableType
+    from rich.text import Text
 
     from musls_analysis.linear import LinearModel
     from musls_analysis.sweep.montecarlo import MonteCarlo
@@ -94,11 +94,11 @@ class Recording(recordings.Recording):
 
         return plot(self, name)
 
-    def __rich__(self) -> RenderableType:
+    def __rich__(self) -> Text:
         """Facts, then errors per body and stage, for a terminal."""
-        from rich.console import Group
+        from rich.text import Text
 
-        return Group(repr(self), *self.warnings, self.errors().__rich__())
+        return Text("\n".join([repr(self), *self.warnings, repr(self.errors())]), no_wrap=True)
 
     def _repr_html_(self) -> str:
         """Facts, then errors per body and stage, for a notebook."""

@@ -569,8 +569,6 @@ def error_intervals(
     sims: Sequence[CutStage],
     options: CompareOptions,
     about: Mapping[str, BodyErrors] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
 ) -> dict[str, Interval]:
     """Bootstrap the errors of a stage: ends of the middle 90 % by body.
 
@@ -581,11 +579,11 @@ def error_intervals(
     cuts = of_one_length([*reals, *sims])
     reals, sims = cuts[: len(reals)], cuts[len(reals) :]
     phase = phases(INTERVAL_GRID, reals[0].periodic)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     flight = np.repeat(np.arange(len(sims)), [len(sim.cycles) for sim in sims])
     n = sum(len(real.cycles) for real in reals)
     drawn = []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         cycles = generator.integers(0, n, n)
         flown = generator.integers(0, len(sims), len(sims))
         drawn.append((cycles, np.concatenate([np.flatnonzero(flight == k) for k in flown])))

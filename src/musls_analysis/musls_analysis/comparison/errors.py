@@ -8,8 +8,7 @@ what a flight stack saw. A mean is that of the samples of a stage, as in the pap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, with
 from musls_control.mission.spec import GROUND_PHASES
 from musls_description.rotations import relative
 from musls_description.tables import Shown, Table
-
-if TYPE_CHECKING:
-    import rich.table
 
 
 def translational_error_m(position_a: np.ndarray, position_b: np.ndarray) -> np.ndarray:
@@ -107,12 +103,6 @@ def shown_setpoints(recording: Recording) -> dict[str, PoseTrack]:
     }
 
 
-_HEADINGS = (
-    "body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]",
-    "to held set-point [m]", "[°]",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class StageError:
     """Errors of a body to its reference in one stage, over all samples of the stage.
@@ -147,22 +137,16 @@ class ErrorTable(Shown, tuple[StageError, ...]):
 
     def shown(self) -> Iterator[Table]:
         """A row per body and stage."""
-        yield Table(_HEADINGS, list(self._cells()), names=2)
-
-    def __rich__(self) -> rich.table.Table:
-        from rich.table import Table
-
-        table = Table("body", "stage", title="error to reference")
-        for heading in _HEADINGS[2:]:
-            table.add_column(heading, justify="right")
-        for cells in self._cells():
-            table.add_row(*cells)
-        return table
-
-    def _cells(self) -> Iterator[tuple[str, ...]]:
-        for body, stage, *numbers in (tuple(asdict(row).values()) for row in self):
-            digits = (4, 4, 4, 2, 2, 2, 4, 2)
-            yield body, stage, *(f"{x:.{n}f}" for x, n in zip(numbers, digits, strict=True))
+        headings = (
+            "body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]",
+            "to held set-point [m]", "[°]",
+        )  # fmt: skip
+        digits = (4, 4, 4, 2, 2, 2, 4, 2)
+        rows = [
+            (body, stage, *(f"{x:.{n}f}" for x, n in zip(numbers, digits, strict=True)))
+            for body, stage, *numbers in map(astuple, self)
+        ]
+        yield Table(headings, rows, names=2)
 
 
 def error_table(recording: Recording) -> ErrorTable:

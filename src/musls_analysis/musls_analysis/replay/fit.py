@@ -367,11 +367,35 @@ class FitResult(Shown):
     samples: int
 
     def shown(self) -> Iterator[str | Table]:
-        """The parameters, then how near the load is predicted before and after."""
-        found = numbers(self, "")
-        yield Table(FIT_HEADINGS, fit_table(found))
-        yield from fit_doubts(found)
-        yield fit_sentence(found)
+        """The parameters with doubts, then how near the load is predicted before and after."""
+        rows = [self._row(k) for k in range(len(self.parameters))]
+        yield Table(("parameter", "value", "+-", "unit", "start", "bounds", ""), rows)
+        for group in self.uncertainty.alike:
+            yield f"hard to tell apart: {', '.join(self.parameters[k].name for k in group)}"
+        if not self.converged:
+            yield "the fit has not converged"
+        before, after = self.before, self.after
+        yield (
+            f"fitted to {self.samples} poses in {self.replays} replays: "
+            f"{1e3 * before.translational_error_m:.1f} mm, "
+            f"{np.degrees(before.geodesic_error_rad):.1f} deg before, "
+            f"{1e3 * after.translational_error_m:.1f} mm, "
+            f"{np.degrees(after.geodesic_error_rad):.1f} deg after"
+        )
+
+    def _row(self, k: int) -> tuple[str, ...]:
+        """Name, value, deviation, unit, start, bounds and remark of a parameter."""
+        p, std, remark = self.parameters[k], float(self.uncertainty.std[k]), ""
+        if self.at_bound[k]:
+            remark = f"at its {self.at_bound[k]} bound"
+        elif not math.isfinite(std):
+            remark = "not determined by this recording"
+        elif std > (p.upper - p.lower) / 2.0:
+            remark = "hardly determined by this recording"
+        return (
+            p.name, f"{self.value[k]:.4g}", f"{std:.2g}" if math.isfinite(std) else "-", p.unit,
+            f"{self.start[k]:.4g}", f"{p.lower:.4g} .. {p.upper:.4g}", remark,
+        )  # fmt: skip
 
     @property
     def values(self) -> dict[str, float]:
@@ -764,12 +788,11 @@ def _errors(result: ReplayResult) -> dict[str, float]:
     }
 
 
-def write_fit(result: FitResult, source: str, folder: Path) -> dict[str, Any]:
-    """Write fit.json and system.yaml (to fly with); returns the numbers."""
-    found = numbers(result, source)
-    (folder / FIT).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+def write_fit(result: FitResult, source: str, folder: Path) -> None:
+    """Write fit.json and system.yaml (to fly with)."""
+    text = json.dumps(numbers(result, source), indent=2)
+    (folder / FIT).write_text(text + "\n", encoding="utf-8")
     (folder / SYSTEM).write_text(to_yaml(result.setup.system), encoding="utf-8")
-    return found
 
 
 def with_fit(setup: Setup, path: Path) -> Setup:
@@ -788,44 +811,3 @@ def with_fit(setup: Setup, path: Path) -> Setup:
         return put_all(setup, values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-
-
-FIT_HEADINGS = ("parameter", "value", "+-", "unit", "start", "bounds", "")
-
-
-def fit_doubts(found: Mapping[str, Any]) -> list[str]:
-    """Doubts about the fit, one line each."""
-    groups = [", ".join(group) for group in found["hard_to_tell_apart"]]
-    doubts = [f"hard to tell apart: {group}" for group in groups]
-    return doubts if found["converged"] else [*doubts, "the fit has not converged"]
-
-
-def fit_sentence(found: Mapping[str, Any]) -> str:
-    """Error of the predicted load before and after the fit."""
-    before, after = found["before"], found["after"]
-    return (
-        f"fitted to {found['samples']} poses in {found['replays']} replays: "
-        f"{1e3 * before['translational_error_m']:.1f} mm, {before['geodesic_error_deg']:.1f} deg "
-        f"before, {1e3 * after['translational_error_m']:.1f} mm, "
-        f"{after['geodesic_error_deg']:.1f} deg after"
-    )
-
-
-def fit_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Rows for people: name, value, deviation, unit, start, bounds, remark."""
-    rows: list[tuple[str, ...]] = []
-    for name, entry in found["parameters"].items():
-        std, bound = entry["std"], entry["at_bound"]
-        if bound:
-            remark = f"at its {bound} bound"
-        elif std is None:
-            remark = "not determined by this recording"
-        elif std > (entry["upper"] - entry["lower"]) / 2.0:
-            remark = "hardly determined by this recording"
-        else:
-            remark = ""
-        rows.append((
-            name, f"{entry['value']:.4g}", "-" if std is None else f"{std:.2g}", entry["unit"],
-            f"{entry['start']:.4g}", f"{entry['lower']:.4g} .. {entry['upper']:.4g}", remark,
-        ))  # fmt: skip
-    return rows

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.cli.terminal import new_console, tell
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.errors import ConfigError
-from musls_description.tables import Table
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
@@ -190,11 +189,7 @@ def _asked_lines(comparison: StageComparison) -> list[str]:
 def _conclude(comparisons: Sequence[StageComparison], about: dict, folder: Path) -> None:
     console = new_console()
     for c in comparisons:
-        for part in c.shown():
-            if isinstance(part, Table):
-                console.print(new_table(*part.headings, rows=part.rows))
-            else:
-                console.print(part)
+        print(c)
         for line in [*_offset_lines(c), *_frame_lines(c), *_asked_lines(c)]:
             console.print(line)
         console.print()

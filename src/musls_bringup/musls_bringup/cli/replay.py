@@ -144,21 +144,12 @@ def _setup(
 
 def _fitted(replay: Replay, setup: Setup, fit: Callable[..., FitResult], work: Path) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay.fit import (
-        FIT_HEADINGS,
-        fit_doubts,
-        fit_sentence,
-        fit_table,
-        write_fit,
-    )
+    from musls_analysis.replay.fit import write_fit
 
     with ProgressDisplay("fitting") as shown:
         result = fit(replay, setup.system, progress=shown.update)
-    found = write_fit(result, replay.recorded.source, work)
-    new_console().print(new_table(*FIT_HEADINGS, rows=fit_table(found)))
-    for line in fit_doubts(found):
-        tell("warning", line)
-    typer.echo(fit_sentence(found))
+    write_fit(result, replay.recorded.source, work)
+    print(result)
     return result.setup
 
 

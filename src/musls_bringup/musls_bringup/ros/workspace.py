@@ -129,9 +129,9 @@ class InterfacePackage:
             (folder / name).write_text(text, encoding="utf-8")
 
 
-def px4_interface(path: Path = TABLE) -> Px4Interface:
+def px4_interface() -> Px4Interface:
     """Read the table of PX4's messages."""
-    return build(Px4Interface, read_yaml(path), str(path), read_text(path))
+    return build(Px4Interface, read_yaml(TABLE), str(TABLE), read_text(TABLE))
 
 
 def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
