@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from musls_analysis.recordings.readers import read_recording
+from musls_analysis.replay import Replay, ReplaySpec
+from musls_analysis.replay.estimators import check_estimator, estimate_load
 from musls_bringup.cli import main
+from musls_description.library import load_system
 
 FLIGHTS = Path(__file__).resolve().parents[4] / "shared" / "flights"
 
@@ -53,6 +57,29 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
     assert numbers["mean_difference_m"][2] == pytest.approx(-0.05, abs=0.01)
 
 
+def test_estimators_find_the_load_from_the_drones(flown, tmp_path):
+    numbers = replayed(
+        flown, tmp_path / "out", "--cable-model", "spring", "--step", "0.004",
+        "--estimator", "ekf", "--estimator", "{kind: quasi_static, lag_s: 0}",
+    )  # fmt: skip
+    filtered, resting = numbers["ekf"], numbers["{kind: quasi_static, lag_s: 0}"]
+    assert filtered["translational_error_m"] < 5e-3 and filtered["geodesic_error_deg"] < 1.5
+    assert resting["translational_error_m"] > 2.0 * filtered["translational_error_m"]
+    rows = (tmp_path / "out" / "load_ekf_1.csv").read_text().splitlines()
+    assert rows[0].startswith("t_s,predicted_x_m") and len(rows) > 100
+
+
+def test_without_rotor_speeds_the_weight_says_what_they_carry(flown):
+    """As on recordings of motion capture alone: several times worse than with the speeds."""
+    replay = Replay(read_recording(flown), ReplaySpec())
+    system, ekf = load_system("x500_trio_swivel"), check_estimator("ekf")
+    known = estimate_load(replay, system, ekf)
+    replay.rotors = {}
+    guessed = estimate_load(replay, system, ekf)
+    assert 2.0 * known.translational_error_m < guessed.translational_error_m < 0.02
+    assert guessed.geodesic_error_rad < 0.1
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -71,6 +98,10 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
         (["--cable-model", "spring:3"], "unknown cable model 'spring:3'"),
         (["--cable-model", "rod", "--cable-model", "rigid_links:1"], "given twice"),
         (["--cable-model", "rigid_rods"], "leave nothing to predict"),
+        (["--estimator", "efk"], "did you mean 'ekf'"),
+        (["--estimator", "mocap"], "the drones alone"),
+        (["--estimator", "{kind: ekf, force_noise_n: 0}"], "force_noise_n"),
+        (["--estimator", "ekf", "--estimator", "ekf"], "given twice"),
         (["--with-fit", str(Path(__file__).parents[3] / "pyproject.toml")], "not valid JSON"),
     ],
 )

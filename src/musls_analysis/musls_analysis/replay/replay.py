@@ -101,9 +101,8 @@ def plant_at_start(
     position, orientation = motion.drones_at(0.0)
     load, load_orientation = motion.load_at(0.0)
     yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
-    reach = min(cable.length_m for cable in system.cables)
     options: Any = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
-    slack = np.linalg.norm(position - load, axis=1).max() < 0.95 * reach
+    slack = starts_slack(system, motion)
     if slack and kind == SPRING:
         raise ConfigError(
             "cable model 'spring' has no ground, but this recording starts with slack cables"
@@ -133,6 +132,12 @@ def plant_at_start(
     return plant, plant.state.orientation_wxyz[1:].copy()
 
 
+def starts_slack(system: SlungLoadSystem, motion: Motion) -> bool:
+    """Whether all cables are slack in the first poses, so that the load stands on the ground."""
+    far = np.linalg.norm(motion.drones_at(0.0)[0] - motion.load_at(0.0)[0], axis=1)
+    return bool(far.max() < 0.95 * min(cable.length_m for cable in system.cables))
+
+
 def _hanging(
     system: SlungLoadSystem, position: Array, gravity: float, yaw: float, yaws: Array
 ) -> Configuration:
@@ -154,41 +159,25 @@ NOTE_EVERY = 5
 
 
 @dataclass(frozen=True, repr=False)
-class ReplayResult(Shown):
-    """Result of a replay.
+class Prediction(Shown):
+    """Load that was found from the motion of the drones, beside the recorded one.
 
     Attributes:
-        load: Predicted pose of the load as the recording would have it (reference point, frame and
-            time stamps), from the end of the lead-in.
+        load: Its pose as the recording would have it (reference point, frame and time stamps), from
+            the end of the lead-in.
         measured: Recorded load at the same times.
-        end_force_n: Force that moved each cable's end (the cable's pull is the opposite), world,
-            (k, n, 3).
-        end_power_w: Power put in at each end, (k, n).
-        tension_n: Tension at load and drone, (k, n, 2).
-        max_tension_n: Largest tension of each cable over all steps, (n,).
-        position_miss_m: Largest distance between prescribed and reached drone positions.
-        attitude_miss_rad: Largest angle between prescribed and reached attitudes.
     """
 
     load: PoseTrack
     measured: PoseTrack
-    end_force_n: Array
-    end_power_w: Array
-    tension_n: Array
-    max_tension_n: Array
-    audit: EnergyAudit
-    position_miss_m: float
-    attitude_miss_rad: float
 
     def shown(self) -> Iterator[str | Table]:
-        """Error of the predicted load, then cables."""
+        """Error of the load."""
         time_s = self.load.time_s
         yield (
             f"load predicted within {1e3 * self.translational_error_m:.1f} mm and "
             f"{np.degrees(self.geodesic_error_rad):.1f}° (mean over {time_s[-1] - time_s[0]:.1f} s)"
         )
-        rows = [(f"cable {i}", f"{n:.1f}") for i, n in enumerate(self.max_tension_n, start=1)]
-        yield Table(("", "largest tension [N]"), rows)
 
     @property
     def translational_error_m(self) -> float:
@@ -202,18 +191,68 @@ class ReplayResult(Shown):
         off = geodesic_error_rad(self.load.orientation_wxyz, self.measured.orientation_wxyz)
         return float(off.mean())
 
+    def errors(self) -> dict[str, Any]:
+        """Errors of the load, JSON-ready."""
+        difference = self.load.position_enu_m - self.measured.position_enu_m
+        without_mean = difference - difference.mean(axis=0)
+        return {
+            "translational_error_m": self.translational_error_m,
+            "geodesic_error_deg": float(np.degrees(self.geodesic_error_rad)),
+            "mean_difference_m": difference.mean(axis=0).tolist(),
+            "translational_error_without_mean_m": float(
+                np.linalg.norm(without_mean, axis=1).mean()
+            ),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class ReplayResult(Prediction):
+    """Result of a replay.
+
+    Attributes:
+        end_force_n: Force that moved each cable's end (the cable's pull is the opposite), world,
+            (k, n, 3).
+        end_power_w: Power put in at each end, (k, n).
+        tension_n: Tension at load and drone, (k, n, 2).
+        max_tension_n: Largest tension of each cable over all steps, (n,).
+        position_miss_m: Largest distance between prescribed and reached drone positions.
+        attitude_miss_rad: Largest angle between prescribed and reached attitudes.
+    """
+
+    end_force_n: Array
+    end_power_w: Array
+    tension_n: Array
+    max_tension_n: Array
+    audit: EnergyAudit
+    position_miss_m: float
+    attitude_miss_rad: float
+
+    def shown(self) -> Iterator[str | Table]:
+        """Error of the predicted load, then cables."""
+        yield from super().shown()
+        rows = [(f"cable {i}", f"{n:.1f}") for i, n in enumerate(self.max_tension_n, start=1)]
+        yield Table(("", "largest tension [N]"), rows)
+
 
 class Replay:
     """One recording, ready to be replayed with one system or many.
 
-    `recorded` is the smoothed motion of the recorded points.
+    `recorded` is the smoothed motion of the recorded points, `rotors` are the recorded speeds.
     """
 
     def __init__(self, recording: Recording, spec: ReplaySpec) -> None:
         """Smooth the recorded motion, of the load and all drones."""
         self.spec = spec
-        self.recorded = RecordedPaths(recording)
+        self.recorded, self.rotors = RecordedPaths(recording), recording.rotors
         Motion(self.recorded, spec)  # raises now, not in the first run
+
+    def check(self, system: SlungLoadSystem) -> None:
+        """Refuse a system with another number of drones than the recording has."""
+        if system.n_drones != len(self.recorded.drones):
+            raise ConfigError(
+                f"{system.name} has {system.n_drones} drones, "
+                f"the recording {len(self.recorded.drones)}"
+            )
 
     def run(
         self,
@@ -224,11 +263,7 @@ class Replay:
         cable_model: str = RIGID_LINKS,
     ) -> ReplayResult:
         """Replay with a system and one of `CABLE_MODELS`; `progress` is told the share done."""
-        if system.n_drones != len(self.recorded.drones):
-            raise ConfigError(
-                f"{system.name} has {system.n_drones} drones, "
-                f"the recording {len(self.recorded.drones)}"
-            )
+        self.check(system)
         spec = spec or self.spec
         system = with_links(system, cable_model)
         motion = Motion(self.recorded, spec)
@@ -317,21 +352,22 @@ class _Track:
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         time, position, quaternion, true_position, true_quaternion, force, power, tension = columns
         return ReplayResult(
-            self._as_recorded(time, position, quaternion),
-            self._as_recorded(time, true_position, true_quaternion),
+            as_recorded(self._spec, time, position, quaternion),
+            as_recorded(self._spec, time, true_position, true_quaternion),
             force, power, tension, self._largest_n, self._plant.reaction.audit,
             *map(float, self._miss),
         )  # fmt: skip
 
-    def _as_recorded(self, time_s: Array, position: Array, quaternion: Array) -> PoseTrack:
-        """Poses as the recording would have them: its reference point, frame and stamps."""
-        spec, turn = self._spec, Rotation.from_quat(quaternion, scalar_first=True)
-        tilted = turn * Rotation.from_rotvec(spec.load_tilt_rad)
-        return PoseTrack(
-            time_s + spec.load_delay_s,
-            position + turn.apply(spec.offset_m(LOAD)),
-            tilted.as_quat(scalar_first=True),
-        )
+
+def as_recorded(spec: ReplaySpec, time_s: Array, position: Array, quaternion: Array) -> PoseTrack:
+    """Poses of the load as the recording would have them: its reference point, frame, stamps."""
+    turn = Rotation.from_quat(quaternion, scalar_first=True)
+    tilted = turn * Rotation.from_rotvec(spec.load_tilt_rad)
+    return PoseTrack(
+        time_s + spec.load_delay_s,
+        position + turn.apply(spec.offset_m(LOAD)),
+        tilted.as_quat(scalar_first=True),
+    )
 
 
 # ---------- Files: tables, numbers and a figure
@@ -339,14 +375,9 @@ class _Track:
 
 def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:
     """The numbers of a replay, JSON-ready."""
-    difference = result.load.position_enu_m - result.measured.position_enu_m
-    without_mean = difference - difference.mean(axis=0)
     paths = replay.recorded.paths.items()
     return {
-        "translational_error_m": result.translational_error_m,
-        "geodesic_error_deg": float(np.degrees(result.geodesic_error_rad)),
-        "mean_difference_m": difference.mean(axis=0).tolist(),
-        "translational_error_without_mean_m": float(np.linalg.norm(without_mean, axis=1).mean()),
+        **result.errors(),
         "prescribed_position_miss_m": result.position_miss_m,
         "prescribed_attitude_miss_deg": float(np.degrees(result.attitude_miss_rad)),
         "energy_audit_relative_error": float(result.audit.relative_error),
@@ -365,10 +396,7 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
     """Write load.csv, ends.csv, summary.json and load.png; returns the summary."""
     numbers = summary(replay, result)
     (folder / "summary.json").write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
-    pose = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
-    names = ["t_s", *(f"predicted_{c}" for c in pose), *(f"measured_{c}" for c in pose)]
-    columns = [_columns(result.load), _columns(result.measured)]
-    _table(folder / "load.csv", names, [result.load.time_s[:, None], *columns])
+    write_load(result, folder / "load.csv")
     names, columns = ["t_s"], [result.load.time_s[:, None]]
     for i, drone in enumerate(replay.recorded.drones):
         names += [f"{drone}_force_{axis}_n" for axis in "xyz"]
@@ -386,6 +414,14 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
             text.set_text(name)
         style.save(drawn, folder / "load.png")
     return numbers
+
+
+def write_load(result: Prediction, path: Path) -> None:
+    """Write the load's pose, predicted and measured, as CSV."""
+    pose = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
+    names = ["t_s", *(f"predicted_{c}" for c in pose), *(f"measured_{c}" for c in pose)]
+    columns = [_columns(result.load), _columns(result.measured)]
+    _table(path, names, [result.load.time_s[:, None], *columns])
 
 
 def _columns(track: PoseTrack) -> np.ndarray:

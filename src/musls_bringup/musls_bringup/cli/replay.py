@@ -37,6 +37,14 @@ def run(
             show_default="rigid_links",
         ),
     ] = None,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Load estimator beside the prediction: ekf, quasi_static, or a mapping such as "
+            "'{kind: ekf, force_noise_n: 0.3}'. Several are compared.",
+        ),
+    ] = None,
     offset: options.RecordedPoints = None,
     frames: options.Frames = None,
     fit: Annotated[
@@ -80,6 +88,7 @@ def run(
         raise ConfigError("--bounds are those of a --fit")
     setup = _setup(chosen, lead_in, step, offset, with_fit)
     wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
+    estimators = _estimators(estimator or (), setup)
     read = read_recording(recording, ReadOptions(frames=options.frames_of(frames)))
     for warning in read.warnings:
         tell("warning", warning)
@@ -87,10 +96,10 @@ def run(
     with result_folder(folder, overwrite=overwrite) as work:
         if wanted is not None:
             setup = _fitted(replay, setup, wanted, work)
-        if len(models) == 1:
+        if len(models) == 1 and not estimators:
             _conclude(_replayed(replay, setup, models[0], work))
         else:
-            _compare(replay, setup, models, work)
+            _compare(replay, setup, models, estimators, work)
     typer.echo(f"results in {folder}")
 
 
@@ -161,28 +170,52 @@ def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str,
         return write_replay(replay, result, work)
 
 
-def _compare(replay: Replay, setup: Setup, models: list[str], work: Path) -> None:
-    """One folder and one row of a table for each model."""
+def _estimators(given: Sequence[str], setup: Setup) -> dict[str, Any]:
+    """The load estimators asked for, by what was asked; none sees the load."""
+    from musls_analysis.replay.estimators import check_estimator
+    from musls_description.strict_yaml import parse_yaml
+
+    found = {text: parse_yaml(text, "--estimator") for text in given}
+    if len(found) < len(given):
+        raise ConfigError(f"--estimator given twice: {', '.join(given)}")
+    return {text: check_estimator(data) for text, data in found.items()}
+
+
+def _compare(
+    replay: Replay, setup: Setup, models: list[str], estimators: dict[str, Any], work: Path
+) -> None:
+    """A row of a table for each cable model, which gets a folder, and each estimator (a CSV)."""
     import json
 
-    found = {}
+    from musls_analysis.replay.estimators import EstimateDivergedError, estimate_load
+    from musls_analysis.replay.replay import write_load
+
+    found: dict[str, dict[str, Any]] = {}
     for model in models:
         folder = work / model.replace(":", "_")
         folder.mkdir()
         found[model] = _replayed(replay, setup, model, folder)
+    for k, (text, chosen) in enumerate(estimators.items(), start=1):
+        try:
+            estimated = estimate_load(replay, setup.system, chosen, setup.spec)
+        except EstimateDivergedError as error:
+            tell("warning", str(error))
+            continue
+        write_load(estimated, work / f"load_{chosen.kind}_{k}.csv")
+        found[text] = estimated.errors()
     (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     rows = [
         (
-            model,
+            name,
             f"{1e3 * n['translational_error_m']:.1f} mm",
             f"{1e3 * n['translational_error_without_mean_m']:.1f} mm",
             f"{n['geodesic_error_deg']:.1f} deg",
-            f"{max(n['max_tension_n']):.1f} N",
-            f"{100 * n['energy_audit_relative_error']:.2f} %",
+            f"{max(n['max_tension_n']):.1f} N" if "max_tension_n" in n else "",
+            f"{100 * n['energy_audit_relative_error']:.2f} %" if "work_j" in n else "",
         )
-        for model, n in found.items()
+        for name, n in found.items()
     ]
-    heads = "cable model", "load error", "without constant", "attitude", "tension", "audit"
+    heads = "load by", "error", "without constant", "attitude", "tension", "audit"
     new_console().print(new_table(*heads, rows=rows))
 
 

@@ -1,0 +1,169 @@
+"""Load estimators on recordings: the load from the recorded motion of the drones, never seen.
+
+Velocities, accelerations and body rates are those of the smoothed poses. Where the recording has
+the rotors' speeds, their forces follow from these. Where it has none, a drone's thrust points along
+its z axis and is as large as it must be with the tension of its cable at rest in the apparent
+gravity (`quasi_static`): across the z axis the cable's force is then what attitude and acceleration
+say, along it what the load's weight says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from musls_analysis.recordings.recording import interpolated
+from musls_analysis.replay.motion import Motion, ReplaySpec
+from musls_analysis.replay.replay import (
+    MASSLESS,
+    NOTE_EVERY,
+    Prediction,
+    Replay,
+    as_recorded,
+    plant_at_start,
+    starts_slack,
+)
+from musls_control.estimate import Estimate
+from musls_control.estimators import LOAD_ESTIMATORS, DroneSensors, EstimatorSetup, LoadEstimator
+from musls_control.estimators.quasi_static import QuasiStatic
+from musls_control.estimators.taut import cable_records, directions
+from musls_description.arrays import Array
+from musls_description.errors import ConfigError, MuslsError
+from musls_description.registry import user_code
+from musls_description.rotations import rotate
+from musls_description.schema import build
+from musls_description.system import SlungLoadSystem
+from musls_sim.plants.rigid_body import rotor_records
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.sensors.load import rotor_forces
+
+
+class EstimateDivergedError(MuslsError):
+    """An estimate that is no number any more."""
+
+
+def check_estimator(given: Any) -> Any:
+    """Specification of an estimator by its kind, or a mapping with its keys.
+
+    Raises:
+        ConfigError: The kind or a key is unknown, or it needs the load itself.
+    """
+    data = given if isinstance(given, Mapping) else {"kind": given}
+    kind = data.get("kind")
+    chosen = build(LOAD_ESTIMATORS[str(kind)], data, "estimator")
+    if kind == "mocap" or getattr(chosen, "load_imu", None) is not None:
+        raise ConfigError(f"estimator {kind}: a replay has the drones alone, no camera or IMU")
+    return chosen
+
+
+def estimate_load(
+    replay: Replay, system: SlungLoadSystem, chosen: Any, spec: ReplaySpec | None = None
+) -> Prediction:
+    """Estimate the load along a recording with an estimator's specification.
+
+    It begins at rest, hanging or standing where the recording begins with slack cables.
+
+    Raises:
+        ConfigError: The numbers of drones differ.
+        EstimateDivergedError: The estimate is no number any more.
+        UserCodeError: An estimator of one's own failed.
+    """
+    replay.check(system)
+    spec = spec or replay.spec
+    motion = Motion(replay.recorded, spec)
+    setup = EstimatorSetup(system, spec.gravity_m_s2, CONTROL_PERIOD_S)
+    estimator: LoadEstimator = chosen.build(setup)
+    periods = int(motion.duration_s / CONTROL_PERIOD_S)
+    time_s: Array = CONTROL_PERIOD_S * np.arange(periods, dtype=np.float64)
+    drones = drone_motion(motion, time_s)
+    on_ground = starts_slack(system, motion)
+    state = plant_at_start(MASSLESS, system, motion, spec)[0].state
+    estimate = Estimate.zeros(system.n_drones)
+    estimate.position_enu_m[0] = state.position_enu_m[0]
+    estimate.orientation_wxyz[0] = state.orientation_wxyz[0]
+    estimate.drones.data[:] = drones[0]
+    speeds = _rotor_speeds(replay, motion, time_s)
+    carried = None if speeds is not None else _Carried(setup, estimate, on_ground=on_ground)
+    rotors = rotor_records(system)
+    sensors = DroneSensors(estimate.drones, np.zeros((system.n_drones, 3)))
+    rows: list[tuple[Array, ...]] = []
+    for tick, now in enumerate(time_s):
+        estimate.drones.data[:] = drones[tick]
+        if speeds is not None:
+            rotor_forces(drones[tick], rotors, speeds[tick], sensors.rotor_force_enu_n)
+        elif carried is not None:
+            carried.write(sensors)
+        with user_code(lambda: f" at {now:.3f} s of the replay"):  # noqa: B023 (called in the loop)
+            if tick == 0:
+                estimator.start(sensors, estimate, on_ground=on_ground)
+            estimator.step(sensors, estimate)
+        position, quaternion = (
+            estimate.position_enu_m[0].copy(),
+            estimate.orientation_wxyz[0].copy(),
+        )
+        if not abs(np.linalg.norm(quaternion) - 1.0) < 1e-3 or not np.isfinite(position).all():
+            raise EstimateDivergedError(
+                f"estimator {chosen.kind}: diverged {now:.2f} s from the start"
+            )
+        if now >= spec.lead_in_s and tick % NOTE_EVERY == 0:
+            clock = np.array(motion.clock_s(now))
+            rows.append((clock, position, quaternion, *motion.load_at(now)))
+    clock_s, *poses = map(np.array, zip(*rows, strict=True))
+    return Prediction(
+        as_recorded(spec, clock_s, *poses[:2]), as_recorded(spec, clock_s, *poses[2:])
+    )
+
+
+def drone_motion(motion: Motion, time_s: Array) -> Array:
+    """Rows of `BodyMotion` of the recorded drones at evenly spaced times, (k, n, 16)."""
+    poses = [motion.drones_at(time) for time in time_s]
+    position, attitude = (np.array(part) for part in zip(*poses, strict=True))
+    step_s = time_s[1] - time_s[0]
+    found = np.zeros((*position.shape[:2], 16))
+    velocity = np.gradient(position, step_s, axis=0)
+    found[..., 0:3], found[..., 3:6], found[..., 6:10] = position, velocity, attitude
+    found[..., 13:16] = np.gradient(velocity, step_s, axis=0)
+    for k in range(position.shape[1]):
+        turns = Rotation.from_quat(attitude[:, k], scalar_first=True)
+        between = (turns[:-2].inv() * turns[2:]).as_rotvec() / (2.0 * step_s)
+        found[1:-1, k, 10:13] = between
+    return found
+
+
+def _rotor_speeds(replay: Replay, motion: Motion, time_s: Array) -> Array | None:
+    """Recorded speeds of the rotors at times of the replay, (k, n, rotors), None without."""
+    tracks = [replay.rotors.get(name) for name in replay.recorded.drones]
+    clock_s = np.array([motion.clock_s(time) for time in time_s])
+    found = []
+    for track in tracks:
+        if track is None:
+            return None
+        found.append(interpolated(clock_s, track.time_s, track.speed_rad_s))
+    return np.stack(found, axis=1)
+
+
+class _Carried:
+    """Forces of rotors whose speeds are not recorded, from what the drones have to carry."""
+
+    def __init__(self, setup: EstimatorSetup, estimate: Estimate, *, on_ground: bool) -> None:
+        self._gravity, self._cables = setup.gravity_m_s2, cable_records(setup.system)
+        self._rest, self._hanging = QuasiStatic(), Estimate(estimate.data.copy())
+        self._rest.prepare(setup)
+        self._nothing = np.zeros((setup.system.n_drones, 3))
+        here = DroneSensors(self._hanging.drones, self._nothing)
+        self._rest.start(here, self._hanging, on_ground=on_ground)
+
+    def write(self, sensors: DroneSensors) -> None:
+        """Write the forces into the sensors."""
+        drones, hanging, cables = sensors.drones, self._hanging, self._cables
+        hanging.drones.data[:] = drones.data
+        self._rest.step(DroneSensors(hanging.drones, self._nothing), hanging)
+        pull = hanging.tension_n[:, :1] * directions(hanging.data[0], drones.data, cables)[0]
+        mass = (cables["drone_mass"] + 0.5 * cables["mass"])[:, None]
+        felt = drones.acceleration_enu_m_s2 + [0.0, 0.0, self._gravity]
+        up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
+        thrust = np.sum((mass * felt + pull) * up, axis=1)
+        sensors.rotor_force_enu_n[:] = thrust[:, None] * up
