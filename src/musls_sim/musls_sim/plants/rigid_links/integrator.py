@@ -30,9 +30,12 @@ from musls_description.vectors import (
     cross,
     dot,
     from_matrix,
+    from_rotation_vector,
     increase,
     norm,
     put,
+    put_quaternion,
+    quaternion_product,
     rotate,
     rotation_between,
     scale,
@@ -111,8 +114,7 @@ def step(t, h):
 
 @compiled()
 def guided_step(t, h):
-    """The same with the drones on prescribed paths; apart, as flights do not compile it."""
-    begin_step(t, h)
+    """What follows `begin_step` with the drones on prescribed paths; flights do not compile it."""
     corrections = 0
     for turn in range(MAX_EVALUATIONS):
         if not evaluate(t, h):
@@ -481,6 +483,25 @@ def power_of_ground(body, edges, h, ground):
 
 POSE_MISS = 1e-9
 """Miss of a pose [m, rad] that is not corrected any more."""
+
+
+@compiled()
+def off_paths(t, poses, off):
+    """Turns and ways from poses of the drones, (n, 7), to where they are, (n, 6) [rad, m]."""
+    bodies, selected = bodies_of(t), selected_of(t)
+    for i in range(1, selected.shape[0]):
+        body, pose = bodies[selected[i]], poses[i - 1]
+        put(off[i - 1, :3], rotation_between(pose[3:7], from_matrix(body.rotation)))
+        put(off[i - 1, 3:6], sub(body.position, pose))
+
+
+@compiled()
+def aim(target, poses, off, share):
+    """Set the drones' targets, (n, 7), that are off poses by a share of turns and ways."""
+    for i in range(target.shape[0]):
+        put(target[i, :3], add_scaled(poses[i], share, off[i, 3:6]))
+        turn = from_rotation_vector(scale(share, off[i, :3]))
+        put_quaternion(target[i, 3:7], quaternion_product(turn, poses[i, 3:7]))
 
 
 @compiled()

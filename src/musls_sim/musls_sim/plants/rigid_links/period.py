@@ -16,7 +16,15 @@ from musls_sim.plants.rigid_body import (
     near_surface,
     point_position,
 )
-from musls_sim.plants.rigid_links.integrator import evaluate, guided_step, note_cable_forces, step
+from musls_sim.plants.rigid_links.integrator import (
+    aim,
+    begin_step,
+    evaluate,
+    guided_step,
+    note_cable_forces,
+    off_paths,
+    step,
+)
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     edges_of,
@@ -105,20 +113,26 @@ def advance_refined(address, levels, limits, command, wind, in_body, in_world):
 
 @compiled()
 def advance_guided(address, h, count, command, wind, in_body, in_world, limits, poses, load):
-    """The same with the drones on paths: their poses half a step after each step, (count, n, 7).
+    """The same with the drones on paths, and a further moment and force on the load, (count, 6).
 
-    And an additional moment and force on the load in each step, (count, 6).
+    `poses` are those in the middle of each step and of the one after the last, (count + 1, n, 7).
+    In the middle of the first step the drones are off them by what steps of another length left,
+    which goes to zero smoothly: taken back at once it is a jerk, the larger the shorter the step.
     """
     t = system_at(address)
     begin_period(t)
     keep_inputs(t, command, wind, in_body, in_world)
     target, enu = targets_of(t), wrenches_of(t, t.wrench_enu)
+    off = np.empty((target.shape[0], 6))
     verdict = OK
     for k in range(count):
-        for i in range(target.shape[0]):
-            copy(target[i], poses[k, i])
         for i in range(6):
             enu[0, i] = in_world[0, i] + load[k, i]
+        begin_step(t, h)
+        if k == 0:
+            off_paths(t, poses[0], off)
+        left = (count - 1 - k) / count
+        aim(target, poses[k + 1], off, left**2 * (3.0 - 2.0 * left))
         if not guided_step(t, h):
             return NOT_FINITE
         now = check_step(t, limits)

@@ -384,13 +384,13 @@ class RigidLinksPlant(Plant):
         audit.energy_j = energy
 
     def _paths(self, motion: PrescribedMotion, step_s: float, count: int) -> tuple[Array, Array]:
-        """Poses half a step after each step, (count, n, 7), wrenches on the load, (count, 6)."""
-        poses, load = np.zeros((count, self.system.n_drones, 7)), np.zeros((count, 6))
-        for k in range(count):
-            begin_s = self.time_s + k * step_s
-            poses[k, :, :3], poses[k, :, 3:] = motion.pose(begin_s + 1.5 * step_s)
-            if motion.load_wrench is not None:
-                load[k] = motion.load_wrench(begin_s + 0.5 * step_s)
+        """Poses in the middle of each step and the next, (count + 1, n, 7), and load wrenches."""
+        poses, load = np.zeros((count + 1, self.system.n_drones, 7)), np.zeros((count, 6))
+        for k in range(count + 1):
+            middle_s = self.time_s + (k + 0.5) * step_s
+            poses[k, :, :3], poses[k, :, 3:] = motion.pose(middle_s)
+            if k < count and motion.load_wrench is not None:
+                load[k] = motion.load_wrench(middle_s)
         poses[:, :, 3:] /= np.linalg.norm(poses[:, :, 3:], axis=-1, keepdims=True)
         return poses, load
 
