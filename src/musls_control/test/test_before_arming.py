@@ -53,6 +53,14 @@ def test_a_load_that_is_turned_exchanges_the_drones():
         check(standing(), yaw_rad=2.0 * np.pi / 3.0)
 
 
+def test_a_drone_beyond_its_cable_beside_another_ones_place_is_not_taken_for_that_one():
+    """Its way to the other's place is shorter, but no exchange of drones would help."""
+    places = standing()
+    places[2, 0] += 6.0
+    with pytest.raises(ConfigError, match=r"drone_3 stands \d\.\d+ m from its attachment"):
+        check(places)
+
+
 @pytest.mark.parametrize("far_m", [6.0, 40.0])
 def test_a_drone_beyond_its_cable_is_named_with_what_is_allowed(far_m):
     places = standing()

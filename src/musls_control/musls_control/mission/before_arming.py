@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -42,9 +43,7 @@ def check_before_arming(
     `tied`: whether the cables join load and drones at the start.
     """
     if plan.ground is not None:
-        _check_places(plan, plan.ground)
-        if tied:
-            _check_reach(system, plan.ground, limits)
+        _check_places(system, plan, plan.ground, limits, tied=tied)
     closest = closest_in_plan(system, plan)
     if closest is not None and closest.tips_m < limits.tips_apart_m:
         i, j = closest.pair
@@ -57,18 +56,25 @@ def check_before_arming(
     _check_speeds(plan, limits.setpoint_speed_m_s)
 
 
-def _check_places(plan: FlightPlan, ground: GroundSpot) -> None:
-    """Refuse drones that stand in another order than the formation's: their cables would cross.
+def _check_places(
+    system: RigSystem, plan: FlightPlan, ground: GroundSpot, limits: ArmingLimits, *, tied: bool
+) -> None:
+    """Refuse drones beyond their cables, or in another order than the formation's.
 
-    The order is right where no other one has shorter ways into the formation (squares).
+    Their cables would cross. The order is right where no other one has shorter ways into the
+    formation (squares), or where a drone is beyond its cable in that one as well.
     """
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     places = _first_formation(plan)[:, :2]
-    standing = ground.drone_position_enu_m[:, :2]
-    apart_m = np.linalg.norm(standing[:, None] - places, axis=2)
+    standing = ground.drone_position_enu_m
+    apart_m = np.linalg.norm(standing[:, None, :2] - places, axis=2)
     drones, nearest = linear_sum_assignment(apart_m**2)
     kept = np.sum(apart_m.diagonal() ** 2)
+    beyond = _beyond_reach(system, ground, limits) if tied else ""
+    exchanged = replace(ground, drone_position_enu_m=standing[np.argsort(nearest)])
+    if beyond and _beyond_reach(system, exchanged, limits):
+        raise ConfigError(beyond)
     if np.sum(apart_m[drones, nearest] ** 2) >= kept * (1.0 - 1e-6):
         return
     told = ", ".join(
@@ -89,8 +95,8 @@ def _first_formation(plan: FlightPlan) -> Array:
     return plan.drone_position_enu_m[formed[-1]]
 
 
-def _check_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) -> None:
-    """Refuse drones that stand farther from the load's attachments than their cables are long."""
+def _beyond_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) -> str:
+    """Say which drone stands farther from the load's attachment than its cable is long, or ""."""
     places = {"load": ground.load_position_enu_m}
     names = [f"drone_{i + 1}" for i in range(system.n_drones)]
     places.update(zip(names, ground.drone_position_enu_m, strict=True))
@@ -103,10 +109,11 @@ def _check_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) ->
         far_m = float(np.linalg.norm(places[at_drone.body] - turned))
         reach_m = cable.length_m + float(np.linalg.norm(at_drone.point_m))
         if far_m > reach_m + limits.reach_margin_m:
-            raise ConfigError(
+            return (
                 f"{at_drone.body} stands {far_m:.2f} m from its attachment on the load; its cable "
                 f"reaches {reach_m:.2f} m (reach_margin_m {limits.reach_margin_m:g})"
             )
+    return ""
 
 
 def _check_speeds(plan: FlightPlan, largest_m_s: float) -> None:
