@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
-from flask import abort, request
+from flask import Response, abort, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from musls_analysis.recordings.readers import read_recording
@@ -70,13 +70,16 @@ def _is_flight(folder: Path) -> bool:
 @lru_cache(maxsize=1000)
 def _load_error(summary: Path, changed: float) -> str:
     """The load's mean error in the longest stage that has one, in words."""
-    content = read_json(summary)
-    errors = content.get("errors", {}).get("load", {})
-    flown = [stage for stage in content.get("stages", ()) if stage["name"] in errors]
-    if not flown:
-        return ""
-    longest = max(flown, key=lambda stage: stage["end_s"] - stage["start_s"])["name"]
-    return f": load {1e3 * errors[longest]['translational_error_m']:.0f} mm in {longest}"
+    try:
+        content = read_json(summary)
+        errors = content.get("errors", {}).get("load", {})
+        flown = [stage for stage in content.get("stages", ()) if stage["name"] in errors]
+        if not flown:
+            return ""
+        longest = max(flown, key=lambda stage: stage["end_s"] - stage["start_s"])["name"]
+        return f": load {1e3 * errors[longest]['translational_error_m']:.0f} mm in {longest}"
+    except (MuslsError, AttributeError, KeyError, TypeError, ValueError):  # not as we wrote it
+        return f": {summary.name} is damaged"
 
 
 @lru_cache(maxsize=8)
@@ -210,9 +213,12 @@ def build_app(runs: Runs) -> Dash:
     flights: list[Flight] = []
 
     @app.server.get("/run")
-    def page() -> str:
+    def page() -> str | Response:
         names = [request.args["show"], *filter(None, [request.args.get("with")])]
-        return runs.page(*names)
+        try:
+            return runs.page(*names)
+        except MuslsError as error:  # a damaged recording
+            return Response(str(error), 422, mimetype="text/plain")
 
     @app.callback(Output("about", "children"), Output("key", "options"), Input("scenario", "value"))
     def choose_scenario(name: str) -> tuple[str, list[str]]:
@@ -223,7 +229,10 @@ def build_app(runs: Runs) -> Dash:
 
     @app.callback(Output("meaning", "children"), Input("key", "value"), State("scenario", "value"))
     def choose_key(key: str | None, scenario: str) -> str:
-        known = settings(scenario) if key else {}
+        try:
+            known = settings(scenario) if key else {}
+        except MuslsError as error:
+            return str(error)
         return explained(*known[key]) if key in known else "Choose a key to see what it means."
 
     @app.callback(

@@ -4,6 +4,7 @@ Attack k of the seed is always the same: `attack(k)`. Whatever would take long (
 is ended by Ctrl-C after a few seconds, which has to be answered at once, too.
 """
 
+import os
 import random
 import re
 import signal
@@ -21,7 +22,7 @@ from musls_description.errors import MAX_LENGTH
 
 SEED = 20261125
 CHUNK = 15
-FAST, ALL = 30, 600
+FAST, ALL = 30, int(os.environ.get("MUSLS_ATTACKS", "600"))
 LONGEST_S = 6.0
 
 OBSTACLE = {
@@ -178,15 +179,94 @@ def obstacles(rng):
     return words, {"a.yaml": yaml.safe_dump(data).encode()}
 
 
-KINDS = (
+SHORT = {"cable_model": "massless", "start": "air", "mission.stages.0.duration_s": 0.1}
+VARY = f"""\
+parameters:
+  system.load.mass_kg: {{mean: 1.66, std: 0.05, min: 1.5}}
+  wind.mean_enu_m_s.0: {{min: -1, max: 1}}
+  system.cables.length_m: [2.4, 2.42]
+correlations:
+  - {{keys: [system.load.mass_kg, wind.mean_enu_m_s.0], value: 0.8}}
+set: {SHORT | {"wind.mean_enu_m_s": [0, 0, 0]}}
+metrics:
+  - {{name: sway_m, signal: load.x_m, stage: hold, reduce: range}}
+"""
+PAPER = f"""\
+title: A paper
+source: Somebody, 2026
+notes: [a note]
+groups:
+  - title: A table
+    unit: m
+    scenario: hold
+    set: {SHORT}
+    value: {{path: "errors.load.*.translational_error_m"}}
+    why: another model
+    rows:
+      - {{what: one, paper: 0.1}}
+      - {{what: two, paper: 0.2, set: {{seed: 3}},
+         value: {{signal: load.x_m, against: setpoint, stage: hold, reduce: rms}}}}
+"""
+ESTIMATORS = [
+    "1 / 0", "import sys; sys.exit(0)", "class Mine: pass",
+    "import musls\nclass Mine(musls.LoadEstimator):\n    pass",
+    *(f"import musls\nimport numpy as np\nclass Mine(musls.LoadEstimator):\n"
+      f"    def step(self, sensors, estimate):\n        {line}"
+      for line in ("return 3", "1 / 0", "estimate.data[:] = np.nan", "estimate.data[0, 2] = 1e300",
+                   "raise SystemExit", "del self.setup", "estimate.load = None")),
+]  # fmt: skip
+
+
+def monte_carlo(rng):
+    text = mutated_text(rng, VARY) if rng.random() < 0.8 else VARY
+    words = options(rng, 0.4, {
+        "--seed": lambda rng: rng.randint(0, 9), "--worst": one_of(0, 1),
+        "--by": one_of("max_tension_n", "x", *TEXTS), "--out": one_of("o", "/dev/null/x", *TEXTS),
+    })  # fmt: skip
+    worlds = rng.choice(["1", "2", "3", *NUMBERS])
+    given = ["montecarlo", rng.choice(["hold"] * 5 + TEXTS), "--workers", "1", f"--worlds={worlds}"]
+    return [*given, "--vary", rng.choice(["v.yaml"] * 9 + ["none"]), *words], {
+        "v.yaml": text.encode("utf-8", "replace")
+    }
+
+
+def paper(rng):
+    text = mutated_text(rng, PAPER) if rng.random() < 0.9 else PAPER
+    words = options(rng, 0.3, {"--out": one_of("o", "o/p", "/dev/null/x", *TEXTS)})
+    name = rng.choice(["p.yaml"] * 9 + ["999", *TEXTS[:8]])
+    return ["paper", name, *words], {"p.yaml": text.encode("utf-8", "replace")}
+
+
+def estimators(rng):
+    """Flights whose load is estimated, with odd settings and classes of one's own."""
+    kind = rng.choice(["quasi_static", "ekf", "own.py:Mine", "own.py:No", "python", *TEXTS[:9]])
+    load = {"kind": "python", "source": kind} if kind.startswith("own") else {"kind": kind}
+    if rng.random() < 0.5:
+        load[
+            rng.choice(
+                ["load_imu", "source", "parameters", "lag_s", "correlation_s", "start_noise_m", "x"]
+            )
+        ] = rng.choice([*ODD, {}, {"x": 1}])
+    data = {"system": "x500_trio", **{k: v for k, v in SHORT.items() if "." not in k}}
+    data |= {"mission": {"settle_s": 0.1, "stages": [{"kind": "hold", "duration_s": 0.1}]}}
+    data["estimation"] = {"kind": rng.choice(["mocap", "truth"]), "load": load}
+    if rng.random() < 0.2:
+        data["controller"] = "payload"
+    return ["fly", "a.yaml", "--no-report", "--out", "o"], {
+        "a.yaml": yaml.safe_dump(data).encode(), "own.py": rng.choice(ESTIMATORS).encode(),
+    }  # fmt: skip
+
+
+QUICK = (
     new_system, new_drone, import_load, places, flights, benchmark, recorded, obstacles,
 )  # fmt: skip
+KINDS = (*QUICK, monte_carlo, paper, estimators)
 
 
 def attack(k):
     """Words of the command and files of attack k."""
     rng = random.Random(f"{SEED}-{k}")
-    return rng.choice(KINDS)(rng)
+    return rng.choice(QUICK if k < FAST else KINDS)(rng)
 
 
 @pytest.fixture(scope="module", autouse=True)

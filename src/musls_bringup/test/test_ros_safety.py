@@ -8,6 +8,7 @@ import pytest
 from ros_probe import FlightProbe, needs_ros
 
 from musls_bringup.ros import graph
+from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
 from musls_description.drone import tip_radius_m
 from musls_description.schema import to_yaml
@@ -78,7 +79,7 @@ class Watcher(FlightProbe):
         from std_msgs.msg import String
 
         super().__init__()
-        self.now_s, self.said, self.bridges = 0.0, [], []
+        self.now_s, self.said, self.bridges = 0.0, [], {}
         self.node.create_subscription(Clock, "/clock", self._on_clock, 1)
         self.node.create_subscription(String, "/events", self._on_event, 10)
 
@@ -89,13 +90,20 @@ class Watcher(FlightProbe):
         if message.data.startswith("guard: "):
             self.said.append((self.now_s, message.data.removeprefix("guard: ")))
 
-    def bridge(self, kind, origin, target, profile):
-        """A link: passes messages on until `cut`."""
+    def bridge(self, name, kind, origin, target, profile, change=lambda message: message):
+        """A part of a link: passes messages on, changed, until the link is cut."""
         out = self.node.create_publisher(kind, target, profile)
-        self.bridges.append(self.node.create_subscription(kind, origin, out.publish, profile))
 
-    def cut(self):
-        for subscription in self.bridges:
+        def take(message):
+            passed = change(message)
+            if passed is not None:
+                out.publish(passed)
+
+        subscription = self.node.create_subscription(kind, origin, take, profile)
+        self.bridges.setdefault(name, []).append(subscription)
+
+    def cut(self, name):
+        for subscription in self.bridges[name]:
             self.node.destroy_subscription(subscription)
 
     def tell(self, topic, message):
@@ -111,21 +119,62 @@ class Watcher(FlightProbe):
         return next((at - begin_s for at, what in self.said if what.startswith(words)), None)
 
 
-def link_of(watcher, instance):
-    """Topics of a PX4 pass through the test, which can cut them; returns the simulator's names."""
+def link_of(watcher, instance, namespace="", system_id=0):
+    """Topics of a PX4 pass through the test, which can cut them; returns the simulator's names.
+
+    To the nodes it has the namespace and system id that are given.
+    """
     from px4_msgs import msg as px4
 
     from musls_control.nodes.stepped_node import FROM_PX4
-    from musls_control.offboard import px4_topic
+    from musls_control.offboard import px4_topic, target_system
 
-    far = {}
+    def own_id(message):
+        if isinstance(message, px4.VehicleCommand) and system_id:
+            if message.target_system != system_id:
+                return None
+            message.target_system = target_system(instance)
+        return message
+
+    far, told = {}, namespace or instance
     for kind in (px4.OffboardControlMode, px4.TrajectorySetpoint, px4.VehicleCommand):
         near = px4_topic(instance, "in", kind)
         far[near] = f"/far/{near}"
-        watcher.bridge(kind, near, far[near], FROM_PX4)
-    near = px4_topic(instance, "out", px4.VehicleStatus)
-    far[near] = f"/far/{near}"
-    watcher.bridge(px4.VehicleStatus, far[near], near, FROM_PX4)
+        watcher.bridge(
+            f"drone_{instance}", kind, px4_topic(told, "in", kind), far[near], FROM_PX4, own_id
+        )
+    for kind in (px4.VehicleStatus, px4.VehicleCommandAck):
+        near = px4_topic(instance, "out", kind)
+        far[near] = f"/far/{near}"
+        watcher.bridge(f"drone_{instance}", kind, far[near], px4_topic(told, "out", kind), FROM_PX4)
+    return far
+
+
+BODIES = ("load", "drone_1", "drone_2", "drone_3")
+HALL = {
+    "rigid_bodies": "[platform, cf1, cf2, cf3]", "px4_namespaces": "[/uav7, /uav9, /uav12]",
+    "system_ids": "[7, 9, 12]", "auto_arm": "true", "autostart": "true", "record": "false",
+}  # fmt: skip
+"""Arguments of real.launch.py for a hall whose drones have names of their own."""
+
+
+def hall_of(watcher):
+    """Three PX4s and motion capture of a hall, by its names; returns the simulator's names."""
+    from geometry_msgs.msg import PoseStamped
+    from rclpy.qos import qos_profile_sensor_data
+
+    def exposed_now(message):
+        message.header.stamp = watcher.node.get_clock().now().to_msg()
+        return message
+
+    far = {f"/{body}/pose": f"/truth/{body}/pose" for body in BODIES} | {"/tf": "/truth/tf"}
+    for body, name in zip(BODIES, ("platform", "cf1", "cf2", "cf3"), strict=True):
+        watcher.bridge(
+            "capture", PoseStamped, f"/truth/{body}/pose", f"/mocap/{name}/pose",
+            qos_profile_sensor_data, exposed_now,
+        )  # fmt: skip
+    for instance, system_id in enumerate((7, 9, 12), start=1):
+        far |= link_of(watcher, instance, f"uav{system_id}", system_id)
     return far
 
 
@@ -137,7 +186,8 @@ def leaves_offboard(watcher, _):
 
     hold = {"param1": 1.0, "param2": 4.0, "param3": 3.0}
     command = VehicleCommand(command=176, target_system=3, from_external=True, **hold)
-    return watcher.tell("/px4_2/fmu/in/vehicle_command", command)
+    begin = "/far" if "capture" in watcher.bridges else ""
+    return watcher.tell(f"{begin}/px4_2/fmu/in/vehicle_command", command)
 
 
 def falls(watcher, _):
@@ -158,14 +208,13 @@ def ask_pause(watcher, wanted):
     assert watcher.call(SetBool, "/formation/pause", SetBool.Request(data=wanted)).success
 
 
-def loses_sight(watcher, nodes):
-    begin_s = watcher.now_s
-    nodes.stop("mocap_relay", signal.SIGKILL)
-    return begin_s
+def loses_sight(watcher, _):
+    watcher.cut("capture")
+    return watcher.now_s
 
 
 def loses_link(watcher, _):
-    watcher.cut()
+    watcher.cut("drone_2")
     return watcher.now_s
 
 
@@ -192,36 +241,36 @@ FAULTS = [
     ids=lambda v: getattr(v, "__name__", ""),
 )
 def test_a_fault_pauses_then_lowers_then_lands(
-    nodes, domain, ground, happens, what, pause_s, lower_s, land_s
+    nodes, domain, ground, tmp_path, happens, what, pause_s, lower_s, land_s
 ):
+    """The nodes that real.launch.py starts, with stand-ins for PX4s and motion capture."""
     watcher = Watcher()
     try:
-        fly_with_fault(nodes, watcher, ground, happens, what, (pause_s, lower_s, land_s))
+        sim = graph.simulator(ground, realtime=True, offboard_loss_action="land")
+        nodes.start(replace(sim, remappings=hall_of(watcher)))
+        given = {name: default for name, (default, _) in REAL_ARGUMENTS.items()} | HALL
+        given |= {"scenario": str(ground), "out": str(tmp_path / "real")}
+        fly_with_fault(nodes, watcher, real_nodes(given), happens, what, (pause_s, lower_s, land_s))
     finally:
         watcher.close()
 
 
-def fly_with_fault(nodes, watcher, ground, happens, what, limits_s):
+def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
     from diagnostic_msgs.msg import DiagnosticArray
 
-    bodies = ["load", "drone_1", "drone_2", "drone_3"]
-    names = {f"/{body}/pose": f"/mocap/{body}/pose" for body in bodies}
-    if happens is loses_link:
-        names |= link_of(watcher, 2)
-    sim = graph.simulator(ground, realtime=True, offboard_loss_action="land")
-    nodes.start(replace(sim, remappings=names))
-    relay = {"drones": [1, 2, 3], "use_sim_time": True, "longest_latency_s": 2.0}
-    nodes.start(graph.NodeSpec("musls_control", "mocap_relay", relay))
-    nodes.start(graph.offboard(3))
     # Poses may be late on a loaded machine, which is no fault but where their age is the fault.
-    patience = {} if happens is loses_sight else {"pose_age_s": 2.0}
-    nodes.start(graph.formation(ground, autostart=True, **patience))
+    patience = {"mocap_relay": {"longest_latency_s": 2.0}}
+    if happens is not loses_sight:
+        patience["formation"] = {"pose_age_s": 2.0}
+    for node in launched:
+        more = patience.get(node.executable, {})
+        nodes.start(replace(node, parameters={**node.parameters, **more}))
     watcher.listen(DiagnosticArray, "/diagnostics")
     assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
     watcher.spin(2.0)
     assert watcher.said == []
     health = watcher.last["/diagnostics"].status
-    assert [s.name for s in health] == [f"formation: {body}" for body in bodies]
+    assert [s.name for s in health] == [f"formation: {body}" for body in BODIES]
     assert all(s.level == b"\0" for s in health)
     begin_s = happens(watcher, nodes)
     assert watcher.until(

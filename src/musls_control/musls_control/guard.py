@@ -139,7 +139,9 @@ class Guard:
         return health.pose_age_s > self.settings.pose_age_s
 
     def _is_astray(self, health: Health) -> bool:
-        return health.error_m > self.settings.tracking_error_m
+        """Whether a drone is far from where it ought to be; one that has a pilot is his."""
+        guided = health.phase != "released"
+        return guided and health.error_m > self.settings.tracking_error_m
 
 
 LAG_S = 1.5

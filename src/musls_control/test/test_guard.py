@@ -36,6 +36,12 @@ def test_others_wait_and_set_down_when_a_drone_is_gone(phase):
     ]  # fmt: skip
 
 
+def test_a_drone_that_its_pilot_flies_away_is_not_landed():
+    """Landing all would take it from the pilot."""
+    away = steps(Health(0.02, 5.0, "released"), from_s=1.0, until_s=99.0)
+    assert away == [(1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER)]
+
+
 @pytest.mark.parametrize("health", [Health(0.6, 0.3, "flying"), Health(0.02, 1.6, "flying")])
 def test_all_land_when_a_drone_stays_out_of_sight_or_astray(health):
     assert steps(health, from_s=1.0, until_s=99.0) == [

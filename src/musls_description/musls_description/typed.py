@@ -62,7 +62,8 @@ def _fits(value: Any, hint: Any) -> bool:
             _fits(key, keys) and _fits(item, values) for key, item in value.items()
         )
     if origin is not None and origin is not tuple and issubclass(origin, Sequence):
-        several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+        several = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        several = several and not isinstance(value, (str, bytes))
         return several and all(_fits(item, inner[0]) for item in value)
     if hint is float or hint is int:
         number = Real if hint is float else Integral

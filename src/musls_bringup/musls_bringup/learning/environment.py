@@ -310,6 +310,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     # ------------------------------------------------------------------------------ the interface
 
+    @typed
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -321,9 +322,11 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
                 or (worlds, 3) and "goal_yaw_rad" instead of the task's.
 
         Raises:
-            ConfigError: A mask or a goal of another shape.
+            ConfigError: A mask or a goal of another shape, a negative seed.
         """
-        super().reset(seed=seed)
+        if seed is not None and seed < 0:
+            raise ConfigError(f"seed = {seed}: must be at least 0")
+        super().reset(seed=None if seed is None else int(seed))
         given = dict(options or {})
         mask = np.asarray(given.pop("reset_mask", np.ones(self.num_envs, bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
@@ -333,7 +336,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             if name in given:
                 try:
                     wanted = np.broadcast_to(np.asarray(given[name], float), values.shape)
-                except ValueError:
+                except (TypeError, ValueError):
                     raise ConfigError(
                         f"{name}: must be {values.shape[1:]} or {values.shape}"
                     ) from None
@@ -351,7 +354,10 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             ConfigError: Another shape.
             UserCodeError: The task or the reward failed.
         """
-        given = np.asarray(actions, float)
+        try:
+            given = np.asarray(actions, float)
+        except (TypeError, ValueError):
+            raise ConfigError(f"action: must be numbers, {self.action_space.shape}") from None
         if given.shape != self.action_space.shape:
             raise ConfigError(f"action: shape {given.shape}, must be {self.action_space.shape}")
         lost = ~np.isfinite(given).all(axis=-1)

@@ -137,9 +137,8 @@ def fly_through_graph(
                 )
             )
             nodes.start(offboard_of(scenario))
-            lines = _lines(
-                nodes.start(graph.recorder(file, work / "bag", stop_when_done=True), read=True)
-            )
+            tells = {"stop_when_done": True, "progress": True}
+            lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, ending)
             interrupted = flight.run(graph.formation(file, autostart=True, start_with_listeners=1))
             if nodes.stop("embedded_sim") or not statistics.is_file():

@@ -321,6 +321,8 @@ def run(
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+        for number in (signal.SIGINT, signal.SIGTERM):  # launch repeats the terminal's Ctrl-C
+            signal.signal(number, signal.SIG_IGN)
     return code
 
 

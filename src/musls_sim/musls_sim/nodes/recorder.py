@@ -39,6 +39,7 @@ class Recorder(DescribedNode):
         if not path or not folder:
             raise ConfigError("parameters scenario_file and bag: both are needed")
         self._stop_when_done = self.value("stop_when_done", False, "End with the mission.")
+        self._tells = self.value("progress", False, "Print time and stage five times a second.")
         self._bag = ReceivedBag(Path(folder), load_scenario(Path(path)).system)
         self._system_time = self.value(
             "system_time", False, "Real flight: no /clock, times are those of the computer."
@@ -83,7 +84,7 @@ class Recorder(DescribedNode):
             if not said and (self._clock.begun or self._system_time):
                 said = True
                 print("recording", flush=True)
-            if self._stage and time.monotonic() >= next_s:
+            if self._tells and self._stage and time.monotonic() >= next_s:
                 next_s = time.monotonic() + PROGRESS_S
                 newest_ns = time.time_ns() if self._system_time else self._clock.newest_ns
                 print(f"progress {newest_ns * 1e-9:.2f} {self._stage}", flush=True)
