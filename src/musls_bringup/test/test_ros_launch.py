@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,11 @@ from musls_bringup.ros.launching import (
     shared_file,
 )
 from musls_bringup.shipped import find_scenario
+from musls_control.guard import GuardSettings
+from musls_control.mission.before_arming import ArmingLimits
+from musls_control.mission.player import GoalSettings
+from musls_control.mocap import MocapLimits
+from musls_control.offboard import OffboardSettings
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
@@ -42,10 +48,15 @@ def module_of(executable):
     return path
 
 
+SETTINGS = (OffboardSettings, MocapLimits, GuardSettings, GoalSettings, ArmingLimits)
+
+
 def parameters_of(executable):
-    """Names that a node's module mentions as text."""
-    tree = ast.walk(ast.parse(module_of(executable).read_text()))
-    return {node.value for node in tree if isinstance(node, ast.Constant)} | {"use_sim_time"}
+    """Names that a node's module mentions as text, and fields of the settings that it takes."""
+    text = module_of(executable).read_text()
+    words = {node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
+    taken = [kind for kind in SETTINGS if f"settings({kind.__name__}," in text]
+    return words | {f.name for kind in taken for f in fields(kind)} | {"use_sim_time"}
 
 
 def given(tmp_path, **changed):
