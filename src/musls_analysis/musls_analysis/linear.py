@@ -8,7 +8,7 @@ finite step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import relative, rotation_vector
 from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.tables import Shown, Table
 from musls_sim.plants.interface import LocalState, Plant, PlantInputs
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
@@ -76,8 +77,8 @@ class Mode:
         return float(-self.eigenvalue.real / size) if self.name != "drift" and size else 0.0
 
 
-@dataclass(frozen=True)
-class LinearModel:
+@dataclass(frozen=True, repr=False)
+class LinearModel(Shown):
     """x' = A x + B u, y = C x + D u around a state; deviations, SI units, see `docs/linear.md`.
 
     Attributes:
@@ -104,6 +105,29 @@ class LinearModel:
     kinked: tuple[str, ...]
     time_s: float
     modes: tuple[Mode, ...] = ()
+
+    @property
+    def named_modes(self) -> list[Mode]:
+        """Modes but for free motion and the lag of rotors, slowest first."""
+        return [mode for mode in self.modes if mode.name not in ("drift", "rotor")]
+
+    def shown(self) -> Iterator[str | Table]:
+        """The modes with the parts that hold their kinetic energy, then counts."""
+        rows = [
+            (
+                mode.name, f"{mode.frequency_hz:.3f}", f"{mode.damping_ratio:.3f}",
+                f"{mode.eigenvalue.real:.3g}", f"{mode.eigenvalue.imag:.3g}",
+                ", ".join(f"{n} {share:.2f}" for n, share in mode.shares.items() if share > 0.05),
+            )
+            for mode in self.named_modes
+        ]  # fmt: skip
+        heads = ("mode", "frequency [Hz]", "damping ratio", "real [1/s]", "imag [1/s]", "energy in")
+        yield Table(heads, rows)
+        free = sum(mode.name == "drift" for mode in self.modes)
+        yield (
+            f"{len(self.states)} states, {len(self.inputs)} inputs; {free} eigenvalues of free "
+            f"motion are not shown; derivatives to {self.error.max():.1g}"
+        )
 
 
 def linear_model(
@@ -365,7 +389,7 @@ COLOURS = {
 
 def draw(model: LinearModel, title: str, path: Path) -> None:
     """Write a picture: eigenvalues in the complex plane, and the kinetic energy of each mode."""
-    shown = [mode for mode in model.modes if mode.name not in ("drift", "rotor")][:16]
+    shown = model.named_modes[:16]
     with style.styled():
         figure = style.new_figure(3.6)
         plane, bars = figure.subplots(1, 2)

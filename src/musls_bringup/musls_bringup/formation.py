@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from musls_description.spawn import (
     hanging_equilibrium,
 )
 from musls_description.system import SlungLoadSystem
+from musls_description.tables import Shown, Table
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 from musls_sim.scenario.formation import fitting_formation, holds, tips_apart_m, why_none
 
@@ -25,8 +26,8 @@ STARTS = 240
 """Of attachments along a closed line, of which that with its middle nearest the load's is taken."""
 
 
-@dataclass(frozen=True)
-class Proposal:
+@dataclass(frozen=True, repr=False)
+class Proposal(Shown):
     """Places that hold a load level.
 
     Attributes:
@@ -42,6 +43,23 @@ class Proposal:
     margins: Sequence[DroneMargins]
     shares: Array
     tips_apart_m: float
+
+    def shown(self) -> Iterator[str | Table]:
+        """Place, cable, share of the weight and margins of each drone."""
+        yield f"{self.system.name}: places over the load"
+        rows = [
+            (
+                str(i), *(f"{v:.3f}" for v in place), f"{m.tension_n:.2f}", f"{share:.2f}",
+                f"{m.thrust_margin:.2f}", f"{m.tilt_deg:.1f}",
+            )
+            for i, (place, m, share) in enumerate(
+                zip(self.places_m, self.margins, self.shares, strict=True), start=1
+            )
+        ]  # fmt: skip
+        heads = ("drone", "x [m]", "y [m]", "z [m]", "cable [N]", "share", "margin", "tilt [deg]")
+        yield Table(heads, rows)
+        if len(rows) > 1:
+            yield f"rotor tips at least {self.tips_apart_m:.2f} m apart, seen from above"
 
 
 def propose(system: SlungLoadSystem) -> Proposal:

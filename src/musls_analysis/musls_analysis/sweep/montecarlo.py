@@ -163,12 +163,30 @@ class MonteCarlo(Shown):
         return [build(Scenario, runs[row["id"]].settings, row["id"]) for row in chosen]
 
     def shown(self) -> Iterator[str | Table]:
-        """The statistics."""
-        yield f"{len(self.rows)} worlds of {self.plan.sweep.name}"
-        heads = ("figure", "mean", "from", "to", "5 %", "50 %", "95 %", "largest")
-        keys = ("figure", "mean", "mean_low", "mean_high", "p5", "p50", "p95", "largest")
-        cells = [[number(row.get(key)) for key in keys] for row in self.statistics]
-        yield Table(heads, cells)
+        """Shares, and figures of the load, of tension and those asked for, with intervals."""
+        from musls_analysis.sweep.figures import metric_text  # imports matplotlib
+
+        yield f"{len(self.rows)} worlds of {self.plan.sweep.name}; in brackets 95 % intervals"
+        asked = {"max_tension_n", *(metric.column for metric in self.plan.sweep.metrics)}
+        rows = []
+        for row in self.statistics:
+            name, text = row["figure"], metric_text(row["figure"])
+            if name.startswith(("share.", "errors.load.")) or name in asked:
+                unit = text.axis.removeprefix(text.axis.partition(" [")[0])
+                label = name.replace(".", " ") if name.startswith("share.") else text.title + unit
+                cells = [_in_words(row, key, text.scale) for key in ("mean", "p5", "p50", "p95")]
+                last = text.scale * row["largest"] if "largest" in row else None
+                rows.append((label, str(row["worlds"]), *cells, number(last)))
+        yield Table(("figure", "worlds", "mean", "5 %", "50 %", "95 %", "largest"), rows)
+
+
+def _in_words(row: Mapping[str, Any], key: str, scale: float) -> str:
+    """A number with its interval, of which an end may be open."""
+    if key not in row:
+        return ""
+    ends = (row[f"{key}_low"], row[f"{key}_high"])
+    low, high = ("-" if end is None else f"{scale * end:.3g}" for end in ends)
+    return f"{scale * row[key]:.4g} [{low}, {high}]"
 
 
 def _share(name: str, count: int, of: int) -> dict[str, Any]:

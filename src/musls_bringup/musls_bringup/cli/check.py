@@ -143,24 +143,9 @@ def modes(
     check_older(out, "model.npz", overwrite=overwrite)
     chosen = find_scenario(scenario, list(settings or []))
     model = linearise(chosen, at, inputs)
-    shown = [mode for mode in model.modes if mode.name not in ("drift", "rotor")]
-    rows = [
-        [
-            mode.name, f"{mode.frequency_hz:.3f}", f"{mode.damping_ratio:.3f}",
-            f"{mode.eigenvalue.real:.3g}", f"{mode.eigenvalue.imag:.3g}",
-            ", ".join(f"{name} {share:.2f}" for name, share in mode.shares.items() if share > 0.05),
-        ]
-        for mode in shown
-    ]  # fmt: skip
-    heads = ["mode", "frequency\nHz", "damping\nratio", "real\n1/s", "imag\n1/s", "energy in"]
-    console = new_console()
     where = "at rest in formation" if at is None else f"at {model.time_s:.3f} s"
-    console.print(new_table(*heads, title=f"{chosen.name}: open loop, {where}", rows=rows))
-    free = sum(mode.name == "drift" for mode in model.modes)
-    console.print(
-        f"{len(model.states)} states, {len(model.inputs)} inputs; {free} eigenvalues of free "
-        f"motion are not shown; derivatives to {model.error.max():.1g}"
-    )
+    print(f"{chosen.name}: open loop, {where}")
+    print(model)
     if out is None:
         return
     with writing(out):
@@ -170,7 +155,7 @@ def modes(
             inputs=model.inputs, outputs=model.outputs, residual=model.residual,
         )  # fmt: skip
         draw(model, chosen.name, out / "modes.png")
-    console.print(f"{out / 'model.npz'}, {out / 'modes.png'}")
+    print(f"{out / 'model.npz'}, {out / 'modes.png'}")
 
 
 # ---------- `musls formation`, `musls draw`
@@ -207,27 +192,14 @@ def formation(
     check_older(out, "formation.yaml", "formation.png", overwrite=overwrite)
     found = propose(chosen)
     text = pasted(found, attachments=drones is not None)
-    console = new_console()
-    rows = [
-        [
-            str(i), *(f"{v:.3f}" for v in place), f"{m.tension_n:.2f}", f"{share:.2f}",
-            f"{m.thrust_margin:.2f}", f"{m.tilt_deg:.1f}",
-        ]
-        for i, (place, m, share) in enumerate(
-            zip(found.places_m, found.margins, found.shares, strict=True), start=1
-        )
-    ]  # fmt: skip
-    heads = ["drone", "x\nm", "y\nm", "z\nm", "cable\nN", "share", "margin", "tilt\ndeg"]
-    console.print(new_table(*heads, title=f"{chosen.name}: places over the load", rows=rows))
-    if chosen.n_drones > 1:
-        console.print(f"rotor tips at least {found.tips_apart_m:.2f} m apart, seen from above")
+    print(found)
     print(text, end="")
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
             (out / "formation.yaml").write_text(text, encoding="utf-8")
             draw(found, out / "formation.png")
-        console.print(f"{out / 'formation.yaml'}, {out / 'formation.png'}")
+        print(f"{out / 'formation.yaml'}, {out / 'formation.png'}")
 
 
 def draw_system(

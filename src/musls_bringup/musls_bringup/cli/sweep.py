@@ -12,6 +12,7 @@ from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import check_older
 from musls_description.errors import ConfigError, MuslsError, writing
+from musls_description.tables import Rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -100,7 +101,7 @@ def montecarlo(
     """Flies many worlds drawn from distributions: percentiles of every figure, the worst worlds."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.montecarlo import statistics
+    from musls_analysis.sweep.montecarlo import MonteCarlo
     from musls_analysis.sweep.montecarlo import worst as worst_of
     from musls_analysis.sweep.run import available_cores
     from musls_analysis.sweep.store import FINISHED, Store, write_table
@@ -113,11 +114,11 @@ def montecarlo(
     with store.opened(to_yaml(plan.sweep)):
         count = workers or available_cores()
         progress, rows, written = _make(plan, store, count, scheduler, retry_failed=False)
-        found = statistics(rows, plan.sweep)
+        study = MonteCarlo(plan, Rows(rows))
         chosen = worst_of(rows, plan.sweep, worst, by)
         with writing(store.folder):
-            written += write_table(found, store.folder, "statistics")
-        _print_statistics(plan, found)
+            written += write_table(study.statistics, store.folder, "statistics")
+        print(study)
         _fly_again(store, [row["id"] for row in chosen])
     new_console().print(
         f"{progress.finished} worlds flown, {progress.failed} failed; "
@@ -125,38 +126,6 @@ def montecarlo(
         + ", ".join(str(path.relative_to(store.folder)) for path in written)
     )
     return 0 if any(row["status"] == FINISHED for row in rows) else EXIT_FAILED_RUNS
-
-
-def _print_statistics(plan: Plan, found: list[dict[str, Any]]) -> None:
-    """The figures asked for, and those of the load and the cables."""
-    from rich.markup import escape
-
-    from musls_analysis.sweep.figures import metric_text
-
-    asked = {metric.column for metric in plan.sweep.metrics}
-    table = new_table("figure", "worlds", "mean", "5 %", "50 %", "95 %", "largest")
-    for row in found:
-        name = row["figure"]
-        if name.startswith(("share.", "errors.load.")) or name in {"max_tension_n", *asked}:
-            share = name.startswith("share.")
-            text = metric_text(name)
-            unit = text.axis.removeprefix(text.axis.partition(" [")[0])
-            label = f"share with {name[6:]}" if share else escape(text.title + unit)
-            keys = ["mean"] if share else ["mean", "p5", "p50", "p95"]
-            cells = [escape(_interval(row, key, text.scale)) for key in keys]
-            last = "" if share else f"{text.scale * row['largest']:.4g}"
-            table.add_row(label, str(row["worlds"]), *cells, *[""] * (4 - len(cells)), last)
-    table.caption = "in brackets the 95 % interval"
-    new_console().print(table)
-
-
-def _interval(row: dict[str, Any], key: str, scale: float) -> str:
-    """A number with its interval, in which an end may be open."""
-    ends = [
-        "-" if row[f"{key}_{end}"] is None else f"{scale * row[f'{key}_{end}']:.3g}"
-        for end in ("low", "high")
-    ]
-    return f"{scale * row[key]:.4g} [{ends[0]}, {ends[1]}]"
 
 
 def _fly_again(store: Store, ids: list[str]) -> None:
