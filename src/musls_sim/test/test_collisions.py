@@ -9,42 +9,39 @@ from scipy.spatial.transform import Rotation
 from musls_bringup.api import fly, load_scenario
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_sim.session import collisions
-from musls_sim.session.collisions import BOX, CONVEX, DISC, CollisionError, CollisionWatch
+from musls_description.obstacles import BOX, CYLINDER, solid
+from musls_sim.session.collisions import TOUCH_M, CollisionError, CollisionWatch, gap_between
 from musls_sim.session.session import Session
 
 
-def sampled(convex: np.void, motion: np.ndarray) -> np.ndarray:
-    """Points of a convex body in the world: a grid over the disc or the box."""
-    a, b, c = convex["size"]
-    if convex["kind"] == DISC:
+def sampled(body: np.void) -> np.ndarray:
+    """Points of a solid: a grid over the disc or the box."""
+    a, b, c = body["size"]
+    if body["kind"] == CYLINDER:
         radius, angle = np.meshgrid(np.linspace(0.0, a, 25), np.linspace(0.0, 2.0 * np.pi, 90))
         grid = np.stack([radius * np.cos(angle), radius * np.sin(angle), 0.0 * angle], axis=-1)
     else:
         axes = [np.linspace(-half, half, 13) for half in (a, b, c)]
         grid = np.stack(np.meshgrid(*axes), axis=-1)
-    row = motion[convex["body"]]
-    turn = Rotation.from_quat(row[6:10], scalar_first=True)
-    return row[:3] + turn.apply(convex["place"] + grid.reshape(-1, 3))
+    return body["position"] + grid.reshape(-1, 3) @ body["rotation"].T
 
 
 def test_contact_agrees_with_sampled_bodies():
     rng = np.random.default_rng(5)
     touching = 0
     for _ in range(300):
-        motion = np.zeros((2, 16))
-        motion[1, :3] = rng.uniform(-0.5, 0.5, 3)
-        motion[:, 6:10] = Rotation.random(2, rng=rng).as_quat(scalar_first=True)
-        bodies = np.zeros(2, CONVEX)
-        for i, body in enumerate(bodies):
-            body["kind"], body["body"] = rng.choice([DISC, BOX]), i
-            body["place"], body["size"] = rng.uniform(-0.1, 0.1, 3), rng.uniform(0.1, 0.3, 3)
-        one, other = (sampled(body, motion) for body in bodies)
+        bodies = []
+        for place in (np.zeros(3), rng.uniform(-0.5, 0.5, 3)):
+            kind, (a, b, c) = rng.choice([CYLINDER, BOX]), rng.uniform(0.1, 0.3, 3)
+            size = (a, a, 0.0) if kind == CYLINDER else (a, b, c)
+            place = place + rng.uniform(-0.1, 0.1, 3)
+            bodies.append(solid(kind, place, Rotation.random(rng=rng).as_matrix(), size)[0])
+        one, other = map(sampled, bodies)
         least = np.linalg.norm(one[:, None] - other[None], axis=2).min()
-        touches, point = collisions.touch(bodies[0], bodies[1], motion)
+        gap, point = gap_between(*bodies, TOUCH_M)
         if least > 0.06:  # farther than the grid is wide
-            assert not touches
-        if touches:
+            assert gap > TOUCH_M
+        if gap < TOUCH_M:
             touching += 1
             for samples in (one, other):
                 assert np.linalg.norm(samples - point, axis=1).min() < 0.06
@@ -54,15 +51,15 @@ def test_contact_agrees_with_sampled_bodies():
 @pytest.mark.parametrize(("gap_m", "touches"), [(-0.002, True), (0.003, False)])
 def test_discs_side_by_side_above_and_across_each_other(gap_m, touches):
     radius = 0.12
-    bodies = np.zeros(2, CONVEX)
-    bodies["kind"], bodies["body"], bodies["size"] = DISC, [0, 1], radius
-    beside, across = np.zeros((2, 16)), np.zeros((2, 16))
-    beside[:, 6] = across[0, 6] = 1.0
-    beside[1, 0] = 2.0 * radius + gap_m
-    across[1, 6:8] = np.sqrt(0.5)  # turned by 90 degrees about x: its edge points at the other
-    across[1, 2] = radius + gap_m
-    for motion in (beside, across):
-        assert collisions.touch(bodies[0], bodies[1], motion)[0] == touches
+    size, upright = (radius, radius, 0.0), np.eye(3)
+    across = Rotation.from_euler("x", 90, degrees=True).as_matrix()  # its edge points at the other
+    one = solid(CYLINDER, np.zeros(3), upright, size)[0]
+    for place, turn in (
+        ([2.0 * radius + gap_m, 0.0, 0.0], upright),
+        ([0.0, 0.0, radius + gap_m], across),
+    ):
+        other = solid(CYLINDER, place, turn, size)[0]
+        assert (gap_between(one, other, TOUCH_M)[0] < TOUCH_M) == touches
 
 
 CLOSE = {"formation.radius_m": 1.2, "formation.height_m": 2.29}

@@ -57,7 +57,6 @@ from musls_sim.px4_stand_in import (
 from musls_sim.recording.graph import StateMessages
 from musls_sim.recording.signals import CLOCK, EVENTS, MODEL_PREFIX, STAGE, Rate, event_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
-from musls_sim.session.event_queue import names_of
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
@@ -437,7 +436,7 @@ class EmbeddedSim(DescribedNode):
         The services are `/musls/trigger_event/NAME` (std_srvs/Trigger) with the name of an event,
         or its kind where it has none; the topic takes the fields of an event as JSON.
         """
-        for name in dict.fromkeys(names_of(event)[0] for event in self.session.scenario.events):
+        for name in dict.fromkeys(event.names[0] for event in self.session.scenario.events):
             if name.isidentifier():  # what ROS allows as a part of a name
                 self._poller.serve(Trigger, f"{TRIGGER}/{name}", partial(self._trigger, name))
         self._poller.subscribe(String, APPLY, self._apply_event, QoSProfile(depth=10))

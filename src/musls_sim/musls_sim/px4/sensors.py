@@ -86,13 +86,14 @@ class Sensors:
         spec, tick = self._spec, self._tick
         self._tick += 1
         to_body = matrix_to_body(truth.orientation_wxyz)
-        force = _turned(to_body, truth.acceleration_enu_m_s2 + self._gravity_enu)
+        felt = truth.acceleration_enu_m_s2 + self._gravity_enu
+        force = np.einsum("nij,nj->ni", to_body, felt)
         force = body_flu_frd(force) + self._noise(force.shape, spec.accelerometer_noise_m_s2)
         omega = body_flu_frd(truth.omega_body_rad_s)
         omega += self._noise(omega.shape, spec.gyro_noise_rad_s)
         magnetic = pressure = altitude = None
         if tick % self._SLOW_EVERY == 0:
-            magnetic = body_flu_frd(_turned(to_body, np.broadcast_to(self._field_enu, force.shape)))
+            magnetic = body_flu_frd(to_body @ self._field_enu)
             magnetic += self._noise(force.shape, spec.magnetometer_noise_gauss)
             pressure = pressure_hpa(ORIGIN_ALTITUDE_M + truth.position_enu_m[:, 2])
             pressure += self._noise(pressure.shape, spec.barometer_noise_hpa)
@@ -152,8 +153,3 @@ def pressure_hpa(altitude_m: Array) -> Array:
 def pressure_altitude_m(pressure: Array) -> Array:
     """Altitude of a pressure [hPa], the inverse of `pressure_hpa`."""
     return (1.0 - (pressure / 1013.25) ** (1.0 / 5.25588)) / 2.25577e-5
-
-
-def _turned(matrices: Array, vectors: Array) -> Array:
-    """Each matrix (n, 3, 3) times its vector (n, 3)."""
-    return (matrices @ vectors[:, :, None])[:, :, 0]

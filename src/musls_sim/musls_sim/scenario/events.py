@@ -317,6 +317,11 @@ class Event:
     when: When
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names under which it is known: its own, if it has one, and its kind."""
+        return (self.name, self.kind) if self.name else (self.kind,)
+
+    @property
     def lasts_s(self) -> float | None:
         """Time after which it ends; None for a change that stays."""
         return getattr(self, "duration_s", None)

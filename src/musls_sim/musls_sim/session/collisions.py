@@ -1,10 +1,11 @@
 """Collisions: drones that hit each other, the load, a cable, the ground; all of them obstacles.
 
-A drone is its rotors' discs and the box of its landing gear, the load is its box. Two of these
-convex bodies touch where projecting a point from one onto the other and back ends in one place
-(von Neumann's alternating projections); else it ends in the two points that are nearest to each
-other. A cable hits a rotor where one of its segments passes through the disc. What hits each other
-in the air goes on through each other; which contacts a plant knows is its affair.
+A drone is its rotors' discs and the box of its landing gear, the load is its box: solids as the
+obstacles are, a disc a cylinder without height. Projecting a point from one solid onto the other
+and back (von Neumann's alternating projections) ends in one place where they touch, else in the two
+points that are nearest to each other. A cable hits a rotor where one of its segments passes through
+the disc. What hits each other in the air goes on through each other; which contacts a plant knows
+is its affair.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.mission.plan import Closest, FlightPlan, closest_in_plan, closest_pair
-from musls_description.arrays import Array
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.drone import Box, propeller_radius_m, tip_radius_m
 from musls_description.errors import ConfigError, MuslsError
-from musls_description.obstacles import AnyObstacle, nearest_point, solids_of
+from musls_description.obstacles import BOX, CYLINDER, AnyObstacle, nearest_point, solids_of
 from musls_description.rotations import from_yaw
 from musls_description.schema import Vector3
 from musls_description.system import RigSystem
 from musls_description.vectors import (
     add,
     add_scaled,
+    body_axes_in_world,
     cross,
     dot,
     norm,
     put,
-    rotate_back_by,
+    rotate,
+    rotate_back,
     rotate_by,
     scale,
     sub,
+    write_matrix,
 )
 from musls_sim.plants.interface import Plant
 from musls_sim.scenario.sensors import LimitsSpec
@@ -62,16 +66,16 @@ PLAN_PERIOD_S = 0.04
 STRETCH = 1.05
 """Largest stretched over free length of a cable that is looked for near a drone."""
 
-BOX, DISC = 0, 1
-
-CONVEX = np.dtype(
+OWN = np.dtype(
     [
         ("kind", np.int64),
-        ("body", np.int64),  # row of the state's motion
         ("place", float, 3),  # of its centre, body frame
-        ("size", float, 3),  # half edges of a box; radius of a disc across z
+        ("position", float, 3),  # from here on as `SOLID`, where the body is
+        ("rotation", float, (3, 3)),
+        ("size", float, 3),
     ]
 )
+"""Solid of the load or a drone."""
 
 CABLE = np.dtype(
     [
@@ -105,47 +109,55 @@ class CollisionError(MuslsError):
     """Bodies collided, and the scenario ends there (`limits.collision: end`)."""
 
 
-# ---------- Contact of two convex bodies
-
-
-@compiled()
-def to_body(row, point):
-    """Place in a body's frame of a point in the world; `row` is the body's motion."""
-    return rotate_back_by(row[6:10], sub(point, row))
+# ---------- Solids of load and drones, and their contact
 
 
 @compiled()
 def to_world(row, place):
-    """Point in the world of a place in a body's frame."""
+    """Point in the world of a place in a body's frame; `row` is the body's motion."""
     return add(row, rotate_by(row[6:10], place))
 
 
 @compiled()
-def project(convex, row, point):
-    """Return the point of a convex body that is nearest to a point, both in the world."""
-    x, y, z = sub(to_body(row, point), convex.place)
-    a, b, c = convex.size[0], convex.size[1], convex.size[2]
-    if convex.kind == DISC:
-        share = min(1.0, a / max(np.hypot(x, y), 1e-12))
-        inside = (share * x, share * y, 0.0)
-    else:
-        inside = (min(max(x, -a), a), min(max(y, -b), b), min(max(z, -c), c))
-    return to_world(row, add(convex.place, inside))
+def placed(solids, first, i, row):
+    """Return the solids of body i, first[i] to first[i + 1], where the body is."""
+    axes = body_axes_in_world(row[6:10])
+    for k in range(first[i], first[i + 1]):
+        put(solids[k].position, to_world(row, solids[k].place))
+        write_matrix(solids[k].rotation, axes)
+    return solids[first[i] : first[i + 1]]
 
 
 @compiled()
-def touch(one, other, motion):
-    """Whether two convex bodies touch, and where."""
-    point = to_world(motion[other.body], other.place)
+def reach_along(solid, direction):
+    """Support function of a solid about its centre; the direction is not of unit length."""
+    u, v, w = rotate_back(solid.rotation, direction)
+    a, b, c = solid.size[0], solid.size[1], solid.size[2]
+    if solid.kind == CYLINDER:
+        return a * np.hypot(u, v) + c * abs(w)
+    return a * abs(u) + b * abs(v) + c * abs(w)
+
+
+@compiled()
+def gap_between(one, other, limit):
+    """Return the distance of two solids, and the point of the other one nearest to the one.
+
+    The other is behind the plane across the way between two nearest points: what is left of that
+    distance with the one's reach is a lower bound. Ends where that is beyond the limit, too.
+    """
+    point = nearest_point(other, one.position)
+    gap = np.inf
     for _ in range(MAX_PROJECTIONS):
-        on_one = project(one, motion[one.body], point)
-        on_other = project(other, motion[other.body], on_one)
-        if norm(sub(on_other, on_one)) < TOUCH_M:
-            return True, on_other
-        if norm(sub(on_other, point)) < 0.01 * TOUCH_M:
+        on_one = nearest_point(one, point)
+        point = nearest_point(other, on_one)
+        way = sub(on_one, point)
+        gap = norm(way)
+        if gap < TOUCH_M:
             break
-        point = on_other
-    return False, point
+        least = (dot(way, sub(one.position, point)) - reach_along(one, way)) / gap
+        if least > limit or (least > TOUCH_M and gap - least < TOUCH_M):
+            break
+    return gap, point
 
 
 @compiled()
@@ -156,52 +168,18 @@ def point_velocity(row, point):
 
 
 @compiled()
-def contact(ones, others, motion):
+def contact(ones, others, motion_1, motion_2):
     """Return the relative speed of two bodies where they touch, -1 if they do not."""
     for p in range(len(ones)):
         for q in range(len(others)):
-            one, other = ones[p], others[q]
-            touches, point = touch(one, other, motion)
-            if touches:
-                v = point_velocity(motion[one.body], point)
-                return norm(sub(v, point_velocity(motion[other.body], point)))
+            gap, point = gap_between(ones[p], others[q], TOUCH_M)
+            if gap < TOUCH_M:
+                v = point_velocity(motion_1, point)
+                return norm(sub(v, point_velocity(motion_2, point)))
     return -1.0
 
 
 # ---------- Distances to obstacles, which stand still
-
-
-@compiled()
-def reach_along(convex, row, direction):
-    """Support function of a convex body about its centre; the direction is not of unit length."""
-    u, v, w = rotate_back_by(row[6:10], direction)
-    a, b, c = convex.size[0], convex.size[1], convex.size[2]
-    if convex.kind == DISC:
-        return a * np.hypot(u, v)
-    return a * abs(u) + b * abs(v) + c * abs(w)
-
-
-@compiled()
-def gap_to(convex, row, solid, limit):
-    """Return the distance of a convex body and a solid, and the solid's point nearest to it.
-
-    The solid is behind the plane across the way between two nearest points: what is left of that
-    distance with the body's reach is a lower bound. Ends where that is beyond the limit, too.
-    """
-    centre = to_world(row, convex.place)
-    point = nearest_point(solid, centre)
-    gap = np.inf
-    for _ in range(MAX_PROJECTIONS):
-        on_body = project(convex, row, point)
-        point = nearest_point(solid, on_body)
-        way = sub(on_body, point)
-        gap = norm(way)
-        if gap < TOUCH_M:
-            break
-        least = (dot(way, sub(centre, point)) - reach_along(convex, row, way)) / gap
-        if least > limit or gap - least < TOUCH_M:
-            break
-    return gap, point
 
 
 @compiled()
@@ -233,7 +211,7 @@ def note_gap(closest, touching, gap, point, speed, time_s):
 
 
 @compiled()
-def watch_bodies(convexes, first, reach, motion, solids, closest, touching, time_s):
+def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
     """Distances of load and drones to obstacles; whether any is touched.
 
     Only what may be closer than ever before is looked at. `closest`: records of `CLOSEST`, one an
@@ -250,8 +228,8 @@ def watch_bodies(convexes, first, reach, motion, solids, closest, touching, time
             limit = max(closest[solid.obstacle].gap, TOUCH_M)
             if far > limit:
                 continue
-            for p in range(first[i], first[i + 1]):
-                gap, point = gap_to(convexes[p], motion[i], solid, limit)
+            for one in placed(own, first, i, motion[i]):
+                gap, point = gap_between(one, solid, limit)
                 speed = norm(point_velocity(motion[i], point))
                 note_gap(
                     closest[solid.obstacle], touching[i, solid.obstacle], gap, point, speed, time_s
@@ -280,36 +258,35 @@ def watch_cable(nodes, solids, closest, touching, time_s):
 
 
 @compiled()
-def depth_and_fall(convex, motion):
-    """Depth below z = 0 of a convex body's lowest point, and the speed with which it goes down."""
-    row = motion[convex.body]
-    up = rotate_back_by(row[6:10], (0.0, 0.0, 1.0))  # the vertical in the body's frame
-    a, b, c = convex.size[0], convex.size[1], convex.size[2]
-    if convex.kind == DISC:
+def depth_and_fall(solid, row):
+    """Depth below z = 0 of a solid's lowest point, and the speed with which it goes down."""
+    up = rotate_back(solid.rotation, (0.0, 0.0, 1.0))  # the vertical in the body's frame
+    a, b, c = solid.size[0], solid.size[1], -np.copysign(solid.size[2], up[2])
+    if solid.kind == CYLINDER:
         share = -a / max(np.hypot(up[0], up[1]), 1e-12)
-        lowest = (share * up[0], share * up[1], 0.0)
+        lowest = (share * up[0], share * up[1], c)
     else:
-        lowest = (-np.copysign(a, up[0]), -np.copysign(b, up[1]), -np.copysign(c, up[2]))
-    point = to_world(row, add(convex.place, lowest))
+        lowest = (-np.copysign(a, up[0]), -np.copysign(b, up[1]), c)
+    point = add(solid.position, rotate(solid.rotation, lowest))
     return -point[2], -point_velocity(row, point)[2]
 
 
 @compiled()
-def ground_contact(convexes, motion):
+def ground_contact(solids, row):
     """Return how fast a drone meets the ground, -1 for one that does not, or stands or lands."""
     speed = -1.0
-    for p in range(len(convexes)):
-        depth, fall = depth_and_fall(convexes[p], motion)
-        if depth > 0.0 and (convexes[p].kind == DISC or fall > HARD_LANDING_M_S):
+    for p in range(len(solids)):
+        depth, fall = depth_and_fall(solids[p], row)
+        if depth > 0.0 and (solids[p].kind == CYLINDER or fall > HARD_LANDING_M_S):
             speed = max(speed, abs(fall))
     return speed
 
 
 @compiled()
-def find_contacts(convexes, first, reach, motion, speed_m_s):
+def find_contacts(solids, first, reach, motion, speed_m_s):
     """Write with which speed bodies touch, -1 where they do not; whether any do.
 
-    Body i has the convex bodies first[i] to first[i + 1] within reach[i] of its centre of mass.
+    The solids of body i are within reach[i] of its centre of mass.
     `speed_m_s`: of each pair (n, n), and on the diagonal with the ground.
     """
     n, any_touch = len(reach), False
@@ -318,11 +295,11 @@ def find_contacts(convexes, first, reach, motion, speed_m_s):
             speed_m_s[i, j] = -1.0
             if i == j:
                 if i > 0 and motion[i, 2] < reach[i]:
-                    speed_m_s[i, i] = ground_contact(convexes[first[i] : first[i + 1]], motion)
+                    speed_m_s[i, i] = ground_contact(placed(solids, first, i, motion[i]), motion[i])
             elif norm(sub(motion[i], motion[j])) < reach[i] + reach[j]:
-                speed_m_s[i, j] = contact(
-                    convexes[first[i] : first[i + 1]], convexes[first[j] : first[j + 1]], motion
-                )
+                ones = placed(solids, first, i, motion[i])
+                others = placed(solids, first, j, motion[j])
+                speed_m_s[i, j] = contact(ones, others, motion[i], motion[j])
             any_touch |= speed_m_s[i, j] >= 0.0
     return any_touch
 
@@ -347,16 +324,15 @@ def find_near_cables(cables, reach, motion, lengths_m, near):
 
 
 @compiled()
-def cut(convex, motion, nodes):
+def cut(disc, nodes):
     """Whether a cable, (k, 3), passes through a disc."""
-    row = motion[convex.body]
-    before = sub(to_body(row, nodes[0]), convex.place)
+    before = rotate_back(disc.rotation, sub(nodes[0], disc.position))
     for k in range(1, len(nodes)):
-        after = sub(to_body(row, nodes[k]), convex.place)
-        if before[2] * after[2] < 0.0:
+        after = rotate_back(disc.rotation, sub(nodes[k], disc.position))
+        if (before[2] < 0.0) != (after[2] < 0.0):
             share = before[2] / (before[2] - after[2])
             crossing = add(scale(1.0 - share, before), scale(share, after))
-            if np.hypot(crossing[0], crossing[1]) < convex.size[0]:
+            if np.hypot(crossing[0], crossing[1]) < disc.size[0]:
                 return True
         before = after
     return False
@@ -407,12 +383,11 @@ class CollisionWatch:
         system = plant.system
         n = system.n_drones + 1
         self._names = ["load", *(f"drone_{i}" for i in range(1, n))]
-        self._convexes, self._first = _convex_bodies(system)
-        sizes = np.linalg.norm(self._convexes["place"], axis=1)
-        sizes += np.linalg.norm(self._convexes["size"], axis=1)
+        self._own, self._first = _own_solids(system)
+        sizes = np.linalg.norm(self._own["place"], axis=1)
+        sizes += np.linalg.norm(self._own["size"], axis=1)
         spans = [slice(*span) for span in pairwise(self._first)]
         self._reach = np.array([sizes[span].max(initial=0.0) for span in spans])
-        self._discs = [self._convexes[span][1:] for span in spans]  # the first is a box
         self._speed = np.full((n, n), -1.0)
         self._lengths_m = np.array([cable.length_m for cable in system.cables])
         self._cables = _fastened_cables(system, self._names)
@@ -435,7 +410,7 @@ class CollisionWatch:
     def look(self, tick: int) -> list[Collision]:
         """Look at the state; what touches and has not for half a second."""
         found: dict[tuple[str, str], Collision] = {}
-        if find_contacts(self._convexes, self._first, self._reach, self._motion, self._speed):
+        if find_contacts(self._own, self._first, self._reach, self._motion, self._speed):
             self._speed[0, self._standing] = -1.0
             for i, j in np.argwhere(self._speed >= 0.0):
                 pair = self._names[i], "ground" if i == j else self._names[j]
@@ -444,9 +419,8 @@ class CollisionWatch:
         if cables:
             found |= {pair: Collision(pair, None) for pair in self._cut_cables()}
         if self.obstacles:
-            touched = self._touched_obstacles(
-                self._convexes, (tick + 1) * self._plant.period_s, cables
-            )
+            time_s = (tick + 1) * self._plant.period_s
+            touched = self._touched_obstacles(self._own, time_s, cables)
             found |= {collision.bodies: collision for collision in touched}
         new = []
         for pair, collision in found.items():
@@ -468,13 +442,11 @@ class CollisionWatch:
             for obstacle, row in zip(self.obstacles, self.closest, strict=True)
         ]
 
-    def _touched_obstacles(
-        self, convexes: NDArray[np.void], time_s: float, cables: bool
-    ) -> list[Collision]:
+    def _touched_obstacles(self, own: Records, time_s: float, cables: bool) -> list[Collision]:
         """Bodies that touch an obstacle now."""
         n, touching = len(self._names), self._touching
         watched = self._solids, self.closest
-        bodies = convexes, self._first, self._reach, self._motion
+        bodies = own, self._first, self._reach, self._motion
         touches = watch_bodies(*bodies, *watched, touching[:n], time_s)
         if cables:
             for k in range(len(touching) - n):
@@ -494,13 +466,13 @@ class CollisionWatch:
         """Refuse what is inside an obstacle at the start; what stands on one may."""
         if not self.obstacles:
             return
-        smaller = self._convexes.copy()
+        smaller = self._own.copy()
         smaller["size"] = np.maximum(smaller["size"] - 3.0 * TOUCH_M, 0.0)
         for collision in self._touched_obstacles(smaller, 0.0, cables=True):
             one, other = collision.bodies
             raise ConfigError(f"{one} and obstacle {other} overlap at the start: place them apart")
         self.closest["gap"] = np.inf
-        for collision in self._touched_obstacles(self._convexes, 0.0, cables=True):
+        for collision in self._touched_obstacles(self._own, 0.0, cables=True):
             self._touched[collision.bodies] = 0
 
     def _cut_cables(self) -> Iterator[tuple[str, str]]:
@@ -512,7 +484,8 @@ class CollisionWatch:
                 if self._near[k].any():
                     nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(index))
                     for i in np.flatnonzero(self._near[k]):
-                        if any(cut(disc, self._motion, nodes) for disc in self._discs[i]):
+                        _, *discs = placed(self._own, self._first, i, self._motion[i])
+                        if any(cut(disc, nodes) for disc in discs):
                             yield self._names[i], f"cable_{index + 1}"
 
 
@@ -521,7 +494,7 @@ def obstacles_in_plan(
 ) -> list[str]:
     """Bodies that a plan brings into obstacles: level drones and the load at their set-points."""
     n = system.n_drones + 1
-    convexes, first = _convex_bodies(system)
+    own, first = _own_solids(system)
     reach = np.full(n, np.inf)
     closest, touching = np.zeros(len(obstacles), CLOSEST), np.zeros((n, len(obstacles)), TOUCHING)
     closest["gap"], touching["body"] = np.inf, np.arange(n)[:, None]
@@ -531,7 +504,7 @@ def obstacles_in_plan(
         motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
         motion[1:, :3] = plan.drone_position_enu_m[k]
         motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
-        if watch_bodies(convexes, first, reach, motion, solids, closest, touching, 0.0):
+        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0):
             for i, j in np.argwhere(touching["speed"] >= 0.0):
                 found.setdefault((int(i), int(j)), k / plan.rate_hz)
     return [
@@ -541,25 +514,23 @@ def obstacles_in_plan(
     ]
 
 
-def _convex_bodies(system: RigSystem) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Convex bodies of load and drones, and where those of each begin, (n_drones + 2,)."""
-    load = system.load
-    rows: list[tuple[int, int, Vector3, Vector3]] = []
-    first = [0]
+def _own_solids(system: RigSystem) -> tuple[Records, NDArray[np.int64]]:
+    """Solids of load and drones, records of `OWN`, and where those of each begin, (n + 1,)."""
+    load, level, first = system.load, np.eye(3), [0]
+    rows: list[tuple[Any, ...]] = []
     if load is not None:
-        point = BOX, 0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        rows.append(point if load.point_mass else _box(0, load.collision))
-    for i, drone in enumerate(system.drones, start=1):
+        point = BOX, (0.0, 0.0, 0.0), np.zeros(3), level, np.zeros(3)
+        rows.append(point if load.point_mass else _box(load.collision))
+    for drone in system.drones:
         first.append(len(rows))
-        rows.append(_box(i, drone.collision))
-        size = (propeller_radius_m(drone), 0.0, 0.0)
-        rows += [(DISC, i, rotor.position_m, size) for rotor in drone.rotors]
-    return np.array(rows, CONVEX), np.array([*first, len(rows)])
+        rows.append(_box(drone.collision))
+        size = propeller_radius_m(drone), propeller_radius_m(drone), 0.0
+        rows += [(CYLINDER, rotor.position_m, np.zeros(3), level, size) for rotor in drone.rotors]
+    return np.array(rows, OWN), np.array([*first, len(rows)])
 
 
-def _box(body: int, box: Box) -> tuple[int, int, Vector3, Vector3]:
-    x, y, z = box.size_m
-    return BOX, body, box.center_m, (x / 2.0, y / 2.0, z / 2.0)
+def _box(box: Box) -> tuple[Any, ...]:
+    return BOX, box.center_m, np.zeros(3), np.eye(3), 0.5 * np.array(box.size_m)
 
 
 def _fastened_cables(system: RigSystem, names: Sequence[str]) -> NDArray[np.void]:

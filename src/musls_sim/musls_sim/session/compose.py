@@ -34,7 +34,7 @@ from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
 from musls_sim.sensors.load import LoadEstimation
 from musls_sim.session.collisions import check_separation
-from musls_sim.session.event_queue import check_order, check_stages
+from musls_sim.session.event_queue import check_triggers
 from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.loop import Observer
 
@@ -78,8 +78,7 @@ def compose(
     hover = _hover(scenario, force=force)
     plant = build_plant(scenario, hover)
     plan = _plan(scenario, plant.state)
-    check_stages(scenario.events, plan.stage_names)
-    check_order(scenario.events)
+    check_triggers(scenario.events, plan.stage_names)
     check_hooks(scenario.events, len(scenario.system.cables))
     check_separation(scenario.system, plan, scenario.limits)
     gusts, mocap, sensors, jitter = streams(scenario.seed)

@@ -64,10 +64,10 @@ class EventQueue:
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at the beginning of the next period."""
         for waiting in self._waiting:
-            if name in names_of(waiting.event):
+            if name in waiting.event.names:
                 waiting.at_once = True
                 return
-        known = [name for waiting in self._waiting for name in names_of(waiting.event)]
+        known = [name for waiting in self._waiting for name in waiting.event.names]
         if not known:
             raise ConfigError(f"no event '{name}' is waiting, nor any other")
         raise ConfigError(f"no event '{name}' is waiting: {near_names(name, known)}")
@@ -91,7 +91,7 @@ class EventQueue:
             if not _checked(event, "ready", event.ready(self._context), bool):
                 continue
             self._waiting.remove(waiting)
-            for name in names_of(event):
+            for name in event.names:
                 self._begun_s.setdefault(name, time_s)
             happened = _checked(event, "begin", event.begin(self._context), str)
             self.note(time_s, event.kind, happened)
@@ -169,24 +169,18 @@ def _built(event: Event | Mapping[str, Any]) -> Event:
     return made
 
 
-def names_of(event: Event) -> tuple[str, ...]:
-    """Names under which an event is known: its own, if it has one, and its kind."""
-    return (event.name, event.kind) if event.name else (event.kind,)
+def check_triggers(events: Sequence[Event], stages: Sequence[str]) -> None:
+    """Refuse events in stages that are not flown, or that cannot follow others (ConfigError).
 
-
-def check_stages(events: Sequence[Event], stages: Sequence[str]) -> None:
-    """Refuse events in stages that are not flown (raises ConfigError)."""
+    These follow one that there is not, or wait for each other.
+    """
     for event in events:
         if event.when.stage is not None and event.when.stage not in stages:
             flown = ", ".join(dict.fromkeys(stages))
             raise ConfigError(
                 f"events: stage '{event.when.stage}' is not flown; this mission has {flown}"
             )
-
-
-def check_order(events: Sequence[Event]) -> None:
-    """Refuse events that follow one that there is not, or that wait for each other."""
-    own = [name for event in events for name in names_of(event)[:-1]]
+    own = [name for event in events for name in event.names[:-1]]
     for name in own:
         if own.count(name) > 1:
             raise ConfigError(f"events: two events have the name '{name}'")
@@ -201,8 +195,7 @@ def check_order(events: Sequence[Event]) -> None:
         free = [e for e in left if e.when.event is None or e.when.event in happen]
         if not free:
             raise ConfigError(
-                "events: these wait for each other: "
-                + ", ".join(names_of(event)[0] for event in left)
+                "events: these wait for each other: " + ", ".join(event.names[0] for event in left)
             )
         left = [event for event in left if not any(event is other for other in free)]
-        happen |= {name for event in free for name in names_of(event)}
+        happen |= {name for event in free for name in event.names}
