@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from musls_control.estimate import MOTION_COLUMNS, Estimate
+from musls_control.estimate import MOTION, Estimate
 from musls_control.estimators.interface import (
     DroneSensors,
     EstimatorSetup,
@@ -38,7 +38,7 @@ from musls_control.estimators.taut import (
     skew,
     wrench_slope,
 )
-from musls_description.arrays import Array
+from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.schema import NonNegative, Positive, spec
 
@@ -139,14 +139,14 @@ class Ekf(LoadEstimator):
             load["gyro_noise"] = self.load_imu.gyro_noise_rad_s**2 + GYRO_FLOOR_RAD_S**2
             felt = self.load_imu.accelerometer_noise_m_s2
             load["accelerometer_noise"] = felt**2 + ACCELEROMETER_FLOOR_M_S2**2
-        self._motion = np.zeros(MOTION_COLUMNS)
+        self._motion = np.zeros(1, MOTION)
         self.covariance, self.innovations = np.zeros((12, 12)), np.zeros(2)
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
-        self._standing: Array | None = None
+        self._standing: Records | None = None
 
     def start(self, sensors: DroneSensors, estimate: Estimate, *, on_ground: bool) -> None:
         """Begin at rest; on the ground the load stays where it stands until it is lifted."""
-        self._motion[:] = estimate.data[0]
+        self._motion[:] = estimate.records[:1]
         self._standing = self._motion.copy() if on_ground else None
         self._begin()
 
@@ -158,7 +158,7 @@ class Ekf(LoadEstimator):
 
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Predict by the tensions, correct by lengths and directions."""
-        drones, cables, load = sensors.drones.data, self._cables, self._load
+        drones, cables, load = sensors.drones.records, self._cables, self._load
         rotors, imu = sensors.rotor_force_enu_n, sensors.load_imu
         force = cable_forces(drones, rotors, cables, load[0]["gravity"])
         self.innovations[:] = 0.0
@@ -168,22 +168,22 @@ class Ekf(LoadEstimator):
         else:
             state = self._motion, self.covariance
             told = drones, force, NO_IMU if imu is None else imu
-            predict(state, told, cables, load)
-            correct(state, told, cables, load, self.innovations)
-        estimate.data[0] = self._motion
-        half = 0.5 * self._cables["mass"][:, None] * (self._motion[13:] - self._gravity)
+            advance(state, told, cables, load, self.innovations)
+        estimate.records[:1] = self._motion
+        half = 0.5 * self._cables["mass"][:, None] * (self._motion["acceleration"] - self._gravity)
         estimate.tension_n[:, 0] = np.linalg.norm(force - half, axis=1)
         estimate.tension_n[:, 1] = np.linalg.norm(force + half, axis=1)
 
     def _stands(self, force: Array) -> bool:
         """Whether the load stands on the ground where the flight began."""
         standing, load = self._standing, self._load[0]
-        low = standing is not None and self._motion[2] <= standing[2]
+        height_m = self._motion["position"][0, 2]
+        low = standing is not None and height_m <= standing["position"][0, 2]
         return bool(low and force[:, 2].sum() < load["mass"] * load["gravity"])
 
     def cable_directions(self, sensors: DroneSensors) -> tuple[Array, Array]:
         """Directions of the cables from load to drone and their rates, (n, 3) and (n, 3) [1/s]."""
-        return directions(self._motion, sensors.drones.data, self._cables)
+        return directions(self._motion, sensors.drones.records, self._cables)
 
 
 # ---------- Forces of the cables on the load
@@ -195,13 +195,20 @@ def cable_forces(drones, rotors, cables, gravity):
     out = rotors.copy()
     for i in range(len(cables)):
         mass = cables[i].drone_mass + 0.5 * cables[i].mass
-        for k in range(3):
-            out[i, k] -= mass * drones[i, 13 + k]
+        out[i] -= mass * drones[i].acceleration
         out[i, 2] -= mass * gravity
     return out
 
 
 # ---------- The filter
+
+
+@compiled()
+def advance(states, told, cables, loads, innovations):
+    """Predict, then correct."""
+    state, load = (states[0][0], states[1]), loads[0]
+    predict(state, told, cables, load)
+    correct(state, told, cables, load, innovations)
 
 
 @compiled()
@@ -211,7 +218,7 @@ def pull(motion, drones, force, cables, force_noise):
     Forces in the world, moments in the load's frame.
     """
     wrench, slope, noise, column = np.zeros(6), np.zeros((6, 6)), np.zeros((6, 6)), np.zeros(6)
-    rotation = matrix_of(motion[6:10])
+    rotation = matrix_of(motion.attitude)
     for i in range(len(cables)):
         cable = cables[i]
         reach, _ = chord(motion, drones[i], cable)
@@ -228,14 +235,14 @@ def pull(motion, drones, force, cables, force_noise):
 
 
 @compiled()
-def predict(state, told, cables, load):
+def predict(state, told, cables, c):
     """Advance motion and covariance by a period, the load pulled along its cables."""
     motion, covariance = state
     drones, force, imu = told
-    c, dt = load[0], load[0].period
+    dt = c.period
     # To where the drones already are: they are told at the period's end.
-    shift(motion, dt * np.concatenate((motion[3:6], motion[10:13])))
-    rotation, omega = matrix_of(motion[6:10]), motion[10:13].copy()
+    shift(motion, dt * np.concatenate((motion.velocity, motion.omega)))
+    rotation, omega = matrix_of(motion.attitude), motion.omega.copy()
     wrench, slope, noise = pull(motion, drones, force, cables, c.force_noise)
     spin = c.inertia @ omega
     wrench[3:] -= np.cross(omega, spin)
@@ -263,19 +270,18 @@ def predict(state, told, cables, load):
     covariance[:] = step @ covariance @ step.T
     covariance[6:, 6:] += dt * dt * noise
 
-    motion[13:16] = rates[:3]
-    motion[3:6] += dt * rates[:3]
-    motion[10:13] += dt * rates[3:]
+    motion.acceleration[:] = rates[:3]
+    motion.velocity += dt * rates[:3]
+    motion.omega += dt * rates[3:]
     shift(motion, 0.5 * dt * dt * rates)
 
 
 @compiled()
-def correct(state, told, cables, load, innovations):
+def correct(state, told, cables, c, innovations):
     """Correct by taut cables' lengths, by cables' directions and by the load's gyro."""
     motion, covariance = state
     drones, force, imu = told
-    c = load[0]
-    rotation = matrix_of(motion[6:10])
+    rotation = matrix_of(motion.attitude)
     error, row = np.zeros(12), np.zeros(12)
     for i in range(len(cables)):
         cable = cables[i]
@@ -296,10 +302,10 @@ def correct(state, told, cables, load, innovations):
     row[:] = 0.0
     for k in range(3 if len(imu) else 0):
         row[8 + k], row[9 + k] = 0.0, 1.0
-        take(error, covariance, row, imu[3 + k] - motion[10 + k], c.gyro_noise, innovations)
+        take(error, covariance, row, imu[3 + k] - motion.omega[k], c.gyro_noise, innovations)
     shift(motion, error[:6])
-    motion[3:6] += error[6:9]
-    motion[10:13] += error[9:]
+    motion.velocity += error[6:9]
+    motion.omega += error[9:]
 
 
 @compiled()

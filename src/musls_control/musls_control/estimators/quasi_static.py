@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from musls_control.estimate import MOTION_COLUMNS, Estimate
+from musls_control.estimate import MOTION, Estimate
 from musls_control.estimators.interface import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_control.estimators.taut import (
     across,
@@ -24,7 +24,7 @@ from musls_control.estimators.taut import (
     shift,
     wrench_slope,
 )
-from musls_description.arrays import Array
+from musls_description.arrays import Records
 from musls_description.compiled import compiled
 from musls_description.schema import NonNegative, spec
 
@@ -69,44 +69,45 @@ class QuasiStatic(LoadEstimator):
         self._cables = cable_records(setup.system)
         self._load = load_record(setup.system, setup.gravity_m_s2, setup.period_s)
         self._share = setup.period_s / (self._lag_s + setup.period_s)
-        self._motion = np.zeros(MOTION_COLUMNS)
-        self._standing: Array | None = None
+        self._motion = np.zeros(1, MOTION)
+        self._standing: Records | None = None
 
     def start(self, sensors: DroneSensors, estimate: Estimate, *, on_ground: bool) -> None:
         """Find where the load hangs; on the ground it stays where it stands until it is lifted."""
-        self._motion[:] = estimate.data[0]
+        self._motion[:] = estimate.records[:1]
         self._standing = self._motion.copy() if on_ground else None
-        self._motion[13:] = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
+        self._motion["acceleration"] = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
         self._hang(sensors, estimate, FIRST_STEPS)
 
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Follow the drones."""
         mean = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
-        self._motion[13:] += self._share * (mean - self._motion[13:])
+        felt = self._motion["acceleration"]
+        felt += self._share * (mean - felt)
         self._hang(sensors, estimate, STEPS)
 
     def _hang(self, sensors: DroneSensors, estimate: Estimate, steps: int) -> None:
-        tension = hang(self._motion, sensors.drones.data, self._cables, self._load, steps)
+        tension = hang(self._motion[0], sensors.drones.records, self._cables, self._load, steps)
         standing = self._standing
-        if standing is not None and self._motion[2] < standing[2]:
-            estimate.data[0], estimate.tension_n[:] = standing, 0.0
+        if standing is not None and self._motion["position"][0, 2] < standing["position"][0, 2]:
+            estimate.records[:1], estimate.tension_n[:] = standing, 0.0
         else:
-            estimate.data[0], estimate.tension_n[:] = self._motion, tension[:, None]
+            estimate.records[:1], estimate.tension_n[:] = self._motion, tension[:, None]
 
 
 @compiled()
 def hang(motion, drones, cables, load, steps):
-    """Bring a load to rest below the drones, (16,), and return its cables' tensions, (n,)."""
+    """Bring a load to rest below the drones and return its cables' tensions, (n,)."""
     n, c = len(cables), load[0]
     stiffness = c.mass * c.gravity / (n * STRETCH_M)
-    pull = -c.mass * motion[13:16]
+    pull = -c.mass * motion.acceleration
     pull[2] -= c.mass * c.gravity
     tension = np.zeros(n)
-    motion[3:6] = 0.0
-    motion[10:13] = 0.0
+    motion.velocity[:] = 0.0
+    motion.omega[:] = 0.0
     twist = np.zeros(6)
     for k in range(steps + 1):
-        rotation = matrix_of(motion[6:10])
+        rotation = matrix_of(motion.attitude)
         residual, follows, slope = np.zeros(6), np.zeros(6), np.zeros((6, 6))
         residual[:3] = pull
         for i in range(n):
@@ -132,5 +133,5 @@ def hang(motion, drones, cables, load, steps):
         if largest > LARGEST_STEP:
             step *= LARGEST_STEP / largest
         shift(motion, step)
-    motion[3:6], motion[10:13] = twist[:3], twist[3:]
+    motion.velocity[:], motion.omega[:] = twist[:3], twist[3:]
     return tension

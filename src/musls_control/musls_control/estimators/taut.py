@@ -1,6 +1,6 @@
 """A load on massless cables whose upper ends move with the drones: geometry, forces, slopes.
 
-Rows of motion are those of `MOTION`. Slopes are by a small shift of the load in the world and a
+Motions are records of `MOTION`. Slopes are by a small shift of the load in the world and a
 small turn in its own frame, six columns.
 """
 
@@ -79,11 +79,11 @@ def matrix_of(q):
 @compiled()
 def chord(load, drone, cable):
     """Vector from a cable's end on the load to that on the drone, and its rate, world."""
-    q, p = load[6:10], drone[6:10]
+    q, p = load.attitude, drone.attitude
     a, h = cable.attachment, cable.hook
-    reach = sub(add(drone[:3], rotate_by(p, h)), add(load[:3], rotate_by(q, a)))
-    upper = add(drone[3:6], rotate_by(p, cross(drone[10:13], h)))
-    lower = add(load[3:6], rotate_by(q, cross(load[10:13], a)))
+    reach = sub(add(drone.position, rotate_by(p, h)), add(load.position, rotate_by(q, a)))
+    upper = add(drone.velocity, rotate_by(p, cross(drone.omega, h)))
+    lower = add(load.velocity, rotate_by(q, cross(load.omega, a)))
     return np.array(reach), np.array(sub(upper, lower))
 
 
@@ -128,18 +128,15 @@ def wrench_slope(force, slope, rotation, cable):
 @compiled()
 def shift(motion, step):
     """Move a load by a shift in the world and a turn in its frame, (6,)."""
-    q = turned(motion[6:10], step[3:6])
-    for k in range(3):
-        motion[k] += step[k]
-    for k in range(4):
-        motion[6 + k] = q[k]
+    motion.attitude[:] = np.array(turned(motion.attitude, step[3:6]))
+    motion.position += step[:3]
 
 
-def directions(motion: Array, drones: Array, cables: Records) -> tuple[Array, Array]:
+def directions(motion: Records, drones: Records, cables: Records) -> tuple[Array, Array]:
     """Directions of the cables from load to drone and their rates, (n, 3) and (n, 3) [1/s]."""
     out, rates = np.empty((len(cables), 3)), np.empty((len(cables), 3))
     for i, cable in enumerate(cables):
-        reach, rate = chord(motion, drones[i], cable)
+        reach, rate = chord(motion[0], drones[i], cable)
         length = np.linalg.norm(reach)
         out[i] = reach / length
         rates[i] = (rate - out[i] * (out[i] @ rate)) / length
