@@ -33,17 +33,24 @@ TURN = 125  # control periods, half a second of flight
 LOOPS = {"circle_elastic": ["start=air"], "cdpr_pick_and_place": [], "crane": []}
 
 
-def start_of(system: SlungLoadSystem) -> dict:
-    """Hovering start on a circle of 1 m (or above the load)."""
-    n = system.n_drones
+def circle_of(n: int) -> np.ndarray:
+    """Places of n drones on a circle of 1 m (or above the load), (n, 3)."""
     azimuth = np.arange(n) * 2.0 * np.pi / n
     radius = 1.0 if n > 1 else 0.0
-    places = np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, 3.2)])
-    rest = hanging_equilibrium(system, places)
-    return {
-        "start": rest.configuration,
-        "rotor_speed_rad_s": trim_speeds_rad_s(system, rest),
-    }
+    return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, 3.2)])
+
+
+def start_of(system: SlungLoadSystem) -> dict:
+    """Hovering start on a circle."""
+    rest = hanging_equilibrium(system, circle_of(system.n_drones))
+    speeds = trim_speeds_rad_s(system, rest)
+    return {"start": rest.configuration, "rotor_speed_rad_s": speeds}
+
+
+def bare_dart() -> DartPlant:
+    """The yardstick: the paper's trio, 15 links per cable, hovering."""
+    trio = load_system("x500_trio")
+    return DartPlant(trio, physics_step_s=0.004, **start_of(trio))
 
 
 def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -54,8 +61,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
     """
     system = load_system(name)
     plant = ElasticPlant(system, **start_of(system), segments=segments)
-    yardstick = load_system("x500_trio")
-    dart = DartPlant(yardstick, physics_step_s=0.004, **start_of(yardstick))
+    dart = bare_dart()
     memory = plant.engine.memory
     begin_state = memory.copy()
     inputs = PlantInputs.zeros(system)
@@ -78,8 +84,7 @@ def measure_loop(name: str, rounds: int) -> tuple[np.ndarray, np.ndarray]:
 
     A scenario shorter than all turns is flown again.
     """
-    yardstick = load_system("x500_trio")
-    dart = DartPlant(yardstick, physics_step_s=0.004, **start_of(yardstick))
+    dart = bare_dart()
     scenario = load_scenario(SCENARIOS / f"{name}.yaml", LOOPS[name])
     loop_us: list[float] = []
     bare_us: list[float] = []

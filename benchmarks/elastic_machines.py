@@ -15,11 +15,9 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from elastic import start_of
+from elastic import bare_dart
 
-from musls_description.library import load_system
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src/musls_sim/test"))
 from elastic_machines import crane_engine, gravity_rig
@@ -34,8 +32,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     crane = crane_engine()[0]
     rig = Engine(gravity_rig()[0])
-    trio = load_system("x500_trio")
-    dart = DartPlant(trio, physics_step_s=0.004, **start_of(trio))
+    dart = bare_dart()
     steps = [("crane", crane.step), ("gravity rig", rig.step), ("bare DART", dart.world.step)]
     times = np.empty((rounds, len(steps)))
     for k in range(rounds):

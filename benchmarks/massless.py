@@ -15,6 +15,7 @@ import argparse
 from time import perf_counter, process_time
 
 import numpy as np
+from elastic import TURN, bare_dart, circle_of
 
 from musls_bringup.shipped import SCENARIOS
 from musls_description.library import load_system
@@ -25,22 +26,6 @@ from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
-
-TURN = 125  # control periods, half a second of flight
-
-
-def bare_dart() -> DartPlant:
-    """The yardstick: the paper's trio, 15 links per cable, hovering."""
-    system = load_system("x500_trio")
-    rest = hanging_equilibrium(system, circle_of(3))
-    return DartPlant(system, rest.configuration, physics_step_s=0.004)
-
-
-def circle_of(n: int) -> np.ndarray:
-    """Places of n drones on a circle of 1 m (or above the load), (n, 3)."""
-    azimuth = np.arange(n) * 2.0 * np.pi / n
-    radius = 1.0 if n > 1 else 0.0
-    return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, 3.2)])
 
 
 def loop(rounds: int, controller: str, dart: DartPlant) -> dict[str, np.ndarray]:
