@@ -9,13 +9,14 @@ so that no references are counted; the caller keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
@@ -51,6 +52,63 @@ def pointer(typing_context, address):
 def memory_at(address, size):
     """An array of floats at an address (`array.ctypes.data`); see the module's text."""
     return carray(pointer(address), (size,), np.float64)
+
+
+# ---------- Tables that a record of the system knows the places of
+#
+# The compiled functions of a plant take this record alone, a mere pointer, and open the tables out
+# of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
+
+PLACE = np.dtype([("address", np.int64), ("rows", np.int64), ("columns", np.int64)])
+"""Where a table is in memory, its rows, and the numbers or records in each of them."""
+
+
+def pack_tables(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
+    """Pack arrays, and note in the record `system`, (1,), which is one of them, where they are."""
+    memory, _, views = pack(arrays)
+    system = views["system"][0]
+    for name, table in views.items():
+        if name != "system":
+            system[name] = table.ctypes.data, len(table), math.prod(table.shape[1:])
+    return memory, views
+
+
+def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
+    """Compiled function that opens a table of records out of the record of the system."""
+
+    @compiled()
+    def records(t):
+        return carray(pointer(t[name].address), (t[name].rows,), dtype)
+
+    return records
+
+
+def grid_opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
+    """The same for a table of two dimensions."""
+
+    @compiled()
+    def grid(t):
+        return carray(pointer(t[name].address), (t[name].rows, t[name].columns), dtype)
+
+    return grid
+
+
+@compiled()
+def record_at(address, dtype):
+    """The record at an address, such as that of the system."""
+    return carray(pointer(address), (1,), dtype)[0]
+
+
+@compiled()
+def numbers_at(place):
+    """Numbers at a place, (rows,)."""
+    return carray(pointer(place.address), (place.rows,), np.float64)
+
+
+@compiled()
+def table_at(place):
+    """Table of numbers at a place, (rows, columns)."""
+    return carray(pointer(place.address), (place.rows, place.columns), np.float64)
 
 
 @compiled()

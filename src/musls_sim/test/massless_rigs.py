@@ -6,9 +6,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.library import load_system
-from musls_sim.plants.interface import PlantInputs
+from musls_sim.plants.interface import Motion, PlantInputs
 from musls_sim.plants.massless.plant import MasslessPlant
-from musls_sim.plants.massless.start import Motion
 
 G = 9.80665
 

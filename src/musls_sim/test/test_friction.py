@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 
 from musls_description.compiled import compiled
 from musls_description.library import load_system
+from musls_description.records import record_at
 from musls_description.tree import STOP_RAD, build_tree
 from musls_sim.plants.rigid_links.articulated import (
     STICK_RATE_RAD_S,
@@ -23,7 +24,7 @@ from musls_sim.plants.rigid_links.articulated import (
 from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.integrator import step
-from musls_sim.plants.rigid_links.mechanism import build_records, system_at
+from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records
 
 G = 9.81
 K = G / 2.0
@@ -59,7 +60,7 @@ def rod_system(mass_kg=1.0, **joint):
 
 @compiled()
 def one_step(address, step_s):
-    return step(system_at(address), step_s)
+    return step(record_at(address, SYSTEM), step_s)
 
 
 class Rod:

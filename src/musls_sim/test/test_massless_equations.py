@@ -13,7 +13,7 @@ from musls_sim.plants.massless.cables import (
     rates,
     solve_complementarity,
 )
-from musls_sim.plants.massless.records import ROW
+from musls_sim.plants.massless.records import CABLE, LOAD
 from musls_sim.plants.rigid_body import CONTACT, CORNER, RIGID_BODY, look_for_surfaces, surfaces_of
 
 G = 9.80665
@@ -36,7 +36,7 @@ def test_accelerations_are_those_of_all_bodies_with_constraints(n, share):
         t.cables["taut"] = taut
         enu = wrenches(rng, n)
         t.bodies["in_world"], t.system["wind"] = enu, 0.0
-        rates(t.system[0], t.system[0]["speed"], 0.0)
+        rates(t.system[0], t.speed, 0.0)
         out = t.bodies["rate"]
         dense = Dense(plant.system, motion_now(plant))
         expected, tension = dense.accelerations(np.flatnonzero(taut), dense.force(G, enu))
@@ -54,7 +54,7 @@ def test_quaternions_turn_with_the_body_rate():
     plant = random_plant(np.random.default_rng(1), 2)
     t, h = plant.records, 1e-6
     t.system["wind"] = 0.0
-    rates(t.system[0], t.system[0]["speed"], 0.0)
+    rates(t.system[0], t.speed, 0.0)
     attitude, change = t.bodies["state"]["attitude"], t.bodies["rate"]["attitude"]
     now = Rotation.from_quat(attitude, scalar_first=True)
     then = Rotation.from_quat(attitude + h * change, scalar_first=True)
@@ -68,12 +68,14 @@ def test_the_complementarity_problem_is_solved_for_any_matrix_and_in_any_order()
         m = int(rng.integers(1, 13))
         # Few columns: almost singular but for the diagonal, as many cables on one load.
         a = rng.normal(size=(m, min(m, 6)))
-        d = a @ a.T + np.diag(rng.uniform(1e-3, 1.0, m))
-        b = rng.normal(size=m) + (1.0 if trial % 2 else 0.0)
-        rows, factor = np.zeros(m, ROW), np.zeros((m, m))
-        rows["right"], rows["active"] = b, 1
-        solve_complementarity(d, factor, rows, m)
-        z = rows["solution"].copy()
+        load, cables = np.zeros(1, LOAD)[0], np.zeros(m, CABLE)
+        cables["own"], cables["taut"] = rng.uniform(1e-3, 1.0, m), 1
+        cables["lever"][:, : a.shape[1]] = a
+        d = a @ a.T + np.diag(cables["own"])
+        cables["right"] = b = rng.normal(size=m) + (1.0 if trial % 2 else 0.0)
+        cables["active"] = 1
+        solve_complementarity(load, cables)
+        z = cables["solution"].copy()
         w = d @ z - b
         size = np.abs(b).max() * np.linalg.cond(d)
         assert z.min() >= 0.0 and w.min() > -1e-13 * size
@@ -83,9 +85,10 @@ def test_the_complementarity_problem_is_solved_for_any_matrix_and_in_any_order()
             z, nnls(root.T, np.linalg.solve(root, b))[0], atol=1e-9 * max(z.max(), 1.0)
         )
         order = rng.permutation(m)
-        rows["right"], rows["active"] = b[order], rng.random(m) < 0.5
-        solve_complementarity(d[np.ix_(order, order)], factor, rows, m)
-        np.testing.assert_allclose(rows["solution"], z[order], atol=1e-9 * max(z.max(), 1.0))
+        cables = cables[order]
+        cables["active"] = rng.random(m) < 0.5
+        solve_complementarity(load, cables)
+        np.testing.assert_allclose(cables["solution"], z[order], atol=1e-9 * max(z.max(), 1.0))
 
 
 def impulses_of(plant):
@@ -94,7 +97,7 @@ def impulses_of(plant):
     t.cables["taut"], t.cables["impulse"] = 0, 0.0
     t.system["impact_loss"] = t.system["wind"] = 0.0
     system = t.system[0]
-    free_motion(system, system["speed"], 0.0)
+    free_motion(system, t.speed, 0.0)
     mark_at_length(system)
     impact(system, 0.0)
     return np.einsum("ni,ni->n", t.cables["impulse"], t.cables["along"])

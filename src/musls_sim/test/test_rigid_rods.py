@@ -8,8 +8,7 @@ from massless_rigs import motion_now, random_plant, system_of
 from scipy.spatial.transform import Rotation
 
 from musls_description.errors import ConfigError
-from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.plants.massless.start import Motion
+from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_rods import Composite, RigidRodsPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

@@ -14,11 +14,12 @@ from plant_helpers import G, advance, formation, hovering_plant, trio, with_cabl
 
 from musls_description.compiled import compiled
 from musls_description.library import load_system
+from musls_description.records import record_at
 from musls_description.spawn import hanging_equilibrium
 from musls_description.tree import build_tree
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links.integrator import step
-from musls_sim.plants.rigid_links.mechanism import build_records, system_at
+from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records
 from musls_sim.plants.rigid_links.period import OK, RUNAWAY, TENSION, TOO_COARSE, check_step
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.rigid_links.step_control import (
@@ -44,12 +45,12 @@ def rope(links, damping):
 @compiled()
 def steps(address, count, step_s):
     for _ in range(count):
-        step(system_at(address), step_s)
+        step(record_at(address, SYSTEM), step_s)
 
 
 @compiled()
 def judged(address, limits):
-    return check_step(system_at(address), limits)
+    return check_step(record_at(address, SYSTEM), limits)
 
 
 def stays_at_rest(cable, weight_kg, step_s):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from musls_description.compiled import compiled
-from musls_description.records import copy_numbers, copy_table
+from musls_description.records import copy_numbers, copy_table, record_at, table_at
 from musls_sim.batch.world import (
     begin_period,
     command_of,
@@ -13,8 +13,7 @@ from musls_sim.batch.world import (
     wrenches_at,
 )
 from musls_sim.plants.elastic.engine import REFINEMENTS
-from musls_sim.plants.elastic.state import command_of as plant_command
-from musls_sim.plants.elastic.state import system_at, wrench_body_of, wrench_enu_of
+from musls_sim.plants.elastic.state import SYSTEM
 from musls_sim.plants.elastic.step import advance
 
 
@@ -27,11 +26,11 @@ def advance_worlds(address, apart, count, periods):
             if w.finished != 0 or w.failed != 0:
                 break
             begin_period(w)
-            t = system_at(w.plant)
-            copy_table(plant_command(t), command_of(w))
+            t = record_at(w.plant, SYSTEM)
+            copy_table(table_at(t.command), command_of(w))
             copy_numbers(t.wind, vector_at(w.wind))
-            copy_table(wrench_body_of(t), wrenches_at(w, w.wrench_body))
-            copy_table(wrench_enu_of(t), wrenches_at(w, w.wrench_enu))
+            copy_table(table_at(t.wrench_body), wrenches_at(w, w.wrench_body))
+            copy_table(table_at(t.wrench_enu), wrenches_at(w, w.wrench_enu))
             if advance(w.plant, w.substeps, REFINEMENTS, w.period) < 0:
                 w.failed = 1
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from musls_description.compiled import compiled
-from musls_description.records import copy_table
+from musls_description.records import copy_table, record_at, table_at
 from musls_sim.batch.world import (
     begin_period,
     command_of,
@@ -12,7 +12,7 @@ from musls_sim.batch.world import (
     world_at,
     wrenches_at,
 )
-from musls_sim.plants.massless.records import SYSTEM, record_at, speeds_of
+from musls_sim.plants.massless.records import SYSTEM
 from musls_sim.plants.massless.step import advance
 
 
@@ -26,7 +26,7 @@ def advance_worlds(address, apart, count, periods):
                 break
             begin_period(w)
             t = record_at(w.plant, SYSTEM)
-            copy_table(speeds_of(t, t.command), command_of(w))
+            copy_table(table_at(t.command), command_of(w))
             body, enu = wrenches_at(w, w.wrench_body), wrenches_at(w, w.wrench_enu)
             if advance(w.plant, w.period, False, vector_at(w.wind), body, enu) < 0:
                 w.failed = 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from musls_description.errors import ConfigError
 from musls_description.system import RigSystem
 from musls_sim.plants.interface import Change
-from musls_sim.plants.rigid_body import ROTOR, rotor_records
+from musls_sim.plants.rigid_body import rotor_records
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,11 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
 
 
 def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
-    """Make the change in a plant's table of rotors, in place.
+    """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`, in place.
 
-    The table is that of `rigid_body.rotor_records`, (n_drones, n_rotors), or the same as numbers,
-    (n_drones, n_rotors, 8). The change counts from the intact rotor, whatever happened before.
+    The change counts from the intact rotor, whatever happened before.
     """
-    n_drones, n_rotors = rotors.shape[:2]
+    n_drones, n_rotors = rotors.shape
     if not 1 <= change.drone <= n_drones:
         raise ConfigError(f"drone {change.drone}: {system.name} has drones 1 to {n_drones}")
     if change.rotor is not None and not 1 <= change.rotor <= n_rotors:
@@ -123,8 +122,7 @@ def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficienc
     if not 0.0 <= change.efficiency <= 1.0:
         raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
     some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
-    records = rotors if rotors.dtype.names else rotors.view(ROTOR)[..., 0]
     intact = rotor_records(system)[change.drone - 1, some]
-    changed: NDArray[Any] = records[change.drone - 1, some]
+    changed: NDArray[Any] = rotors[change.drone - 1, some]
     for field in ("thrust", "torque"):
         changed[field] = change.efficiency * intact[field]

@@ -38,6 +38,8 @@ class PoseEnds:
         self._pose = pose
         self._end_s = -1.0
         self._end: PoseEnd | None = None
+        self._rows_s = -1.0
+        self._rows = np.zeros((0, 2, 18))
 
     def of(self, begin_s: float, end_s: float) -> tuple[PoseEnd, PoseEnd, Array]:
         """Motion at the begin and at the end of a period, and how far the drones turn in it.
@@ -65,6 +67,22 @@ class PoseEnds:
         path = _cubic(x0, v0, x1, v1, length_s)
         turning = _cubic(0.0 * turn, begin.omega_enu_rad_s, turn, rate, length_s)
         return path, turning, begin.orientation_wxyz
+
+    def ends(self, drone: int, begin_s: float, end_s: float) -> Array:
+        """The same cubics of a drone (from 0) as values at begin and end of the period, (2, 18).
+
+        Position, velocity, acceleration; rotation vector and its two rates.
+        """
+        if begin_s != self._rows_s:
+            self._rows_s, t = begin_s, np.array([[0.0], [end_s - begin_s]])
+            values = []
+            for cubic in self.cubics(begin_s, end_s)[:2]:
+                x, v, a, b = np.moveaxis(cubic, 1, 0)[:, :, None]
+                values += [x + t * (v + t * (a + t * b)), v + t * (2.0 * a + 3.0 * t * b)]
+                values.append(2.0 * a + 6.0 * t * b)
+            self._rows = np.concatenate(values, axis=-1)
+        row: Array = self._rows[drone]
+        return row
 
     def _at(self, time_s: float) -> PoseEnd:
         low_s = max(time_s - DIFFERENCE_S, 0.0)

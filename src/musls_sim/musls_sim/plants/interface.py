@@ -14,6 +14,7 @@ from musls_control.estimate import MOTION_COLUMNS, BodyMotion
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.obstacles import AnyObstacle
+from musls_description.rotations import matrix
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import RigSystem
 from musls_description.tables import Shown
@@ -258,6 +259,56 @@ class LocalState:
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
         """Advance the plant by a short time, in one step, with the inputs held."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Motion of load and drones; row 0 is the load.
+
+    Attributes:
+        position_enu_m: (1 + n, 3).
+        orientation_wxyz: (1 + n, 4).
+        velocity_enu_m_s: (1 + n, 3).
+        omega_body_rad_s: (1 + n, 3).
+    """
+
+    position_enu_m: Array
+    orientation_wxyz: Array
+    velocity_enu_m_s: Array
+    omega_body_rad_s: Array
+
+    @property
+    def rotations(self) -> Array:
+        """Matrices from the bodies' frames to the world, (1 + n, 3, 3)."""
+        return np.ascontiguousarray(matrix(self.orientation_wxyz))
+
+    @property
+    def omega_enu_rad_s(self) -> Array:
+        """Angular velocities in the world frame, (1 + n, 3)."""
+        omega: Array = np.einsum("nij,nj->ni", self.rotations, self.omega_body_rad_s)
+        return omega
+
+    @classmethod
+    def at_rest(cls, position_enu_m: Array, orientation_wxyz: Array) -> Motion:
+        """Nothing moves."""
+        still = np.zeros((len(position_enu_m), 3))
+        return cls(np.array(position_enu_m), np.array(orientation_wxyz), still, still.copy())
+
+
+def given_motion(system: RigSystem, start: StartSpec) -> Motion:
+    """Motion of load and drones of a start of kind "state"."""
+    drones = start.drones or ()
+    if len(drones) != system.n_drones:
+        raise ConfigError(f"start.drones has {len(drones)} entries for {system.n_drones} drones")
+    if start.load is None:
+        raise ConfigError("start.load is missing: give the position_enu_m of the load")
+    bodies = (start.load, *drones)
+    return Motion(
+        np.array([b.position_enu_m for b in bodies], float),
+        np.array([b.orientation_wxyz for b in bodies], float),
+        np.array([b.velocity_enu_m_s for b in bodies], float),
+        np.array([b.omega_body_rad_s for b in bodies], float),
+    )
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from musls_description.rotations import matrix, yaw_of
 from musls_description.spawn import HangingEquilibrium
 from musls_description.system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.interface import (
+    Motion,
     PlantInputs,
     PlantSetup,
+    given_motion,
     step_s,
 )
-from musls_sim.plants.massless.plant import LightLinesPlant, given_motion, hanging
-from musls_sim.plants.massless.start import Motion
+from musls_sim.plants.massless.plant import LightLinesPlant, hanging
 from musls_sim.plants.rigid_body import contact_step_s
 from musls_sim.preflight.trim import trim_speeds_rad_s
 
@@ -109,7 +110,7 @@ class RigidRodsPlant(LightLinesPlant):
         y["velocity"] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
         y["attitude"], y["omega"] = start.orientation_wxyz[0], omega
         world = t.system[0]
-        world["rigid"], world["moving"], world["n_moving"] = 1, world["whole"], 1
+        world["rigid"], world["moving"] = 1, world["whole"]
         corners = self.system.load.collision.corners_m + whole.place_m[0]  # it stands on its load
         standing_s = contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners)
         world["contact_step"] = min(world["contact_step"], standing_s)

@@ -13,6 +13,7 @@ import math
 
 from musls_description.compiled import compiled
 from musls_description.obstacles import depth_and_normal
+from musls_description.records import table_at
 from musls_description.vectors import (
     add,
     add_scaled,
@@ -37,8 +38,6 @@ from musls_sim.plants.elastic.state import (
     nodes_of,
     rotors_of,
     solids_of,
-    wrench_body_of,
-    wrench_enu_of,
 )
 from musls_sim.plants.rigid_body import (
     add_body_drag,
@@ -222,7 +221,7 @@ def external_wrenches(t, speed):
         if body.drone >= 0:
             add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], t.wind, wrench)
         add_body_drag(stage, body.drag, t.wind, wrench)
-        add_inputs(stage, wrench_body_of(t)[b], wrench_enu_of(t)[b], wrench)
+        add_inputs(stage, table_at(t.wrench_body)[b], table_at(t.wrench_enu)[b], wrench)
 
 
 @compiled()

@@ -8,11 +8,11 @@ import numpy as np
 
 from musls_description.arrays import Array, Records
 from musls_description.errors import ConfigError
-from musls_description.records import pack
+from musls_description.records import pack_tables
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import SUMS, Tables, note_tables
+from musls_sim.plants.elastic.state import SUMS, Tables
 from musls_sim.plants.elastic.step import advance
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 
@@ -37,12 +37,7 @@ class DrumMemory:
     """
 
     def __init__(self, tables: Tables, winch: int) -> None:
-        """Begin with unstretched cable on the drum.
-
-        Args:
-            tables: Of the engine; the rows of the drum and of its cable are written.
-            winch: Index of the winch.
-        """
+        """Begin with unstretched cable on the drum."""
         self._row = tables.shafts[winch]
         self._end, self._tables = self._row["end"][0], tables
         self._cable = tables.cables[self._row["cable"][0]]
@@ -149,18 +144,11 @@ class Engine:
         substeps: int = 1,
         rotor_speed_rad_s: Array | None = None,
     ) -> None:
-        """Build the tables and find the accelerations of the start.
-
-        Args:
-            rig: What to simulate.
-            period_s: Time of a step.
-            substeps: Steps in a period.
-            rotor_speed_rad_s: Rotor speeds at the start; default at rest.
-        """
+        """Build the tables and find the accelerations of the start; rotors rest by default."""
         self.rig = rig
-        self.memory, _, tables = pack(build_tables(rig)._asdict())
+        self.memory, tables = pack_tables(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
-        note_tables(self.tables, self.memory)
+        self.tables.system["memory"] = self.memory.ctypes.data
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -191,9 +179,7 @@ class Engine:
 
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
-        self._set_paths(self.time_s)
-        if self._advance(0) < 0:
-            raise SimulationDiverged("elastic cables: no accelerations for this start")
+        self._find_accelerations("for this start")
         self.start_energy_j = float(energies(self.tables).sum())
         self.tables.system["sums"] = np.zeros(1, SUMS)
 
@@ -262,12 +248,9 @@ class Engine:
             memory.end()
 
     def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
-        """Cut a cable. Both pieces move on; what is broken already stays so.
+        """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so.
 
-        Args:
-            cable: Index of the cable, from 0.
-            segment: Index of the segment from end 1, from 0.
-            time_s: When; the step is divided there. None or a time in the past cuts at once.
+        The step is divided at the given time; None or a time in the past cuts at once.
         """
         t = self.tables
         if not 0 <= cable < len(t.cables):
@@ -280,9 +263,7 @@ class Engine:
             self._cuts.append((time_s, row))
             return
         t.segments["cut_at"][row] = 0.0
-        self._set_paths(self.time_s)
-        if self._advance(0) < 0:
-            raise SimulationDiverged("elastic cables: no accelerations after a cut")
+        self._find_accelerations("after a cut")
         self._note_breaks()
 
     def mend(self, cable: int, segment: int) -> None:
@@ -290,9 +271,7 @@ class Engine:
         t, before_j = self.tables, self.energy_j().sum()
         record = self.segments(cable)[segment]
         record["alive"], record["cut_at"] = 1.0, np.inf
-        self._set_paths(self.time_s)
-        if self._advance(0) < 0:
-            raise SimulationDiverged("elastic cables: no accelerations with the hook closed")
+        self._find_accelerations("with the hook closed")
         t.system["sums"]["work"][0] += self.energy_j().sum() - before_j
 
     def _schedule_cuts(self) -> None:
@@ -310,6 +289,11 @@ class Engine:
         self.breaks += take_breaks(self.tables, self.time_s, self.period_s)
         self.tables.system["can_break"][0] = float(self.can_break)
 
+    def _find_accelerations(self, when: str) -> None:
+        self._set_paths(self.time_s)
+        if self._advance(0) < 0:
+            raise SimulationDiverged(f"elastic cables: no accelerations {when}")
+
     def _advance(self, steps: int) -> int:
         return int(advance(self.address, steps, REFINEMENTS, self.period_s))
 
@@ -319,10 +303,7 @@ class Engine:
         Steps so long that inertia does not count, each begun at rest: Newton's method for the
         static problem, which an L-stable step is in the limit. Nothing breaks on the way.
         A step that fails is tried again with a quarter of its length; near the solution, steps
-        that do not come nearer become shorter, too.
-
-        Returns:
-            Largest acceleration that is left [m/s2].
+        that do not come nearer become shorter, too. The largest acceleration that is left [m/s2].
         """
         t, before, longest, limit, lasted = self.tables, np.inf, step_s, step_s, 0
         last_s = step_s

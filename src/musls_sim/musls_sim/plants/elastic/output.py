@@ -8,6 +8,7 @@ import numpy as np
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
+from musls_description.records import table_at
 from musls_description.vectors import (
     add,
     add_scaled,
@@ -26,12 +27,9 @@ from musls_sim.plants.elastic.state import (
     Tables,
     bodies_of,
     cables_of,
-    force_of,
     laws_of,
     nodes_of,
-    peak_of,
     segments_of,
-    shown_of,
 )
 from musls_sim.plants.rigid_body import collect_state
 
@@ -145,14 +143,14 @@ def fastest_body(bodies):
 def collect(t, dt):
     """Write the output: state of the bodies after a time, forces and peaks of the cables."""
     for b in range(bodies_of(t).shape[0]):
-        collect_state(bodies_of(t)[b].stage, dt, shown_of(t)[b])
+        collect_state(bodies_of(t)[b].stage, dt, table_at(t.shown)[b])
     for c in range(cables_of(t).shape[0]):
-        cable, peak, row = cables_of(t)[c], 0.0, force_of(t)[c]
+        cable, peak, row = cables_of(t)[c], 0.0, table_at(t.force)[c]
         for end in range(2):
             put(row[3 * end : 3 * end + 3], _shown_force(t, cable, end))
         for s in range(cable.segments):
             peak = max(peak, segments_of(t)[cable.first_segment + s].peak_tension)
-        peak_of(t)[c, 0] = peak
+        table_at(t.peak)[c, 0] = peak
 
 
 @compiled()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from musls_sim.plants.interface import (
     PlantInputs,
     PlantSetup,
     PlantState,
-    Pose,
     PrescribedMotion,
     Reaction,
     step_s,
@@ -49,45 +48,6 @@ from musls_sim.preflight.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
 from musls_sim.session.driving import straight
-
-# ---------- Paths of prescribed drones from their poses
-
-
-class PosePaths:
-    """Motion of all drones within a period from their poses: cubic between the ends."""
-
-    def __init__(self, pose: Callable[[float], Pose]) -> None:
-        self._ends = PoseEnds(pose)
-        self._begin_s = -1.0
-        self._table = np.zeros((0, 2, 18))
-
-    def of(self, drone: int, begin_s: float, end_s: float) -> Array:
-        """Motion of a drone (from 0) at the begin and end of a period, (2, 18)."""
-        if begin_s != self._begin_s:
-            self._update(begin_s, end_s)
-        row: Array = self._table[drone]
-        return row
-
-    def _update(self, begin_s: float, end_s: float) -> None:
-        begin, end, turn = self._ends.of(begin_s, end_s)
-        length = end_s - begin_s
-        self._table = np.zeros((len(turn), 2, 18))
-        moved = (
-            (
-                begin.position_enu_m,
-                begin.velocity_enu_m_s,
-                end.position_enu_m,
-                end.velocity_enu_m_s,
-            ),
-            (0.0 * turn, begin.omega_enu_rad_s, turn, end.omega_enu_rad_s),
-        )
-        for at, (x0, v0, x1, v1) in zip((0, 9), moved, strict=True):
-            mean = (x1 - x0) / length
-            a0, a1 = 6.0 * mean - 4.0 * v0 - 2.0 * v1, 4.0 * v1 + 2.0 * v0 - 6.0 * mean
-            self._table[:, 0, at : at + 9] = np.hstack([x0, v0, a0 / length])
-            self._table[:, 1, at : at + 9] = np.hstack([x1, v1, a1 / length])
-        self._begin_s = begin_s
-
 
 # ---------- Winches and pulleys of a system in the elastic core
 
@@ -376,9 +336,9 @@ class ElasticPlant(Plant):
         self._motion = motion
         paths: dict[int, Path | None] = dict(self._own_paths)
         if motion is not None:
-            poses = PosePaths(motion.pose)
+            poses = PoseEnds(motion.pose)
             for i in range(self.system.n_drones):
-                paths[1 + i] = functools.partial(poses.of, i)
+                paths[1 + i] = functools.partial(poses.ends, i)
         still = {0} if self.system.load is None else set()
         self.engine.prescribe(set(paths) | still, paths)
 

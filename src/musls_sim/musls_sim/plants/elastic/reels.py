@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
+from musls_description.records import table_at
 from musls_description.vectors import (
     add,
     add_scaled,
@@ -44,7 +45,6 @@ from musls_sim.plants.elastic.state import (
     bodies_of,
     cables_of,
     laws_of,
-    matrix_of,
     nodes_of,
     rows_of,
     segments_of,
@@ -296,12 +296,12 @@ def balance_shafts(t, dh, share):
             increase(body.moment, scale(-1.0, spin_torque(shaft, body)))
         shaft.right = 0.0
         if shaft.by_rate > 0.0:
-            matrix_of(t)[row, row] = 1.0
+            table_at(t.matrix)[row, row] = 1.0
             continue
         shaft.torque = shaft.drive[0] + share * (shaft.drive[1] - shaft.drive[0])
         limit_friction(t, shaft)
         dry_friction(shaft, dh)
-        matrix_of(t)[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
+        table_at(t.matrix)[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
         shaft.right = shaft.torque + shaft.friction + shaft.stop_torque
         shaft.right -= shaft.inertia * shaft.stage_acceleration
         if spins:
@@ -309,7 +309,7 @@ def balance_shafts(t, dh, share):
             if body.dof >= 0:
                 for k in range(3):
                     coupling = shaft.inertia * shaft.axis_world[k] / (dh * dh)
-                    matrix_of(t)[row, body.dof + 3 + k] += coupling
+                    table_at(t.matrix)[row, body.dof + 3 + k] += coupling
 
 
 @compiled()

@@ -411,6 +411,7 @@ def build_tables(rig: Rig) -> Tables:
     system["n_dofs"] = n_dofs + len(shafts)
     segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
     state = nodes, segments, cables, bodies, corners, shafts, system, speed
+    changing = system["changing"][0] = sum(table.nbytes // 8 for table in state)
     return Tables(
         *state,
         solids=solids,
@@ -426,7 +427,7 @@ def build_tables(rig: Rig) -> Tables:
         command=np.zeros_like(speed),
         wrench_body=wrench,
         wrench_enu=wrench.copy(),
-        kept=np.zeros((2, sum(table.nbytes // 8 for table in state))),
+        kept=np.zeros((2, changing)),
     )
 
 

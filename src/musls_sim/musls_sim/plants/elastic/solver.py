@@ -20,6 +20,7 @@ together; then every cable moves with its ends.
 from __future__ import annotations
 
 from musls_description.compiled import compiled
+from musls_description.records import table_at
 from musls_description.vectors import add, cross, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import point_shift
 from musls_sim.plants.elastic.state import (
@@ -27,7 +28,6 @@ from musls_sim.plants.elastic.state import (
     BORDER,
     NOTHING,
     bodies_of,
-    matrix_of,
     nodes_of,
     rows_of,
     shafts_of,
@@ -266,7 +266,7 @@ def _turn_with_body(cable, at, to, arm, axis):
 @compiled()
 def add_ends(t, cable):
     """Gather what is left of a cable and add it to the equations of its bodies and shafts."""
-    rows, matrix, unknowns = rows_of(t), matrix_of(t), unknowns_of(t)
+    rows, matrix, unknowns = rows_of(t), table_at(t.matrix), unknowns_of(t)
     ends, right, where = cable.ends, cable.ends_right, cable.unknown
     for i in range(6):
         right[i] = rows[cable.end + i].right

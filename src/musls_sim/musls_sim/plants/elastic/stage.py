@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
+from musls_description.records import table_at
 from musls_description.vectors import cross, put, rotate, scale, sub
 from musls_sim.plants.elastic.bodies import (
     add_surfaces,
@@ -55,11 +56,9 @@ from musls_sim.plants.elastic.solver import (
 from musls_sim.plants.elastic.state import (
     bodies_of,
     cables_of,
-    matrix_of,
     nodes_of,
     rows_of,
     shafts_of,
-    stage_speed_of,
     unknowns_of,
 )
 
@@ -90,7 +89,7 @@ def place_bodies(t, dh, share, again):
 @compiled()
 def _begin_bodies(t, dh):
     """Balance of the bodies without cables, and their matrices: inertia and contact."""
-    matrix, unknowns, inverse_dh2 = matrix_of(t), unknowns_of(t), 1.0 / (dh * dh)
+    matrix, unknowns, inverse_dh2 = table_at(t.matrix), unknowns_of(t), 1.0 / (dh * dh)
     for i in range(t.n_dofs):
         for j in range(unknowns[i].first, i + 1):
             matrix[i, j] = 0.0
@@ -132,7 +131,7 @@ def _assemble_cable(t, cable, losses, dh):
 @compiled()
 def _assemble(t, losses, dh, share):
     """All equations of a stage, those of the cables eliminated."""
-    external_wrenches(t, stage_speed_of(t))
+    external_wrenches(t, table_at(t.stage_speed))
     _begin_bodies(t, dh)
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
     balance_shafts(t, dh, share)
@@ -194,7 +193,7 @@ def solve_stage(t, dh, share, iterations):
             if not math.isfinite(worst):
                 return 0
         _assemble(t, losses, dh, share)
-        if not solve_envelope(matrix_of(t), unknowns_of(t), t.n_dofs):
+        if not solve_envelope(table_at(t.matrix), unknowns_of(t), t.n_dofs):
             return 0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 3 and iteration % 2 == 0 else 1.0

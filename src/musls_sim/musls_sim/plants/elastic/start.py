@@ -32,6 +32,7 @@ from musls_description.tree import build_tree
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import Line, Strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
+from musls_sim.plants.interface import Motion, given_motion
 from musls_sim.preflight.trim import speeds_for_rad_s
 from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
 from musls_sim.scenario.rig import RigSpec
@@ -268,14 +269,14 @@ def rig_parts(
     no shape of their own; `segments` are per cable then, None for the number of links. `drives`
     says which anchors are pushed; gravity is in m/s2.
     """
-    formation, states, shapes = system.formation, None, None
+    formation, motion, shapes = system.formation, None, None
     if (
         isinstance(start, StartSpec)
         and formation
         and start.kind == "state"
         and start.cables is None
     ):
-        formation, start, states = _state_of_links(formation, start, gravity)
+        formation, start, motion = _state_of_links(formation, start, gravity)
     if isinstance(start, StartSpec):
         bodies = _bodies(system, start, drives)
         for i, cable in enumerate(system.cables):
@@ -288,9 +289,10 @@ def rig_parts(
         if formation is None:
             raise ConfigError(f"system {system.name} has no formation: choose start: state")
         bodies, shapes = _from_links(formation, start, lines, gravity, segments)
-        for body, state in zip(bodies, states or (), strict=False):
-            body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
-            body.omega_enu_rad_s = rotation_of(state.orientation_wxyz) @ state.omega_body_rad_s
+        if motion is not None:
+            rates = zip(motion.velocity_enu_m_s, motion.omega_enu_rad_s, strict=True)
+            for body, (velocity, omega) in zip(bodies, rates, strict=True):
+                body.velocity_enu_m_s, body.omega_enu_rad_s = velocity, omega
     names = body_names(system)
     rows = {name: row for row, name in enumerate(names, start=int(system.load is None))}
     cables = []
@@ -319,19 +321,14 @@ def rig_parts(
 
 def _state_of_links(
     formation: SlungLoadSystem, start: StartSpec, gravity: float
-) -> tuple[SlungLoadSystem, Configuration, tuple[BodyState, ...]]:
-    """Rigid links that hang between bodies in a given state, and the state."""
-    if start.load is None or start.drones is None or len(start.drones) != formation.n_drones:
-        raise ConfigError(f"start.drones must have {formation.n_drones} entries, and a load")
-    states = (start.load, *start.drones)
-    rotations = np.array([rotation_of(b.orientation_wxyz) for b in states])
-    positions = np.array([b.position_enu_m for b in states])
+) -> tuple[SlungLoadSystem, Configuration, Motion]:
+    """Rigid links that hang between bodies in a given state, and their motion."""
+    motion = given_motion(formation, start)
+    places, turns = motion.position_enu_m, motion.rotations
     # Point masses do not twist: the drones may look anywhere.
     free = replace(formation, cables=tuple(replace(k, twist="free") for k in formation.cables))
-    configuration, _ = slung_state(
-        free, positions[0], rotations[0], positions[1:], rotations[1:], gravity
-    )
-    return free, configuration, states
+    configuration, _ = slung_state(free, places[0], turns[0], places[1:], turns[1:], gravity)
+    return free, configuration, motion
 
 
 def _from_links(

@@ -11,23 +11,18 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import carray
-from numpy.typing import DTypeLike
 
 from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
 from musls_description.obstacles import SOLID
-from musls_description.records import pointer
+from musls_description.records import PLACE, grid_opener, opener
 from musls_sim.plants.elastic.line import AXIAL, LAW, MEMORY
 from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH
 
 VECTOR = ("f8", (3,))
 MATRIX = ("f8", (3, 3))
-FLOAT = np.dtype(float)
 
 
 def _record(*fields: tuple, numbers: str = "", integers: str = "") -> np.dtype:  # type: ignore[type-arg]
@@ -179,23 +174,6 @@ SUMS = _record(
 LOSSES = _record(numbers="cables ground air drives switched")
 """Powers in a stage, and how many segments and corners began or ceased to carry."""
 
-SYSTEM = _record(
-    ("sums", SUMS),
-    ("old_sums", SUMS),  # at the begin of the step
-    ("losses", LOSSES),  # at the end of the last step
-    ("stage_losses", LOSSES),
-    ("wind", *VECTOR),
-    ("bracket", "f8", (4,)),  # of the time of a break
-    # Of the tables, in the order of `Tables`: where they are, rows, numbers or records in a row.
-    ("address", "i8", (22,)),
-    ("rows", "i8", (22,)),
-    ("columns", "i8", (22,)),
-    # `can_break` is not 0 if a segment has a break force or is to be cut in this period.
-    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period",
-    # All tables are in one memory; so many numbers of it are what a step changes for good.
-    integers="n_dofs memory changing",
-)
-
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Symmetric matrix of zeros, (xx, xy, xz, yy, yz, zz)."""
 
@@ -255,68 +233,29 @@ class Tables(NamedTuple):
     kept: Array
 
 
-# ---------- The tables in compiled code
-#
-# A step takes the record of the system alone, a mere pointer, and opens the tables out of it where
-# it needs them. The views own no memory: references to arrays would be counted in every call.
+SYSTEM = _record(
+    ("sums", SUMS),
+    ("old_sums", SUMS),  # at the begin of the step
+    ("losses", LOSSES),  # at the end of the last step
+    ("stage_losses", LOSSES),
+    ("wind", *VECTOR),
+    ("bracket", "f8", (4,)),  # of the time of a break
+    *((table, PLACE) for table in Tables._fields if table != "system"),
+    # `can_break` is not 0 if a segment has a break force or is to be cut in this period.
+    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period",
+    # All tables are in one memory; so many numbers of it are what a step changes for good.
+    integers="n_dofs memory changing",
+)
 
 
-def note_tables(tables: Tables, memory: Array) -> None:
-    """Note in the record of the system where the tables are in their memory."""
-    system = tables.system[0]
-    system["memory"] = memory.ctypes.data
-    system["changing"] = tables.kept.shape[1]
-    system["address"] = [table.ctypes.data for table in tables]
-    system["rows"] = [len(table) for table in tables]
-    system["columns"] = [int(np.prod(table.shape[1:])) for table in tables]
-
-
-@compiled()
-def system_at(address):
-    """The record of the system at its address."""
-    return carray(pointer(address), (1,), SYSTEM)[0]
-
-
-def _records_of(name: str, dtype: DTypeLike) -> Callable[..., Records]:
-    """Compiled function that opens a table of records out of the record of the system."""
-    k = Tables._fields.index(name)
-
-    @compiled()
-    def records(t):
-        return carray(pointer(t.address[k]), (t.rows[k],), dtype)
-
-    return cast(Callable[..., Records], records)
-
-
-def _rows_of(name: str, dtype: DTypeLike = FLOAT) -> Callable[..., Array]:
-    """The same for a table of two dimensions."""
-    k = Tables._fields.index(name)
-
-    @compiled()
-    def table(t):
-        return carray(pointer(t.address[k]), (t.rows[k], t.columns[k]), dtype)
-
-    return cast(Callable[..., Array], table)
-
-
-nodes_of = _records_of("nodes", NODE)
-segments_of = _records_of("segments", SEGMENT)
-cables_of = _records_of("cables", CABLE)
-bodies_of = _records_of("bodies", BODY)
-corners_of = _records_of("corners", CORNER)
-shafts_of = _records_of("shafts", SHAFT)
-solids_of = _records_of("solids", SOLID)
-laws_of = _records_of("laws", LAW)
-rows_of = _records_of("rows", ROW)
-unknowns_of = _records_of("unknowns", UNKNOWN)
-rotors_of = _rows_of("rotors", ROTOR)
-speed_of = _rows_of("speed")
-matrix_of = _rows_of("matrix")
-stage_speed_of = _rows_of("stage_speed")
-shown_of = _rows_of("shown")
-force_of = _rows_of("force")  # of a cable in one row: at end 1, at end 2
-peak_of = _rows_of("peak")
-command_of = _rows_of("command")
-wrench_body_of = _rows_of("wrench_body")
-wrench_enu_of = _rows_of("wrench_enu")
-kept_of = _rows_of("kept")
+nodes_of = opener("nodes", NODE)
+segments_of = opener("segments", SEGMENT)
+cables_of = opener("cables", CABLE)
+bodies_of = opener("bodies", BODY)
+corners_of = opener("corners", CORNER)
+shafts_of = opener("shafts", SHAFT)
+solids_of = opener("solids", SOLID)
+laws_of = opener("laws", LAW)
+rows_of = opener("rows", ROW)
+unknowns_of = opener("unknowns", UNKNOWN)
+rotors_of = grid_opener("rotors", ROTOR)

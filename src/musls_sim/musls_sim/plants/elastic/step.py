@@ -21,7 +21,13 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
-from musls_description.records import copy_numbers, copy_table, memory_at
+from musls_description.records import (
+    copy_numbers,
+    copy_table,
+    memory_at,
+    record_at,
+    table_at,
+)
 from musls_description.vectors import add, add_scaled, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import (
     external_wrenches,
@@ -54,18 +60,14 @@ from musls_sim.plants.elastic.reels import (
 )
 from musls_sim.plants.elastic.stage import solve_stage
 from musls_sim.plants.elastic.state import (
+    SYSTEM,
     bodies_of,
     cables_of,
-    command_of,
     corners_of,
-    kept_of,
     nodes_of,
     rotors_of,
     segments_of,
     shafts_of,
-    speed_of,
-    stage_speed_of,
-    system_at,
 )
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.rigid_body import power_of, spin_rotors
@@ -129,7 +131,7 @@ def _predict_first(t, known, dh, time):
 
     It knows the state and so much of its rates: `dh`, nothing in an implicit Euler step.
     """
-    copy_table(stage_speed_of(t), speed_of(t))
+    copy_table(table_at(t.stage_speed), table_at(t.speed))
     for node in nodes_of(t):
         put(node.known_position, add_scaled(node.position, known, node.velocity))
         put(node.known_velocity, add_scaled(node.velocity, known, node.acceleration))
@@ -208,12 +210,12 @@ def _begin_first(t, share):
     """Set up the first stage of a step; returns the stage's weight [s]."""
     h = share * t.period
     _old_wrenches(t, -1.0)
-    external_wrenches(t, speed_of(t))
+    external_wrenches(t, table_at(t.speed))
     _old_wrenches(t, 1.0)
     t.old_sums = t.sums
     _count(t, t.losses, W * h)
     _predict_first(t, D * h, D * h, GAMMA * h)
-    spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), GAMMA * h)
+    spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), GAMMA * h)
     return D * h
 
 
@@ -222,7 +224,7 @@ def _begin_second(t, share):
     """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
     h = share * t.period
     _count(t, t.stage_losses, W * h)
-    spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), (1.0 - GAMMA) * h)
+    spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), (1.0 - GAMMA) * h)
     _predict_second(t, W * h, D * h)
     return D * h
 
@@ -238,7 +240,7 @@ def _begin_stage(t, mode, begin, end, euler):
     if mode == _EULER:
         dh = length * t.period / EULER_STEPS
         _predict_first(t, 0.0, dh, 0.0)
-        spin_rotors(stage_speed_of(t), command_of(t), rotors_of(t), dh)
+        spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), dh)
         return dh, begin + length * (euler + 1.0 / EULER_STEPS)
     _predict_first(t, 0.0, START_STEP_S, 0.0)
     return START_STEP_S, begin
@@ -248,7 +250,7 @@ def _begin_stage(t, mode, begin, end, euler):
 def _end_euler(t, dh):
     """Count an implicit Euler step and make its end the state."""
     _count(t, t.stage_losses, dh)
-    copy_table(speed_of(t), stage_speed_of(t))
+    copy_table(table_at(t.speed), table_at(t.stage_speed))
     _settle(t)
 
 
@@ -274,18 +276,18 @@ def _end_second(t, x, h, switched, rough):
     held = switched > 0.0 or rough
     before = allowed = 0.0
     if held:
-        copy_numbers(kept_of(t)[1], x)
+        copy_numbers(table_at(t.kept)[1], x)
         before, moving = _stored_energy(t)
         allowed = t.energy_tolerance
         if switched == 0.0:
             allowed = max(allowed, ENERGY_SHARE * moving)
     _settle(t)
     if held and _gained(t, before) > allowed:
-        copy_numbers(x, kept_of(t)[1])
+        copy_numbers(x, table_at(t.kept)[1])
         t.sums = t.old_sums
         return False
     t.losses = t.stage_losses
-    copy_table(speed_of(t), stage_speed_of(t))
+    copy_table(table_at(t.speed), table_at(t.stage_speed))
     return True
 
 
@@ -297,7 +299,7 @@ def _rewind(t):
     for corner in corners_of(t):
         if corner.touched == 0.0:
             corner.active = 0.0
-    external_wrenches(t, speed_of(t))
+    external_wrenches(t, table_at(t.speed))
     t.sums = t.old_sums
 
 
@@ -385,9 +387,9 @@ def advance(address, steps, refinements, period):
     be halved, the period [s]. Returns the steps used; -1 where none was short enough, -2 where a
     body is too fast.
     """
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     t.period, x = period, memory_at(t.memory, t.changing)
-    losses, kept, bracket, fragile = t.stage_losses, kept_of(t), t.bracket, t.can_break > 0.0
+    losses, kept, bracket, fragile = t.stage_losses, table_at(t.kept), t.bracket, t.can_break > 0.0
     for segment in segments_of(t):
         segment.peak_tension = 0.0
     jumped = begin_shafts(t)
@@ -475,7 +477,7 @@ def advance(address, steps, refinements, period):
 @compiled()
 def _give_up(t, x, mode, copied):
     """Return to the begin of the period, and keep it."""
-    kept = kept_of(t)
+    kept = table_at(t.kept)
     if copied:
         copy_numbers(x, kept[0])
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.records import table_at
 from musls_description.vectors import (
     add,
     cross,
@@ -23,10 +24,8 @@ from musls_sim.plants.massless.records import (
     bodies_of,
     cables_of,
     corners_of,
-    forces_of,
     rotors_of,
     solids_of,
-    speeds_of,
     whole_of,
 )
 from musls_sim.plants.rigid_body import (
@@ -58,10 +57,7 @@ def place(body):
 
 @compiled()
 def collect_wrench(t, body, i, speed):
-    """Sum up what acts on body i but cables and gravity; power of what drives it, and losses.
-
-    `speed`: where the rotor speeds are, `t.middle_speed` or another.
-    """
+    """Sum up what acts on body i but cables and gravity; power of what drives it, and losses."""
     wrench = body.wrench
     clear(wrench)
     add_body_drag(body, body.drag, t.wind, wrench)
@@ -69,7 +65,7 @@ def collect_wrench(t, body, i, speed):
         add_corners(body, corners_of(t), solids_of(t), t.friction, wrench)
     lost = -power_of(body, wrench)
     if i > 0:
-        add_rotors(body, rotors_of(t)[i - 1], speeds_of(t, speed)[i - 1], t.wind, wrench)
+        add_rotors(body, rotors_of(t)[i - 1], speed[i - 1], t.wind, wrench)
     add_inputs(body, body.in_body, body.in_world, wrench)
     t.driven += power_of(body, wrench) + lost
     t.lost += lost
@@ -93,16 +89,6 @@ def spin_attitude(y, out):
     half = quaternion_product(q, (0.0, 0.5 * w[0], 0.5 * w[1], 0.5 * w[2]))
     for k in range(4):
         out.attitude[k] = half[k]
-
-
-@compiled()
-def copy_state(out, y):
-    """Copy a state or a rate of change."""
-    put(out.position, y.position)
-    put(out.velocity, y.velocity)
-    put(out.omega, y.omega)
-    for k in range(4):
-        out.attitude[k] = y.attitude[k]
 
 
 @compiled()
@@ -167,7 +153,7 @@ def _cubic(c, t):
 @compiled()
 def move_structure(t, speed):
     """Derivatives of the whole; what acts on each part from outside is left in its wrench."""
-    whole, bodies = whole_of(t), bodies_of(t)
+    whole, bodies = whole_of(t)[0], bodies_of(t)
     place(whole)
     t.driven = t.lost = 0.0
     clear(whole.wrench)
@@ -197,7 +183,7 @@ def rod_forces(t):
     Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
     without assumptions; how clamped rods share the load does not enter.
     """
-    whole, bodies, cables, forces = whole_of(t), bodies_of(t), cables_of(t), forces_of(t)
+    whole, bodies, cables, forces = whole_of(t)[0], bodies_of(t), cables_of(t), table_at(t.force)
     omega, alpha = whole.state.omega, whole.rate.omega
     for k in range(len(cables)):
         body, c, row = bodies[k + 1], cables[k], forces[k]

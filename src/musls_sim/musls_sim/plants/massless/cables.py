@@ -4,12 +4,15 @@ With u the direction of a cable from the load to its drone, d the distance of it
 tension, the load is pulled by T u at its attachment, the drone by -T u at its hook. All bodies free
 otherwise, the second derivatives of the distances are linear in the tensions,
 
-    d'' = b - D T,   D_jk = u_j u_k / m_L + s_j J_L^-1 s_k + delta_jk (1 / m_k + s J_k^-1 s),
+    d'' = b - D T,   D = E + G G^T,   E_k = 1 / m_k + s J_k^-1 s,   g_k = (u_k / sqrt m_L, R^T s_k),
 
-s the moment of a unit tension about a body's centre. Taut cables have d'' = 0: D T = b, symmetric
-and positive definite whatever the geometry, because every cable has a drone of its own. (The
-6 x 6 matrix of Li et al., "RotorTM", IEEE T-RO 2023, eq. 18 to 21, in its dual form, with drones
-that are not held in their centres of mass.)
+s the moment of a unit tension about a body's centre, E diagonal, g_k the rows of G, R R^T = J_L^-1.
+Taut cables have d'' = 0: D T = b, positive definite whatever the geometry, because every cable has
+a drone of its own. What couples the cables is the load alone, so six unknowns are enough for any
+number of them (Li et al., "RotorTM", IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in
+their centres of mass):
+
+    (I + G^T E^-1 G) y = G^T E^-1 b,   T = E^-1 (b - G y).
 """
 
 from __future__ import annotations
@@ -46,9 +49,6 @@ from musls_sim.plants.massless.records import (
     bodies_of,
     cables_of,
     events_of,
-    factor_of,
-    matrix_of,
-    rows_of,
 )
 from musls_sim.plants.rigid_body import arm_velocity
 
@@ -68,16 +68,16 @@ def rates(t, speed, now):
         move_structure(t, speed)
         return
     free_motion(t, speed, now)
-    m = gather(t, False)
-    solve_active(matrix_of(t), factor_of(t), rows_of(t), m)
-    share_tensions(t, m)
+    gather(t, False)
+    solve_active(t.load, cables_of(t))
+    share_tensions(t)
 
 
 @compiled()
 def free_motion(t, speed, now):
     """Derivatives without cables; directions, gaps and free accelerations of the cables."""
     t.driven = t.lost = 0.0
-    bodies, cables = bodies_of(t), cables_of(t)
+    bodies = bodies_of(t)
     for i in range(len(bodies)):
         body = bodies[i]
         if body.free != 0:
@@ -87,30 +87,38 @@ def free_motion(t, speed, now):
         else:
             follow(body, now)
             place(body)
-    for k in range(len(cables)):
-        find_cable(cables[k], bodies[0], bodies[k + 1])
+    find_cables(t)
 
 
 @compiled()
-def find_cable(cable, load, drone):
-    """Direction, gap, rate, free acceleration and levers of a cable."""
-    low = rotate(load.rotation, cable.load_point)
-    high = rotate(drone.rotation, cable.drone_point)
-    along, distance = unit(sub(sub(add(drone.position, high), load.position), low))
-    v = sub(arm_velocity(drone, high), arm_velocity(load, low))
-    rate = dot(along, v)
-    across = max(dot(v, v) - rate * rate, 0.0)
-    a = sub(
-        point_acceleration(drone, cable.drone_point), point_acceleration(load, cable.load_point)
-    )
-    cable.gap, cable.rate = distance - cable.length, rate
-    cable.free_acceleration = dot(along, a) + (across / distance if distance > 0.0 else 0.0)
-    put(cable.along, along)
-    put(cable.load_arm, cross(cable.load_point, rotate_back(load.rotation, along)))
-    put(cable.load_turn, times(load.inverse_inertia, cable.load_arm))
-    arm = cross(cable.drone_point, rotate_back(drone.rotation, along))
-    put(cable.drone_turn, times(drone.inverse_inertia, arm))
-    cable.own = drone.inverse_mass + dot(arm, cable.drone_turn)
+def find_cables(t):
+    """Direction, gap, rate, free acceleration and levers of all cables."""
+    bodies, cables = bodies_of(t), cables_of(t)
+    load, root = bodies[0], t.load
+    root.soft = 0
+    for k in range(len(cables)):
+        cable, drone = cables[k], bodies[k + 1]
+        low = rotate(load.rotation, cable.load_point)
+        high = rotate(drone.rotation, cable.drone_point)
+        along, distance = unit(sub(sub(add(drone.position, high), load.position), low))
+        v = sub(arm_velocity(drone, high), arm_velocity(load, low))
+        rate = dot(along, v)
+        across = max(dot(v, v) - rate * rate, 0.0)
+        a = sub(
+            point_acceleration(drone, cable.drone_point), point_acceleration(load, cable.load_point)
+        )
+        cable.gap, cable.rate = distance - cable.length, rate
+        cable.free_acceleration = dot(along, a) + (across / distance if distance > 0.0 else 0.0)
+        put(cable.along, along)
+        arm = cross(cable.load_point, rotate_back(load.rotation, along))
+        turned = rotate_back(root.angular, arm)
+        for i in range(3):
+            cable.lever[i], cable.lever[3 + i] = root.linear * along[i], turned[i]
+        arm = cross(cable.drone_point, rotate_back(drone.rotation, along))
+        put(cable.drone_turn, times(drone.inverse_inertia, arm))
+        cable.own = drone.inverse_mass + dot(arm, cable.drone_turn)
+        if cable.own == 0.0:
+            cable.own, root.soft = SOFT * product(cable.lever, cable.lever), 1
 
 
 @compiled()
@@ -123,63 +131,49 @@ def point_acceleration(body, point):
 
 @compiled()
 def gather(t, impulses):
-    """Write the problem of the cables that are marked taut, for impulses or tensions; its size."""
-    m, load = 0, bodies_of(t)[0]
-    cables, rows, matrix = cables_of(t), rows_of(t), matrix_of(t)
+    """Set up the problem of the cables that are marked taut, for impulses or tensions."""
+    for c in cables_of(t):
+        c.active = c.taut
+        c.right = c.rate if impulses else c.free_acceleration
+
+
+@compiled()
+def share_tensions(t):
+    """Give the tensions to the cables, and their accelerations to the bodies."""
+    bodies, cables = bodies_of(t), cables_of(t)
+    pull_load(t.load, bodies[0].rate)
     for k in range(len(cables)):
-        c = cables[k]
-        if c.taut == 0:
-            continue
-        row = rows[m]
-        row.cable, row.active = k, 1
-        row.right = c.rate if impulses else c.free_acceleration
-        for j in range(m):
-            matrix[m, j] = matrix[j, m] = coupling(load, c, cables[rows[j].cable])
-        d = load.inverse_mass + dot(c.load_arm, c.load_turn)
-        matrix[m, m] = d + (c.own if c.own > 0.0 else SOFT * d)
-        m += 1
-    t.taut = m
-    return m
-
-
-@compiled()
-def coupling(load, one, other):
-    """Effect of the tension of one cable on the distance of another one, D_jk [1/kg]."""
-    return load.inverse_mass * dot(one.along, other.along) + dot(one.load_arm, other.load_turn)
-
-
-@compiled()
-def share_tensions(t, m):
-    """Give the tensions of the rows to the cables, and their accelerations to the bodies."""
-    bodies, cables, rows = bodies_of(t), cables_of(t), rows_of(t)
-    for cable in cables:
-        cable.tension = 0.0
-    load = bodies[0]
-    for i in range(m):
-        k, tension = rows[i].cable, rows[i].solution
         cable, drone = cables[k], bodies[k + 1]
-        cable.tension = tension
-        pull(cable, load, drone, tension, load.rate, drone.rate)
+        cable.tension = cable.solution
+        pull_drone(cable, drone, drone.rate)
         if drone.free == 0:  # the drone's power goes into the cable
             arm = rotate(drone.rotation, cable.drone_point)
-            t.driven += tension * dot(cable.along, arm_velocity(drone, arm))
+            t.driven += cable.tension * dot(cable.along, arm_velocity(drone, arm))
 
 
 @compiled()
-def pull(cable, load, drone, amount, on_load, on_drone):
-    """Add a tension's accelerations to rates, or an impulse's velocities to states."""
-    increase(on_load.velocity, scale(amount * load.inverse_mass, cable.along))
-    increase(on_load.omega, scale(amount, cable.load_turn))
+def pull_states(t):
+    """Give load and drones the velocities of the impulses."""
+    bodies, cables = bodies_of(t), cables_of(t)
+    pull_load(t.load, bodies[0].state)
+    for k in range(len(cables)):
+        pull_drone(cables[k], bodies[k + 1], bodies[k + 1].state)
+
+
+@compiled()
+def pull_load(load, out):
+    """Add the accelerations by all tensions to a rate, or the velocities by impulses to a state."""
+    p = load.pull
+    increase(out.velocity, scale(load.linear, (p[0], p[1], p[2])))
+    increase(out.omega, rotate(load.angular, (p[3], p[4], p[5])))
+
+
+@compiled()
+def pull_drone(cable, drone, out):
+    """The same for the drone of a cable."""
     if drone.free != 0:
-        increase(on_drone.velocity, scale(-amount * drone.inverse_mass, cable.along))
-        increase(on_drone.omega, scale(-amount, cable.drone_turn))
-
-
-@compiled()
-def pull_states(t, row):
-    """Give load and drone the velocities of the impulse in a row."""
-    load, drone = bodies_of(t)[0], bodies_of(t)[row.cable + 1]
-    pull(cables_of(t)[row.cable], load, drone, row.solution, load.state, drone.state)
+        increase(out.velocity, scale(-cable.solution * drone.inverse_mass, cable.along))
+        increase(out.omega, scale(-cable.solution, cable.drone_turn))
 
 
 # ---------- The linear complementarity problem of all cables at their length
@@ -190,100 +184,130 @@ def pull_states(t, row):
 
 
 @compiled()
-def solve_active(d, factor, rows, m):
-    """Solve D z = b for the active rows, z = 0 for the others."""
-    for i in range(m):
-        if rows[i].active == 0:
-            continue
+def product(a, b):
+    """Scalar product of six numbers."""
+    total = 0.0
+    for i in range(6):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled()
+def solve_active(load, cables):
+    """Solve D z = b for the active cables, z = 0 for the others."""
+    factor = load.factor
+    for i in range(6):
         for j in range(i + 1):
-            if rows[j].active == 0:
-                continue
-            s = d[i, j]
+            factor[i, j] = 1.0 if i == j else 0.0
+    for c in cables:
+        if c.active != 0:
+            for i in range(6):
+                weighted = c.lever[i] / c.own
+                for j in range(i + 1):
+                    factor[i, j] += weighted * c.lever[j]
+    for i in range(6):
+        for j in range(i + 1):
+            s = factor[i, j]
             for k in range(j):
-                if rows[k].active != 0:
-                    s -= factor[i, k] * factor[j, k]
-            factor[i, j] = np.sqrt(s) if i == j else s / factor[j, j]
-    back_substitute(factor, rows, m)
+                s -= factor[i, k] * factor[j, k]
+            factor[i, j] = 1.0 / np.sqrt(s) if i == j else s * factor[j, j]
+    solve_with_factor(load, cables)
 
 
 @compiled()
-def back_substitute(factor, rows, m):
-    """Solve with the factor of `solve_active`; rows that are not active get 0."""
-    for i in range(m):
-        s = 0.0
-        if rows[i].active != 0:
-            s = rows[i].right
-            for k in range(i):
-                if rows[k].active != 0:
-                    s -= factor[i, k] * rows[k].solution
-            s /= factor[i, i]
-        rows[i].solution = s
-    for i in range(m - 1, -1, -1):
-        if rows[i].active != 0:
-            s = rows[i].solution
-            for k in range(i + 1, m):
-                if rows[k].active != 0:
-                    s -= factor[k, i] * rows[k].solution
-            rows[i].solution = s / factor[i, i]
+def solve_with_factor(load, cables):
+    """The same with the factor that there is."""
+    for c in cables:
+        c.solution, c.left = 0.0, c.right
+    solve_for_left(load, cables)
+    if load.soft != 0:  # with cables that hardly give way rounding leaves much
+        sum_pulls(load, cables)
+        for c in cables:
+            c.left = c.right - c.own * c.solution - product(c.lever, load.pull)
+        solve_for_left(load, cables)
+    sum_pulls(load, cables)
 
 
 @compiled()
-def solve_complementarity(d, factor, rows, m):
-    """Solve 0 <= z, D z - b >= 0, z (D z - b) = 0, beginning with the rows that are active.
+def solve_for_left(load, cables):
+    """Add to the solution what is left of the right-hand side asks for."""
+    y = load.right
+    for i in range(6):
+        y[i] = 0.0
+    for c in cables:
+        if c.active != 0:
+            weighted = c.left / c.own
+            for i in range(6):
+                y[i] += c.lever[i] * weighted
+    back_substitute(load.factor, y)
+    for c in cables:
+        if c.active != 0:
+            c.solution += (c.left - product(c.lever, y)) / c.own
 
-    All rows that violate their condition change sides at once while that leaves fewer of them;
-    otherwise the last of them alone, which ends for every matrix of this kind (Judice and Pires,
-    Computers and Operations Research 21, 1994; Murty 1974).
+
+@compiled()
+def sum_pulls(load, cables):
+    """What all cables do to the load, G^T z."""
+    for i in range(6):
+        load.pull[i] = 0.0
+        for c in cables:
+            load.pull[i] += c.lever[i] * c.solution
+
+
+@compiled()
+def back_substitute(factor, y):
+    """Solve with a Cholesky factor whose diagonal is inverted, in place."""
+    for i in range(6):
+        for k in range(i):
+            y[i] -= factor[i, k] * y[k]
+        y[i] *= factor[i, i]
+    for i in range(5, -1, -1):
+        for k in range(i + 1, 6):
+            y[i] -= factor[k, i] * y[k]
+        y[i] *= factor[i, i]
+
+
+@compiled()
+def solve_complementarity(load, cables):
+    """Solve 0 <= z, D z - b >= 0, z (D z - b) = 0 of the taut cables, from those that are active.
+
+    All that violate their condition change sides at once while that leaves fewer of them; otherwise
+    the last of them alone, which ends for every matrix of this kind (Judice and Pires, Computers
+    and Operations Research 21, 1994; Murty 1974).
     """
-    largest = 0.0
-    for i in range(m):
-        largest = max(largest, abs(rows[i].right))
+    largest, m = 0.0, 0
+    for c in cables:
+        if c.taut != 0:
+            largest, m = max(largest, abs(c.right)), m + 1
     noise = 1e-14 * largest
     fewest, patience = m + 1, 3
     for _ in range(100 * (m + 1) + 2**m if m < 12 else 5000):
-        solve_active(d, factor, rows, m)
+        solve_active(load, cables)
         wrong, last = 0, -1
-        for i in range(m):
-            if violates(d, rows, m, i, noise):
+        for k in range(len(cables)):
+            if violates(load, cables[k], noise):
                 wrong += 1
-                last = i
+                last = k
         if wrong == 0:
-            for i in range(m):
-                rows[i].solution = max(rows[i].solution, 0.0)
-            return
+            break
         if wrong < fewest:
             fewest, patience = wrong, 3
         elif patience > 0:
             patience -= 1
-        if patience > 0:
-            flip_violators(d, rows, m, noise)
-        else:
-            rows[last].active = 1 - rows[last].active
+        for k in range(len(cables)):
+            if (patience > 0 or k == last) and violates(load, cables[k], noise):
+                cables[k].active = 1 - cables[k].active
+    for c in cables:
+        c.solution = max(c.solution, 0.0)
+    sum_pulls(load, cables)
 
 
 @compiled()
-def violates(d, rows, m, i, noise):
-    """Whether row i breaks its condition by more than rounding."""
-    if rows[i].active != 0:
-        return rows[i].solution * d[i, i] < -noise
-    w = -rows[i].right
-    for j in range(m):
-        w += d[i, j] * rows[j].solution
-    return w < -noise
-
-
-@compiled()
-def flip_violators(d, rows, m, noise):
-    """Change the side of all rows that break their condition."""
-    joins, leaves = -1, 2  # marks until all are judged; z of a row that joins is 0
-    for i in range(m):
-        if violates(d, rows, m, i, noise):
-            rows[i].active = leaves if rows[i].active != 0 else joins
-    for i in range(m):
-        if rows[i].active == leaves:
-            rows[i].active = 0
-        elif rows[i].active == joins:
-            rows[i].active = 1
+def violates(load, cable, noise):
+    """Whether a taut cable breaks its condition by more than rounding."""
+    if cable.active != 0:
+        return cable.solution * (cable.own + product(cable.lever, cable.lever)) < -noise
+    return cable.taut != 0 and product(cable.lever, load.pull) - cable.right < -noise
 
 
 # ---------- Impacts: cables that reach their length while their ends separate
@@ -331,36 +355,32 @@ def separation(t):
 @compiled()
 def impact(t, now):
     """Let the marked cables take up impacts until none of them separates."""
-    bodies, cables, rows = bodies_of(t), cables_of(t), rows_of(t)
     for bounce in range(20):
         fastest = separation(t)
         if fastest <= STILL_M_S:
             break
         elastic = t.restitution if fastest > BOUNCE_M_S and bounce < 19 else 0.0
-        m = gather(t, True)
-        solve_complementarity(matrix_of(t), factor_of(t), rows, m)
-        for row in rows[:m]:
-            row.solution *= 1.0 + elastic
-            pull_states(t, row)
-        for body in bodies:
+        gather(t, True)
+        solve_complementarity(t.load, cables_of(t))
+        for c in cables_of(t):
+            c.solution *= 1.0 + elastic
+        sum_pulls(t.load, cables_of(t))
+        pull_states(t)
+        for body in bodies_of(t):
             place(body)
-        for k in range(len(cables)):
-            c = cables[k]
-            before = c.rate
-            find_cable(c, bodies[0], bodies[k + 1])
-            c.mean_rate = 0.5 * (before + c.rate)
-        _count_impulses(t, m, now)
+        find_cables(t)
+        _count_impulses(t, now)
 
 
 @compiled()
-def _count_impulses(t, m, now):
-    """Sum up impulses and losses, write the events."""
-    for row in rows_of(t)[:m]:
-        k, impulse = row.cable, row.solution
-        c = cables_of(t)[k]
+def _count_impulses(t, now):
+    """Sum up impulses and losses, write the events; `right` still has the rates before."""
+    cables = cables_of(t)
+    for k in range(len(cables)):
+        c, impulse = cables[k], cables[k].solution
         if impulse <= 0.0:
             continue
-        loss = impulse * c.mean_rate
+        loss = impulse * 0.5 * (c.right + c.rate)
         t.impact_loss += loss
         increase(c.impulse, scale(impulse, c.along))
         change = impulse * max(c.own, 1e-9)
@@ -434,20 +454,16 @@ def tensions_by_complementarity(t):
     tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A tension that is
     zero but for rounding leaves a taut cable taut and a slack one slack.
     """
-    m, noise = gather(t, False), t.tension_noise
-    matrix, rows = matrix_of(t), rows_of(t)
-    solve_complementarity(matrix, factor_of(t), rows, m)
-    share_tensions(t, m)
-    for i in range(m):
-        row = rows[i]
-        c = cables_of(t)[row.cable]
-        if c.was_taut == 0:
-            c.taut = 1 if row.solution > noise else 0
-            continue
-        closing = -row.right
-        for j in range(m):
-            closing += matrix[i, j] * rows[j].solution
-        c.taut = 1 if row.solution > 0.0 or closing <= noise * c.own else 0
+    load, noise = t.load, t.tension_noise
+    gather(t, False)
+    solve_complementarity(load, cables_of(t))
+    share_tensions(t)
+    for c in cables_of(t):
+        if c.taut != 0 and c.was_taut == 0:
+            c.taut = 1 if c.tension > noise else 0
+        elif c.taut != 0:
+            closing = c.own * c.tension + product(c.lever, load.pull) - c.right
+            c.taut = 1 if c.tension > 0.0 or closing <= noise * c.own else 0
 
 
 @compiled()
@@ -458,14 +474,11 @@ def capture(t):
     time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
     short of it before it is back is taken as taut, with what is left of its rate removed.
     """
-    m, cables, found = gather(t, False), cables_of(t), False
-    for c in cables:
+    found = False
+    for c in cables_of(t):
         if c.taut != 0 or c.gap < -AT_LENGTH_M or not -SHALLOW_RATE_M_S < c.rate < 0.0:
             continue
-        separating = c.free_acceleration
-        for row in rows_of(t)[:m]:
-            other = cables[row.cable]
-            separating -= coupling(bodies_of(t)[0], c, other) * other.tension
+        separating = c.free_acceleration - product(c.lever, t.load.pull)
         if separating > 0.0 and c.rate**2 < 2.0 * SHALLOW_M * separating:
             c.taut, found = 1, True
     return found
@@ -474,10 +487,9 @@ def capture(t):
 @compiled()
 def stop_separation(t):
     """Remove the separation rates of the cables that are marked, by masses."""
-    m, rows = gather(t, True), rows_of(t)
-    solve_active(matrix_of(t), factor_of(t), rows, m)
-    for row in rows[:m]:
-        pull_states(t, row)
+    gather(t, True)
+    solve_active(t.load, cables_of(t))
+    pull_states(t)
 
 
 @compiled()
@@ -487,29 +499,30 @@ def project(t):
     Along the cables, by masses: the centre of mass stays, momentum too, and of all velocities
     without separation these are the nearest, so that energy is only taken.
     """
-    bodies, cables, rows, factor = bodies_of(t), cables_of(t), rows_of(t)[: t.taut], factor_of(t)
-    for row in rows:
-        row.right = cables[row.cable].gap
-    back_substitute(factor, rows, t.taut)
-    for row in rows:
-        k, amount = row.cable, row.solution
-        c, load, drone = cables[k], bodies[0], bodies[k + 1]
-        _shift(load, amount * load.inverse_mass, c.along, amount, c.load_turn)
+    bodies, cables, load = bodies_of(t), cables_of(t), t.load
+    for c in cables:
+        c.right = c.gap
+    solve_with_factor(load, cables)
+    p = load.pull
+    way, turn = (p[0], p[1], p[2]), (p[3], p[4], p[5])
+    _shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
+    for k in range(len(cables)):
+        c, drone = cables[k], bodies[k + 1]
         if drone.free != 0:
-            _shift(drone, -amount * drone.inverse_mass, c.along, -amount, c.drone_turn)
-    for row in rows:
-        row.right = cables[row.cable].rate
-    back_substitute(factor, rows, t.taut)
-    for row in rows:
-        pull_states(t, row)
+            way = scale(-c.solution * drone.inverse_mass, c.along)
+            _shift(drone, way, scale(-c.solution, c.drone_turn))
+    for c in cables:
+        c.right = c.rate
+    solve_with_factor(load, cables)
+    pull_states(t)
 
 
 @compiled()
-def _shift(body, distance, along, angle, turn):
-    """Move a state along a direction and turn it about a vector in its frame, both tiny."""
+def _shift(body, way, turn):
+    """Move a state by a way and turn it by a rotation vector in its frame, both tiny."""
     q = body.state.attitude
-    increase(body.state.position, scale(distance, along))
-    a, b, c = angle * turn[0], angle * turn[1], angle * turn[2]
+    increase(body.state.position, way)
+    a, b, c = turn
     q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
     q[0] -= 0.5 * (a * q1 + b * q2 + c * q3)
     q[1] += 0.5 * (a * q0 + c * q2 - b * q3)

@@ -37,6 +37,7 @@ from musls_sim.plants.interface import (
     EnergyAudit,
     EventRecord,
     LocalState,
+    Motion,
     Plant,
     PlantInputs,
     PlantSetup,
@@ -44,14 +45,15 @@ from musls_sim.plants.interface import (
     PrescribedMotion,
     Reaction,
     SimulationDiverged,
+    given_motion,
     step_s,
     substeps,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
-from musls_sim.plants.massless.start import Motion, build_records, motion_of, weightless
+from musls_sim.plants.massless.start import build_records, motion_of, weightless
 from musls_sim.plants.massless.step import advance
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Records = NDArray[np.void]
 
@@ -531,16 +533,3 @@ def hanging(
     places = before.position_enu_m[1:]
     rest = hanging_equilibrium(light, places, gravity_m_s2, float(yaws[0]), yaws[1:])
     return rest, motion_of(light, rest.configuration)
-
-
-def given_motion(system: SlungLoadSystem, start: StartSpec) -> Motion:
-    """Motion of load and drones of a start of kind "state"."""
-    if start.load is None or start.drones is None or len(start.drones) != system.n_drones:
-        raise ConfigError(f"start.drones must have {system.n_drones} entries")
-    bodies = (start.load, *start.drones)
-    return Motion(
-        np.array([b.position_enu_m for b in bodies], float),
-        np.array([b.orientation_wxyz for b in bodies], float),
-        np.array([b.velocity_enu_m_s for b in bodies], float),
-        np.array([b.omega_body_rad_s for b in bodies], float),
-    )

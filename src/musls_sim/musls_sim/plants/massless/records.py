@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.obstacles import SOLID
-from musls_description.records import pointer
+from musls_description.records import PLACE, grid_opener, opener, table_at
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -69,10 +68,14 @@ CABLE = np.dtype(
         ("rate", float),  # d'
         ("free_acceleration", float),  # d'' without tensions
         ("along", float, 3),  # direction from load to drone
-        ("load_arm", float, 3),  # moment of a unit tension about the load's centre, load frame
-        ("load_turn", float, 3),  # angular acceleration that it gives to the load
-        ("drone_turn", float, 3),  # and to the drone, body frames
-        ("own", float),  # its effect on the cable's own distance through its drone [1/kg]
+        ("drone_turn", float, 3),  # angular acceleration of the drone by a unit tension, its frame
+        # The problem of the taut cables, see `cables`.
+        ("own", float),  # effect of a tension on the cable's own distance by the drone, E [1/kg]
+        ("lever", float, 6),  # and by the load, a row of G
+        ("active", np.int64),  # whether the complementarity problem has it active
+        ("right", float),
+        ("left", float),  # of the right-hand side
+        ("solution", float),  # tension or impulse, 0 if it is not active
         ("peak", float),  # largest tension in the period
         ("least", float),  # least tension in the middle of the step
         ("threshold", float),  # gap that is an event
@@ -82,20 +85,21 @@ CABLE = np.dtype(
         ("value", float),  # event function after a trial, and at both ends of a bracket
         ("value_low", float),
         ("value_high", float),
-        ("mean_rate", float),  # of separation in an impact
         ("impulse", float, 3),  # on the load within the period [N s]
     ]
 )
 
-ROW = np.dtype(
+LOAD = np.dtype(
     [
-        ("cable", np.int64),
-        ("active", np.int64),  # whether the complementarity problem has it active
-        ("right", float),
-        ("solution", float),
+        ("linear", float),  # one over the root of its mass
+        ("angular", float, (3, 3)),  # root R of its inverse inertia, R R^T = J^-1, load frame
+        ("factor", float, (6, 6)),  # of I + G^T E^-1 G over the active cables, Cholesky's
+        ("soft", np.int64),  # 1 if drones are prescribed, see `cables.SOFT`
+        ("right", float, 6),
+        ("pull", float, 6),  # of all cables, G^T z
     ]
 )
-"""Row of the problem of the cables at their length."""
+"""Load in the problem of the taut cables, see `cables`."""
 
 EVENT = np.dtype(
     [
@@ -123,9 +127,6 @@ class Tables(NamedTuple):
         cables: (n,) of `CABLE`.
         corners: Eight a body and surface, (k,) of `CORNER`.
         rotors: (n, r) of `ROTOR`.
-        rows: (n,) of `ROW`.
-        matrix: Effect of tensions on the second derivatives of the distances, of the rows, (n, n).
-        factor: Cholesky factor of a part of it, (n, n).
         events: (MAX_EVENTS,) of `EVENT`.
         speed: Rotor speeds at the begin of the period, (n, r).
         middle_speed: The same in the middle of the step.
@@ -142,9 +143,6 @@ class Tables(NamedTuple):
     cables: Records
     corners: Records
     rotors: Records
-    rows: Records
-    matrix: Array
-    factor: Array
     events: Records
     speed: Array
     middle_speed: Array
@@ -164,7 +162,6 @@ SYSTEM = np.dtype(
         ("contact_step", float),
         ("tension_noise", float),  # tension that counts as none
         ("wind", float, 3),
-        ("taut", np.int64),  # number of cables in the rows
         ("happened", np.int64),  # number of events in the period
         ("driven", float),  # power of drives and of losses in a stage,
         ("lost", float),
@@ -177,101 +174,21 @@ SYSTEM = np.dtype(
         ("loss", float),  # to air and ground
         ("impact_loss", float),
         ("refined", np.int64),  # periods with more steps than usual
+        ("load", LOAD),
         ("rigid", np.int64),  # 1 for rods: the whole moves, and its parts with it
-        ("n_moving", np.int64),  # bodies that are integrated, and where they are in memory
-        ("moving", np.int64),
-        ("n_cables", np.int64),
-        ("n_rotors", np.int64),  # of a drone
-        ("n_corners", np.int64),
-        ("n_solids", np.int64),
-        *((table, np.int64) for table in Tables._fields[1:]),  # where they are in memory
+        *((table, PLACE) for table in Tables._fields[1:]),
+        ("moving", PLACE),  # the bodies that are integrated, or the whole
     ]
 )
-"""Argument of compiled functions: they find all tables from it, by `bodies_of`, ..."""
 
-
-@compiled()
-def record_at(address, dtype):
-    """The record at an address, such as that of the system."""
-    return carray(pointer(address), (1,), dtype)[0]
-
-
-@compiled()
-def bodies_of(t):
-    """Load and drones."""
-    return carray(pointer(t.bodies), (t.n_cables + 1,), BODY)
-
-
-@compiled()
-def moving_of(t):
-    """Bodies that are integrated: load and drones, or the structure they belong to."""
-    return carray(pointer(t.moving), (t.n_moving,), BODY)
-
-
-@compiled()
-def whole_of(t):
-    """Load and drones as one rigid body."""
-    return carray(pointer(t.whole), (1,), BODY)[0]
-
-
-@compiled()
-def cables_of(t):
-    """Cables, in the order of the drones."""
-    return carray(pointer(t.cables), (t.n_cables,), CABLE)
-
-
-@compiled()
-def rows_of(t):
-    """Rows of the problem of the taut cables."""
-    return carray(pointer(t.rows), (t.n_cables,), ROW)
-
-
-@compiled()
-def matrix_of(t):
-    """Matrix of that problem."""
-    return carray(pointer(t.matrix), (t.n_cables, t.n_cables), np.float64)
-
-
-@compiled()
-def factor_of(t):
-    """Its factor."""
-    return carray(pointer(t.factor), (t.n_cables, t.n_cables), np.float64)
-
-
-@compiled()
-def corners_of(t):
-    """Corners of all bodies."""
-    return carray(pointer(t.corners), (t.n_corners,), CORNER)
-
-
-@compiled()
-def solids_of(t):
-    """Ground and obstacles."""
-    return carray(pointer(t.solids), (t.n_solids,), SOLID)
-
-
-@compiled()
-def rotors_of(t):
-    """Rotors of all drones."""
-    return carray(pointer(t.rotors), (t.n_cables, t.n_rotors), ROTOR)
-
-
-@compiled()
-def events_of(t):
-    """Events of the period."""
-    return carray(pointer(t.events), (MAX_EVENTS,), EVENT)
-
-
-@compiled()
-def speeds_of(t, place):
-    """Rotor speeds in one of their tables: `t.speed`, `t.end_speed`, `t.command`, ..."""
-    return carray(pointer(place), (t.n_cables, t.n_rotors), np.float64)
-
-
-@compiled()
-def forces_of(t):
-    """Forces at the ends of the cables that the plant shows."""
-    return carray(pointer(t.force), (t.n_cables, 6), np.float64)
+bodies_of = opener("bodies", BODY)
+moving_of = opener("moving", BODY)
+whole_of = opener("whole", BODY)
+cables_of = opener("cables", CABLE)
+corners_of = opener("corners", CORNER)
+solids_of = opener("solids", SOLID)
+events_of = opener("events", EVENT)
+rotors_of = grid_opener("rotors", ROTOR)
 
 
 @compiled()
@@ -293,6 +210,6 @@ def keep_inputs(t, wind, in_body, in_world):
 def show_bodies(t, period):
     """Write `PlantState.motion`."""
     bodies = bodies_of(t)
-    shown = carray(pointer(t.shown), (len(bodies), 16), np.float64)
+    shown = table_at(t.shown)
     for i in range(len(bodies)):
         collect_state(bodies[i], period, shown[i])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +11,17 @@ from numpy.typing import NDArray
 from musls_description.arrays import Array
 from musls_description.drone import Drone
 from musls_description.obstacles import AnyObstacle
-from musls_description.records import pack
+from musls_description.records import pack_tables
 from musls_description.rotations import from_matrix
 from musls_description.spawn import Configuration
 from musls_description.system import Load, SlungLoadSystem
 from musls_description.tree import build_tree
+from musls_sim.plants.interface import Motion
 from musls_sim.plants.massless.records import (
     BODY,
     CABLE,
     EVENT,
     MAX_EVENTS,
-    ROW,
     SYSTEM,
     Tables,
 )
@@ -38,29 +37,6 @@ Records = NDArray[np.void]
 
 MIN_MASS_KG = 1e-12
 """Mass of a cable as good as none, the least that a description takes."""
-
-
-@dataclass(frozen=True)
-class Motion:
-    """Motion of load and drones; row 0 is the load.
-
-    Attributes:
-        position_enu_m: (1 + n, 3).
-        orientation_wxyz: (1 + n, 4).
-        velocity_enu_m_s: (1 + n, 3).
-        omega_body_rad_s: (1 + n, 3).
-    """
-
-    position_enu_m: Array
-    orientation_wxyz: Array
-    velocity_enu_m_s: Array
-    omega_body_rad_s: Array
-
-    @classmethod
-    def at_rest(cls, position_enu_m: Array, orientation_wxyz: Array) -> Motion:
-        """Nothing moves."""
-        still = np.zeros((len(position_enu_m), 3))
-        return cls(np.array(position_enu_m), np.array(orientation_wxyz), still, still.copy())
 
 
 def motion_of(system: SlungLoadSystem, start: Configuration) -> Motion:
@@ -117,8 +93,9 @@ def build_records(
     state["position"], state["velocity"] = start.position_enu_m, start.velocity_enu_m_s
     state["attitude"], state["omega"] = start.orientation_wxyz, start.omega_body_rad_s
     t = np.zeros(1, SYSTEM)
-    t["n_cables"], t["n_rotors"], t["n_corners"] = n, r, len(corners)
-    t["n_solids"] = len(solids)
+    t["load"]["linear"] = 1.0 / np.sqrt(system.load.mass_kg)
+    if bodies["inertia"][0].any():
+        t["load"]["angular"] = np.linalg.cholesky(bodies["inverse_inertia"][0])
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
     t["restitution"], t["step"], t["wind"] = restitution, step_s, np.nan
     t["contact_step"] = min(
@@ -132,9 +109,6 @@ def build_records(
         "cables": _cables(system, parts),
         "corners": corners,
         "rotors": rotor_records(system),
-        "rows": np.zeros(n, ROW),
-        "matrix": np.zeros((n, n)),
-        "factor": np.zeros((n, n)),
         "events": np.zeros(MAX_EVENTS, EVENT),
         "speed": np.zeros((n, r)),
         "middle_speed": np.zeros((n, r)),
@@ -144,10 +118,8 @@ def build_records(
         "command": np.zeros((n, r)),
         "solids": solids,
     }
-    memory, begin, views = pack(arrays)
-    for table, first in zip(Tables._fields[1:], begin[1:-1], strict=True):
-        views["system"][table] = memory.ctypes.data + 8 * first
-    views["system"]["moving"], views["system"]["n_moving"] = views["system"]["bodies"], 1 + n
+    memory, views = pack_tables(arrays)
+    views["system"]["moving"] = views["system"]["bodies"]
     return memory, Tables(**views)
 
 

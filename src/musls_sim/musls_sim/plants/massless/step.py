@@ -11,26 +11,28 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
-from musls_description.records import copy_table
+from musls_description.records import copy_table, record_at, table_at
 from musls_description.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
-from musls_sim.plants.massless.bodies import copy_state, move, normalise, rod_forces
+from musls_sim.plants.massless.bodies import move, normalise, rod_forces
 from musls_sim.plants.massless.cables import decide, project, rates
 from musls_sim.plants.massless.records import (
     SYSTEM,
     bodies_of,
     cables_of,
     corners_of,
-    forces_of,
     keep_inputs,
     moving_of,
-    record_at,
     rotors_of,
     show_bodies,
     solids_of,
-    speeds_of,
 )
-from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners
+from musls_sim.plants.rigid_body import (
+    fastest_body,
+    look_for_surfaces,
+    settle_corners,
+    spin_rotors,
+)
 
 BEYOND_M = 1e-13
 """Largest distance of a taut cable's ends beyond its length."""
@@ -55,12 +57,12 @@ BRACKET_S = 1e-11
 def advance(address, period, prescribed, wind, in_body, in_world):
     """Advance one control period with the inputs held; returns the number of events, or -1."""
     t, now, steps = record_at(address, SYSTEM), 0.0, 0
-    bodies, cables, forces = bodies_of(t), cables_of(t), forces_of(t)
+    bodies, cables, forces = bodies_of(t), cables_of(t), table_at(t.force)
     t.happened, moving = 0, period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
     if keep_inputs(t, wind, in_body, in_world) or prescribed:
-        decide(t, t.speed, now, moving)
+        decide(t, table_at(t.speed), now, moving)
     for c in cables:
         c.peak = c.tension
     while now < period:
@@ -77,11 +79,11 @@ def advance(address, period, prescribed, wind, in_body, in_world):
         if period - now < 1e-9 * period:
             now = period
         if event:
-            decide(t, t.end_speed, now, moving)
+            decide(t, table_at(t.end_speed), now, moving)
         if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             return -1
     if period > 0.0:
-        copy_table(speeds_of(t, t.speed), speeds_of(t, t.end_speed))
+        copy_table(table_at(t.speed), table_at(t.end_speed))
         t.refined += steps > np.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
     for k in range(len(cables)):
@@ -125,8 +127,8 @@ def one_step(t, now, h, located):
 def begin_step(t):
     """Keep where the step begins."""
     for body in moving_of(t):
-        copy_state(body.begin, body.state)
-        copy_state(body.first, body.rate)
+        body.begin = body.state
+        body.first = body.rate
     t.first_driven, t.first_lost = t.driven, t.lost
     for c in cables_of(t):
         c.threshold = max(c.gap, 0.0) + BEYOND_M
@@ -149,7 +151,7 @@ def end_step(t, h, near):
             c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
     if near:
         settle_corners(bodies_of(t), corners_of(t), solids_of(t), t.friction)
-    if t.taut > 0:
+    if t.rigid == 0:
         project(t)
 
 
@@ -157,18 +159,10 @@ def end_step(t, h, near):
 
 
 @compiled()
-def spin_to(t, now, speed):
-    """Rotor speeds at a time since the begin of the period: first-order lag, exact."""
-    begin, command, out = speeds_of(t, t.speed), speeds_of(t, t.command), speeds_of(t, speed)
-    rotors = rotors_of(t)
-    for i in range(begin.shape[0]):
-        last_lag, share = -1.0, 0.0
-        for j in range(begin.shape[1]):
-            gap = command[i, j] - begin[i, j]
-            lag = rotors[i, j].up if gap > 0.0 else rotors[i, j].down
-            if lag != last_lag:
-                last_lag, share = lag, 1.0 - np.exp(-now / lag)
-            out[i, j] = begin[i, j] + gap * share
+def spin_to(t, now, out):
+    """Rotor speeds at a time since the begin of the period."""
+    copy_table(out, table_at(t.speed))
+    spin_rotors(out, table_at(t.command), rotors_of(t), now)
 
 
 @compiled()
@@ -179,15 +173,16 @@ def trial(t, now, h):
     mean powers in the system.
     """
     moving, cables = moving_of(t), cables_of(t)
-    spin_to(t, now + 0.5 * h, t.middle_speed)
-    spin_to(t, now + h, t.end_speed)
+    middle_speed, end_speed = table_at(t.middle_speed), table_at(t.end_speed)
+    spin_to(t, now + 0.5 * h, middle_speed)
+    spin_to(t, now + h, end_speed)
     for c in cables:
         c.least = np.inf
     driven, lost = t.first_driven, t.first_lost
     for stage in range(1, 5):
         for body in moving:
             if stage == 1:
-                copy_state(body.total, body.first)
+                body.total = body.first
                 move(body.state, body.begin, 0.5 * h, body.first)
             elif stage < 4:
                 move(body.total, body.total, 2.0, body.rate)
@@ -198,7 +193,7 @@ def trial(t, now, h):
                 normalise(body.state.attitude)
         if stage == 4:
             t.mean_driven, t.mean_lost = driven / 6.0, lost / 6.0
-        ahead, speed = (0.5 * h, t.middle_speed) if stage < 3 else (h, t.end_speed)
+        ahead, speed = (0.5 * h, middle_speed) if stage < 3 else (h, end_speed)
         rates(t, speed, now + ahead)
         weight = 2.0 if stage < 3 else 1.0
         driven += weight * t.driven

@@ -17,12 +17,12 @@ from __future__ import annotations
 import numpy as np
 
 from musls_description.compiled import compiled
+from musls_description.records import numbers_at
 from musls_description.tree import STOP_RAD
 from musls_description.vectors import add, add_scaled, cross, dot, increase, put, rotate, scale, sub
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     coordinates_of,
-    numbers_of,
     slacks_of,
 )
 
@@ -232,8 +232,8 @@ def eliminate(t, k, h):
     springs on the mean position. Friction and stops are implicit: they act on the rate at the end.
     """
     bodies, rows = bodies_of(t), coordinates_of(t)
-    rate, angle = numbers_of(t, t.rate), numbers_of(t, t.angle)
-    middle, last_change = numbers_of(t, t.middle_rate), numbers_of(t, t.last_change)
+    rate, angle = numbers_at(t.rate), numbers_at(t.angle)
+    middle, last_change = numbers_at(t.middle_rate), numbers_at(t.last_change)
     body = bodies[k]
     up = bodies[body.parent]
     inertia, coupling, mass = read6(body.spin), read9(body.coupling), read6(body.inert)
@@ -302,7 +302,7 @@ def slide_below(row, body, inertia, coupling, mass):
 @compiled()
 def accelerate(t, k):
     """Acceleration of a body and of its coordinates, from its parent's."""
-    bodies, rows, change = bodies_of(t), coordinates_of(t), numbers_of(t, t.change)
+    bodies, rows, change = bodies_of(t), coordinates_of(t), numbers_at(t.change)
     body, i = bodies[k], bodies[k].first
     if body.parent < 0:
         angular, linear = free_acceleration(body, body.moment, body.force)

@@ -16,6 +16,7 @@ from dartpy.dynamics import Skeleton
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
+from musls_description.records import numbers_at, record_at, table_at
 from musls_description.spawn import Configuration
 from musls_description.system import SlungLoadSystem
 from musls_description.tree import STOP_RAD, Tree
@@ -42,16 +43,14 @@ from musls_sim.plants.rigid_links.dart import (
 )
 from musls_sim.plants.rigid_links.integrator import add_outside
 from musls_sim.plants.rigid_links.mechanism import (
+    SYSTEM,
     Tables,
     bodies_of,
     coordinates_of,
     move_bodies,
-    numbers_of,
     place_bodies,
     rotors_of,
     set_positions,
-    speeds_of,
-    system_at,
 )
 from musls_sim.plants.rigid_links.period import collect, keep_inputs
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
@@ -65,9 +64,9 @@ def outside(address, h):
 
     The wrench of each body then holds those of all beyond it, about its origin.
     """
-    t = system_at(address)
-    spin_rotors(speeds_of(t, t.speed), speeds_of(t, t.command), rotors_of(t), h)
-    bodies, rows, force = bodies_of(t), coordinates_of(t), numbers_of(t, t.change)
+    t = record_at(address, SYSTEM)
+    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), h)
+    bodies, rows, force = bodies_of(t), coordinates_of(t), numbers_at(t.change)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
         if bodies[k].length > 0.0:
@@ -93,13 +92,13 @@ def outside(address, h):
 @compiled()
 def hold(address, command, wind, in_body, in_world):
     """Keep the inputs of a period."""
-    keep_inputs(system_at(address), command, wind, in_body, in_world)
+    keep_inputs(record_at(address, SYSTEM), command, wind, in_body, in_world)
 
 
 @compiled()
 def place_and_move(address):
     """Motion of all bodies in the present state."""
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     place_bodies(t)
     move_bodies(t, t.rate)
 
@@ -107,7 +106,7 @@ def place_and_move(address):
 @compiled()
 def show(address, period):
     """Write the motion of load and drones."""
-    collect(system_at(address), period)
+    collect(record_at(address, SYSTEM), period)
 
 
 # ---------- The plant

@@ -24,6 +24,7 @@ import numpy as np
 
 from musls_description.compiled import compiled
 from musls_description.obstacles import depth_and_normal
+from musls_description.records import numbers_at, table_at
 from musls_description.vectors import (
     add,
     add_scaled,
@@ -37,6 +38,7 @@ from musls_description.vectors import (
     put_quaternion,
     quaternion_product,
     rotate,
+    rotate_back,
     rotation_between,
     scale,
     sub,
@@ -66,23 +68,16 @@ from musls_sim.plants.rigid_links.articulated import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
-    compliance_of,
     coordinates_of,
     edges_of,
     first_links_of,
-    forces_of,
-    guides_of,
     move_bodies,
-    numbers_of,
     place_bodies,
     rotors_of,
     selected_of,
     slacks_of,
     solids_of,
-    speeds_of,
-    targets_of,
     turn_free_bodies,
-    wrenches_of,
 )
 from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
 
@@ -135,7 +130,7 @@ def guided_step(t, h):
 def begin_step(t, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
     begin_slack(t, h)
-    spin_rotors(speeds_of(t, t.speed), speeds_of(t, t.command), rotors_of(t), 0.5 * h)
+    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
     drift(t, 0.5 * h)
     place_bodies(t)
     find_contacts(t, h)
@@ -145,7 +140,7 @@ def begin_step(t, h):
 @compiled()
 def drift(t, h):
     """Move positions on with the rates."""
-    angle, rate = numbers_of(t, t.angle), numbers_of(t, t.rate)
+    angle, rate = numbers_at(t.angle), numbers_at(t.rate)
     turn_free_bodies(t, h)
     move_slack(t, h)
     bodies = bodies_of(t)
@@ -158,8 +153,8 @@ def drift(t, h):
 @compiled()
 def guess_rates(t, h):
     """Rates in the middle of the step, carried on from the last two; the first time as they are."""
-    rate, middle = numbers_of(t, t.rate), numbers_of(t, t.middle_rate)
-    last, earlier = numbers_of(t, t.last_change), numbers_of(t, t.earlier_change)
+    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
+    last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
     ahead = 0.0
     if t.fresh == 0:
         ahead = (h + t.last_step) / (t.last_step + t.earlier_step)
@@ -170,8 +165,8 @@ def guess_rates(t, h):
 @compiled()
 def rates_hold(t, h):
     """Whether the rates in the middle of the step were guessed well; corrects them if not."""
-    rate, middle = numbers_of(t, t.rate), numbers_of(t, t.middle_rate)
-    change, last = numbers_of(t, t.change), numbers_of(t, t.last_change)
+    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
+    change, last = numbers_at(t.change), numbers_at(t.last_change)
     miss, fastest = 0.0, 1.0
     for d in range(rate.shape[0]):
         then = rate[d] + 0.5 * h * change[d]
@@ -212,9 +207,9 @@ def evaluate(t, h):
 def add_outside(t):
     """Wrenches of rotors, air and inputs on load and drones; whether they are finite."""
     bodies, selected = bodies_of(t), selected_of(t)
-    rotors, speed = rotors_of(t), speeds_of(t, t.speed)
-    in_body, in_world = wrenches_of(t, t.wrench_body), wrenches_of(t, t.wrench_enu)
-    guide = guides_of(t)
+    rotors, speed = rotors_of(t), table_at(t.speed)
+    in_body, in_world = table_at(t.wrench_body), table_at(t.wrench_enu)
+    guide = table_at(t.guide)
     total = air = 0.0
     for i in range(selected.shape[0]):
         body = bodies[selected[i]]
@@ -237,8 +232,8 @@ def add_outside(t):
 @compiled()
 def end_step(t, h):
     """After the last evaluation: tensions, work, rates and positions at the end of the step."""
-    rate, change = numbers_of(t, t.rate), numbers_of(t, t.change)
-    last, earlier = numbers_of(t, t.last_change), numbers_of(t, t.earlier_change)
+    rate, change = numbers_at(t.rate), numbers_at(t.change)
+    last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
     note_cable_forces(t)
     add_work(t, h)
     end_slack(t, h)
@@ -252,7 +247,7 @@ def end_step(t, h):
     for d in range(rate.shape[0]):
         rate[d] += h * change[d]
         earlier[d], last[d] = last[d], change[d]
-    spin_rotors(speeds_of(t, t.speed), speeds_of(t, t.command), rotors_of(t), 0.5 * h)
+    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
     drift(t, 0.5 * h)
 
 
@@ -263,7 +258,7 @@ def note_cable_forces(t):
     And the largest change of a tension from the last step to this one.
     """
     bodies, selected, first = bodies_of(t), selected_of(t), first_links_of(t)
-    shown, peak = forces_of(t)
+    force, peak = table_at(t.force), numbers_at(t.peak)
     for i in range(first.shape[0]):
         drone = selected[1 + i]
         for end in range(2):
@@ -272,11 +267,11 @@ def note_cable_forces(t):
             x, y, z = 0.0, 0.0, 0.0
             if body.parent >= 0:
                 x, y, z = transmitted_force(body)
-            r, before = link.rotation, shown[i, end, 0]
-            for k in range(3):
-                shown[i, end, k] = -(r[0, k] * x + r[1, k] * y + r[2, k] * z)
-            peak[i] = max(peak[i], shown[i, end, 0])
-            t.jump = max(t.jump, abs(shown[i, end, 0] - before))
+            before = force[i, 3 * end]
+            tension, y, z = scale(-1.0, rotate_back(link.rotation, (x, y, z)))
+            force[i, 3 * end], force[i, 3 * end + 1], force[i, 3 * end + 2] = tension, y, z
+            peak[i] = max(peak[i], tension)
+            t.jump = max(t.jump, abs(tension - before))
 
 
 # ---------- Contact with ground and obstacles
@@ -439,8 +434,8 @@ def add_work(t, h):
     exact.
     """
     bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
-    rows, angle, rate = coordinates_of(t), numbers_of(t, t.angle), numbers_of(t, t.rate)
-    change, last_change = numbers_of(t, t.change), numbers_of(t, t.last_change)
+    rows, angle, rate = coordinates_of(t), numbers_at(t.angle), numbers_at(t.rate)
+    change, last_change = numbers_at(t.change), numbers_at(t.last_change)
     driven, lost = -t.air, -t.air
     for d in range(rate.shape[0]):
         torque, felt = joint_torque(rows[d], angle[d], rate[d], last_change[d], h)
@@ -510,8 +505,8 @@ def poses_hold(t, h, corrections):
 
     The responses are found for the first correction of a step, and serve the later ones.
     """
-    guide, target = guides_of(t), targets_of(t)
-    inverse = compliance_of(t)
+    guide, target = table_at(t.guide), table_at(t.target)
+    inverse = table_at(t.compliance)
     miss = np.empty(inverse.shape[0])
     misses(t, h, target, miss)
     if np.abs(miss).max() < POSE_MISS:
@@ -529,7 +524,7 @@ def poses_hold(t, h, corrections):
 def misses(t, h, target, miss):
     """Turns and ways that are missing to the drones' poses in the middle of the next step."""
     bodies, selected = bodies_of(t), selected_of(t)
-    angle, rate, change = numbers_of(t, t.angle), numbers_of(t, t.rate), numbers_of(t, t.change)
+    angle, rate, change = numbers_at(t.angle), numbers_at(t.rate), numbers_at(t.change)
     load = bodies[0]
     kept_angle, kept_rate, kept_place = angle.copy(), rate.copy(), read3(load.place)
     q = load.attitude

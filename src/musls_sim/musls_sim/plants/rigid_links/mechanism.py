@@ -11,14 +11,19 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.drone import Drone
 from musls_description.obstacles import SOLID, AnyObstacle
-from musls_description.records import pack, pointer
+from musls_description.records import (
+    PLACE,
+    grid_opener,
+    numbers_at,
+    opener,
+    pack_tables,
+)
 from musls_description.rotations import from_rotation_vector, rotation_vector
 from musls_description.system import Load, SlungLoadSystem
 from musls_description.tree import Tree
@@ -158,50 +163,6 @@ LEDGER = np.dtype(
 )
 """Energy balance [J], see `period.account`."""
 
-TABLES = (
-    "bodies", "coordinates", "edges", "slacks", "rotors", "speed", "begin_speed", "command",
-    "angle", "rate", "change", "last_change", "earlier_change", "middle_rate", "begin", "selected",
-    "first_links",
-    "wrench_body", "wrench_enu", "guide", "target", "compliance", "begin_force", "shown", "force",
-    "peak", "solids",
-)  # fmt: skip
-
-SYSTEM = np.dtype(
-    [
-        ("gravity", float),
-        ("ground", float),  # height of the soft one under cables, NaN for none
-        ("friction", float),
-        ("ahead", float),  # time for which the ground is looked for
-        ("last_step", float),  # length of the last step and of the one before
-        ("earlier_step", float),
-        ("begin_last_step", float),  # the same at the begin of the period
-        ("begin_earlier_step", float),
-        ("begin_fresh", np.int64),
-        ("fresh", np.int64),  # 1 if there are no steps to carry on from
-        ("near", np.int64),  # whether anything may touch the ground
-        ("touches", np.int64),  # whether anything does
-        ("evaluations", np.int64),  # so far
-        ("wind", float, 3),
-        ("guided", np.int64),  # whether drones are moved along paths
-        ("jump", float),  # largest change of a tension within a step of the period
-        ("air", float),  # power of the air on the bodies
-        ("work", float),  # of the other outside forces in the period
-        ("absolute_work", float),
-        ("loss", float),  # to joints, air and ground
-        ("exchanged", float),
-        ("ledger", LEDGER),
-        ("begin_ledger", LEDGER),
-        ("n_bodies", np.int64),
-        ("n_coordinates", np.int64),
-        ("n_drones", np.int64),
-        ("n_rotors", np.int64),  # of a drone
-        ("n_edges", np.int64),
-        ("n_solids", np.int64),
-        *((table, np.int64) for table in TABLES),  # where they are in memory
-    ]
-)
-"""Argument of compiled functions: they find all tables from it, by `bodies_of`, ..."""
-
 
 class Tables(NamedTuple):
     """All records of n drones; b bodies, c coordinates, k corners, r rotors a drone.
@@ -230,7 +191,7 @@ class Tables(NamedTuple):
         guide: Moment and force that move prescribed drones, (n, 6).
         target: Their poses in the middle of the next step: place, quaternion, (n, 7).
         compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n).
-        begin_force: `force` at the begin of the period, (6 n,).
+        begin_force: `force` at the begin of the period, (n, 6).
         shown: `PlantState.motion`, (1 + n, 16).
         force: `PlantState.cable_force_n`, (n, 2, 3).
         peak: `PlantState.tension_peak_n`, (n,).
@@ -267,104 +228,50 @@ class Tables(NamedTuple):
     solids: Records
 
 
-@compiled()
-def system_at(address):
-    """The record of the system at its address."""
-    return carray(pointer(address), (1,), SYSTEM)[0]
+SYSTEM = np.dtype(
+    [
+        ("gravity", float),
+        ("ground", float),  # height of the soft one under cables, NaN for none
+        ("friction", float),
+        ("ahead", float),  # time for which the ground is looked for
+        ("last_step", float),  # length of the last step and of the one before
+        ("earlier_step", float),
+        ("begin_last_step", float),  # the same at the begin of the period
+        ("begin_earlier_step", float),
+        ("begin_fresh", np.int64),
+        ("fresh", np.int64),  # 1 if there are no steps to carry on from
+        ("near", np.int64),  # whether anything may touch the ground
+        ("touches", np.int64),  # whether anything does
+        ("evaluations", np.int64),  # so far
+        ("wind", float, 3),
+        ("guided", np.int64),  # whether drones are moved along paths
+        ("jump", float),  # largest change of a tension within a step of the period
+        ("air", float),  # power of the air on the bodies
+        ("work", float),  # of the other outside forces in the period
+        ("absolute_work", float),
+        ("loss", float),  # to joints, air and ground
+        ("exchanged", float),
+        ("ledger", LEDGER),
+        ("begin_ledger", LEDGER),
+        *((table, PLACE) for table in Tables._fields[1:]),
+    ]
+)
 
-
-@compiled()
-def bodies_of(t):
-    """All bodies, parents before children."""
-    return carray(pointer(t.bodies), (t.n_bodies,), BODY)
-
-
-@compiled()
-def coordinates_of(t):
-    """Coordinates of all joints."""
-    return carray(pointer(t.coordinates), (t.n_coordinates,), COORDINATE)
-
-
-@compiled()
-def edges_of(t):
-    """Corners of all bodies."""
-    return carray(pointer(t.edges), (t.n_edges,), EDGE)
-
-
-@compiled()
-def solids_of(t):
-    """Surfaces that bodies may touch: ground and obstacles."""
-    return carray(pointer(t.solids), (t.n_solids,), SOLID)
-
-
-@compiled()
-def slacks_of(t):
-    """Slack of all cables."""
-    return carray(pointer(t.slacks), (t.n_drones,), SLACK)
-
-
-@compiled()
-def rotors_of(t):
-    """Rotors of all drones."""
-    return carray(pointer(t.rotors), (t.n_drones, t.n_rotors), ROTOR)
-
-
-@compiled()
-def speeds_of(t, place):
-    """Rotor speeds: `t.speed`, `t.begin_speed` or `t.command`."""
-    return carray(pointer(place), (t.n_drones, t.n_rotors), np.float64)
-
-
-@compiled()
-def numbers_of(t, place):
-    """A number for each coordinate: `t.angle`, `t.rate`, `t.change`, ..."""
-    return carray(pointer(place), (t.n_coordinates,), np.float64)
-
-
-@compiled()
-def selected_of(t):
-    """Body index of load and drones."""
-    return carray(pointer(t.selected), (1 + t.n_drones,), np.int64)
-
-
-@compiled()
-def first_links_of(t):
-    """Body index of each cable's first link."""
-    return carray(pointer(t.first_links), (t.n_drones,), np.int64)
-
-
-@compiled()
-def forces_of(t):
-    """Forces at the ends of the cables, (n, 2, 3), and their largest tensions."""
-    forces = carray(pointer(t.force), (t.n_drones, 2, 3), np.float64)
-    return forces, carray(pointer(t.peak), (t.n_drones,), np.float64)
-
-
-@compiled()
-def wrenches_of(t, place):
-    """Rows of moment and force of load and drones: `t.wrench_body`, `t.wrench_enu`."""
-    return carray(pointer(place), (1 + t.n_drones, 6), np.float64)
-
-
-@compiled()
-def guides_of(t):
-    """Moment and force that move prescribed drones."""
-    return carray(pointer(t.guide), (t.n_drones, 6), np.float64)
-
-
-@compiled()
-def targets_of(t):
-    """Places and quaternions to which they are moved."""
-    return carray(pointer(t.target), (t.n_drones, 7), np.float64)
-
-
-@compiled()
-def compliance_of(t):
-    """Accelerations of prescribed drones by unit wrenches, or the inverse."""
-    return carray(pointer(t.compliance), (6 * t.n_drones, 6 * t.n_drones), np.float64)
+bodies_of = opener("bodies", BODY)  # parents before children
+coordinates_of = opener("coordinates", COORDINATE)
+edges_of = opener("edges", EDGE)
+solids_of = opener("solids", SOLID)
+slacks_of = opener("slacks", SLACK)
+rotors_of = grid_opener("rotors", ROTOR)
+selected_of = opener("selected", np.int64)
+first_links_of = opener("first_links", np.int64)
 
 
 # ---------- Records of a system
+
+
+NUMBERS = "angle", "rate", "change", "last_change", "earlier_change", "middle_rate"
+"""Tables of a number for each coordinate."""
 
 
 def build_records(
@@ -411,12 +318,10 @@ def build_records(
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
     n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
     t = np.zeros(1, SYSTEM)
-    t["n_bodies"], t["n_coordinates"], t["n_drones"], t["n_rotors"] = len(bodies), c, n, r
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
     soft = ground_height_enu_m is not None and "cables" not in contact
     t["ground"] = ground_height_enu_m if soft else np.nan
     t["ahead"], t["fresh"] = ahead_s, 1
-    t["n_edges"], t["n_solids"] = len(edges), len(solids)
     shown = np.zeros((1 + n, 16))
     shown[:, 6] = 1.0
     arrays = {
@@ -427,7 +332,7 @@ def build_records(
         "slacks": slacks,
         "rotors": rotor_records(system),
         **{name: np.zeros((n, r)) for name in ("speed", "begin_speed", "command")},
-        **{name: np.zeros(c) for name in TABLES[8:14]},
+        **{name: np.zeros(c) for name in NUMBERS},
         "begin": np.zeros((4, c)),
         "selected": selected,
         "first_links": np.array(tree.first_link),
@@ -435,15 +340,13 @@ def build_records(
         "guide": np.zeros((n, 6)),
         "target": np.zeros((n, 7)),
         "compliance": np.zeros((6 * n, 6 * n)),
-        "begin_force": np.zeros(6 * n),
+        "begin_force": np.zeros((n, 6)),
         "shown": shown,
         "force": np.zeros((n, 2, 3)),
         "peak": np.zeros(n),
         "solids": solids,
     }
-    memory, begin, views = pack(arrays)
-    for table, first in zip(TABLES, begin[1:-1], strict=True):
-        views["system"][table] = memory.ctypes.data + 8 * first
+    memory, views = pack_tables(arrays)
     return memory, Tables(**views)
 
 
@@ -479,7 +382,7 @@ def tree_coordinates(tree: Tree) -> Records:
 def adopt(t: Tables, old: Tables) -> Tables:
     """Let records of another tree of the same bodies go on with what is shown of the old ones."""
     for name in ("rotors", "speed", "shown", "force", "peak"):
-        t.system[name] = getattr(old, name).ctypes.data
+        t.system[name] = old.system[name]
     for name in ("mass", "inertia"):
         t.bodies[name] = old.bodies[name]
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
@@ -515,7 +418,7 @@ def positions_of(t: Tables) -> Array:
 @compiled()
 def turn_free_bodies(t, h):
     """Move free bodies on with their rates: rotation and place."""
-    bodies, rate = bodies_of(t), numbers_of(t, t.rate)
+    bodies, rate = bodies_of(t), numbers_at(t.rate)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.parent >= 0:
@@ -549,7 +452,7 @@ def combined(r, m):
 @compiled()
 def place_bodies(t):
     """Rotation and place of all bodies, and the axes of their joints."""
-    bodies, rows, angle = bodies_of(t), coordinates_of(t), numbers_of(t, t.angle)
+    bodies, rows, angle = bodies_of(t), coordinates_of(t), numbers_at(t.angle)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.parent < 0:
@@ -593,7 +496,7 @@ def beyond(row, x, y, z):
 @compiled()
 def move_bodies(t, place):
     """Velocities of all bodies at rates: `t.rate` or `t.middle_rate`."""
-    bodies, rows, rate = bodies_of(t), coordinates_of(t), numbers_of(t, place)
+    bodies, rows, rate = bodies_of(t), coordinates_of(t), numbers_at(place)
     for k in range(bodies.shape[0]):
         body, i = bodies[k], bodies[k].first
         if body.parent < 0:
@@ -609,7 +512,7 @@ def move_bodies(t, place):
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
-            slide = row.rate if place == t.rate else row.middle_rate
+            slide = row.rate if place.address == t.rate.address else row.middle_rate
             increase(body.velocity, scale(slide, row.along))
 
 

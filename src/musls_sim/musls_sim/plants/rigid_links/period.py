@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
 
 from musls_description.compiled import compiled
-from musls_description.records import pointer
+from musls_description.records import copy_numbers, copy_table, numbers_at, record_at, table_at
 from musls_description.vectors import dot, put, rotate, rotate_back, times
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.rigid_body import (
@@ -26,18 +25,13 @@ from musls_sim.plants.rigid_links.integrator import (
     step,
 )
 from musls_sim.plants.rigid_links.mechanism import (
+    SYSTEM,
     bodies_of,
     edges_of,
-    forces_of,
     move_bodies,
-    numbers_of,
     place_bodies,
     selected_of,
     solids_of,
-    speeds_of,
-    system_at,
-    targets_of,
-    wrenches_of,
 )
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
 from musls_sim.plants.rigid_links.step_control import settle
@@ -71,10 +65,10 @@ def advance(address, h, count, command, wind, in_body, in_world, limits):
     No step: finds the cables' forces in a state that was set from outside, with the inputs as they
     are (the ground carries nothing).
     """
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     if count == 0:
         place_bodies(t)
-        copy(numbers_of(t, t.middle_rate), numbers_of(t, t.rate))
+        copy_numbers(numbers_at(t.middle_rate), numbers_at(t.rate))
         t.touches = 0
         evaluate(t, h)
         note_cable_forces(t)
@@ -119,10 +113,10 @@ def advance_guided(address, h, count, command, wind, in_body, in_world, limits, 
     In the middle of the first step the drones are off them by what steps of another length left,
     which goes to zero smoothly: taken back at once it is a jerk, the larger the shorter the step.
     """
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     begin_period(t)
     keep_inputs(t, command, wind, in_body, in_world)
-    target, enu = targets_of(t), wrenches_of(t, t.wrench_enu)
+    target, enu = table_at(t.target), table_at(t.wrench_enu)
     off = np.empty((target.shape[0], 6))
     verdict = OK
     for k in range(count):
@@ -146,15 +140,15 @@ def advance_guided(address, h, count, command, wind, in_body, in_world, limits, 
 def begin_period(t):
     """Keep the state to go back to, and look for ground and obstacles."""
     bodies, edges = bodies_of(t), edges_of(t)
-    begin = carray(pointer(t.begin), (4, t.n_coordinates), np.float64)
+    begin = table_at(t.begin)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
-        copy(begin[row], numbers_of(t, place))
-    copy_speeds(t, t.begin_speed, t.speed)
+        copy_numbers(begin[row], numbers_at(place))
+    copy_table(table_at(t.begin_speed), table_at(t.speed))
     keep_slack(t)
     for k in range(bodies.shape[0]):
         if bodies[k].parent < 0:
             put(bodies[k].begin_place, bodies[k].place)
-            copy(bodies[k].begin_attitude, bodies[k].attitude)
+            copy_numbers(bodies[k].begin_attitude, bodies[k].attitude)
     near = False
     for k in range(bodies.shape[0]):
         near |= near_surface(bodies[k], edges, solids_of(t), t.ahead)
@@ -163,12 +157,12 @@ def begin_period(t):
         for q in range(edges.shape[0]):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
-    copy(force_numbers(t, t.begin_force), force_numbers(t, t.force))
+    copy_table(table_at(t.begin_force), table_at(t.force))
     t.jump = 0.0
     t.begin_last_step, t.begin_earlier_step, t.begin_fresh = t.last_step, t.earlier_step, t.fresh
-    copy_ledger(t.begin_ledger, t.ledger)
+    t.begin_ledger = t.ledger
     t.work = t.absolute_work = t.loss = t.exchanged = 0.0
-    _, peak = forces_of(t)
+    peak = numbers_at(t.peak)
     for i in range(peak.shape[0]):
         peak[i] = 0.0
 
@@ -176,69 +170,35 @@ def begin_period(t):
 @compiled()
 def rewind(address):
     """Go back to the begin of the period."""
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     bodies, edges = bodies_of(t), edges_of(t)
-    begin = carray(pointer(t.begin), (4, t.n_coordinates), np.float64)
+    begin = table_at(t.begin)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
-        copy(numbers_of(t, place), begin[row])
-    copy_speeds(t, t.speed, t.begin_speed)
+        copy_numbers(numbers_at(place), begin[row])
+    copy_table(table_at(t.speed), table_at(t.begin_speed))
     rewind_slack(t)
     for k in range(bodies.shape[0]):
         if bodies[k].parent < 0:
             put(bodies[k].place, bodies[k].begin_place)
-            copy(bodies[k].attitude, bodies[k].begin_attitude)
+            copy_numbers(bodies[k].attitude, bodies[k].begin_attitude)
     if t.near != 0:
         for q in range(edges.shape[0]):
             edges[q].stuck = edges[q].begin_stuck
             put(edges[q].anchor, edges[q].begin_anchor)
     t.last_step, t.earlier_step, t.fresh = t.begin_last_step, t.begin_earlier_step, t.begin_fresh
-    copy(force_numbers(t, t.force), force_numbers(t, t.begin_force))
-    copy_ledger(t.ledger, t.begin_ledger)
+    copy_table(table_at(t.force), table_at(t.begin_force))
+    t.ledger = t.begin_ledger
     place_bodies(t)
     move_bodies(t, t.rate)
 
 
 @compiled()
-def force_numbers(t, place):
-    """Forces at the ends of the cables, now (`t.force`) or before, (6 n,)."""
-    return carray(pointer(place), (6 * t.n_drones,), np.float64)
-
-
-@compiled()
-def copy(out, values):
-    """Copy numbers; `out[:] = values` takes seconds to compile."""
-    for i in range(len(out)):
-        out[i] = values[i]
-
-
-@compiled()
-def copy_ledger(out, ledger):
-    """Copy the energy balance."""
-    out.energy, out.kinetic, out.now_kinetic = ledger.energy, ledger.kinetic, ledger.now_kinetic
-    out.balance, out.low, out.spurious = ledger.balance, ledger.low, ledger.spurious
-    out.exchanged, out.recent = ledger.exchanged, ledger.recent
-    out.recent_exchanged = ledger.recent_exchanged
-
-
-@compiled()
-def copy_speeds(t, to, place):
-    """Copy rotor speeds."""
-    out, values = speeds_of(t, to), speeds_of(t, place)
-    for i in range(out.shape[0]):
-        copy(out[i], values[i])
-
-
-@compiled()
 def keep_inputs(t, command, wind, in_body, in_world):
     """Write the inputs into the records."""
-    out = speeds_of(t, t.command)
-    body, world = wrenches_of(t, t.wrench_body), wrenches_of(t, t.wrench_enu)
     put(t.wind, wind)
-    for i in range(body.shape[0]):
-        copy(body[i], in_body[i])
-        copy(world[i], in_world[i])
-        if i > 0:
-            copy(out[i - 1], command[i - 1])
+    copy_table(table_at(t.command), command)
+    copy_table(table_at(t.wrench_body), in_body)
+    copy_table(table_at(t.wrench_enu), in_world)
 
 
 # ---------- Whether the steps were short enough
@@ -247,8 +207,8 @@ def keep_inputs(t, command, wind, in_body, in_world):
 @compiled()
 def check_step(t, limits):
     """Whether a step was too long for the tension or the joint rates it met, or ran away."""
-    bodies, rate = bodies_of(t), numbers_of(t, t.rate)
-    _, peak = forces_of(t)
+    bodies, rate = bodies_of(t), numbers_at(t.rate)
+    peak = numbers_at(t.peak)
     fastest_joint = fastest_free = 0.0
     for k in range(bodies.shape[0]):
         i = bodies[k].first
@@ -290,7 +250,7 @@ def end_period(t, verdict, limits):
 def collect(t, period):
     """Write the motion of load and drones into `PlantState.motion`."""
     bodies, selected = bodies_of(t), selected_of(t)
-    shown = carray(pointer(t.shown), (selected.shape[0], 16), np.float64)
+    shown = table_at(t.shown)
     for i in range(selected.shape[0]):
         collect_state(bodies[selected[i]], period, shown[i])
 
@@ -298,7 +258,7 @@ def collect(t, period):
 @compiled()
 def restart(address):
     """Show a state that was set from outside; energy is counted anew."""
-    t = system_at(address)
+    t = record_at(address, SYSTEM)
     place_bodies(t)
     move_bodies(t, t.rate)
     collect(t, 0.0)

@@ -10,10 +10,16 @@ import numpy as np
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
-from musls_description.rotations import from_matrix, matrix, rotation_vector
+from musls_description.rotations import from_matrix, rotation_vector
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem, slung_system
-from musls_sim.plants.interface import PlantSetup, accurate_step_s, substeps
+from musls_sim.plants.interface import (
+    Motion,
+    PlantSetup,
+    accurate_step_s,
+    given_motion,
+    substeps,
+)
 from musls_sim.plants.rigid_links.mechanism import jacobians
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.rigid_links.step_control import (
@@ -23,7 +29,7 @@ from musls_sim.plants.rigid_links.step_control import (
     stable_step_s,
 )
 from musls_sim.preflight.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, BodyState, StartSpec
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 if TYPE_CHECKING:  # they take long to import and few flights need them
     from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
@@ -42,7 +48,8 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
     system = slung_system(setup.system, "cable_model = rigid_links")
     rotors = None
     if start.kind == "state":
-        configuration = _configuration_of(system, start, physics.gravity_m_s2)
+        motion = given_motion(system, start)
+        configuration = _configuration_of(system, motion, physics.gravity_m_s2)
     elif start.kind == "air":
         assert equilibrium is not None  # such a flight begins in formation
         rotors = trim_speeds_rad_s(system, equilibrium)
@@ -68,7 +75,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         obstacles=setup.obstacles,
     )
     if start.kind == "state":
-        plant.start_moving(_rates_of(plant, start))
+        plant.start_moving(_rates_of(plant, motion))
     return plant
 
 
@@ -83,8 +90,8 @@ def _on_gazebo(
 
     physics, start = setup.physics, setup.start
     if start.kind == "state":
-        bodies = (start.load, *(start.drones or ()))
-        if any(np.any(b.velocity_enu_m_s) or np.any(b.omega_body_rad_s) for b in bodies if b):
+        motion = given_motion(system, start)
+        if motion.velocity_enu_m_s.any() or motion.omega_body_rad_s.any():
             raise ConfigError(
                 f"physics.engine = {physics.engine}: a world starts at rest; give no velocities"
             )
@@ -117,34 +124,16 @@ def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
     return CONTROL_PERIOD_S / substeps(limit)
 
 
-def _rotation(body: BodyState) -> Array:
-    """Body frame to world, (3, 3)."""
-    return matrix(np.array(body.orientation_wxyz))
-
-
-def _bodies(start: StartSpec, n_drones: int) -> tuple[BodyState, tuple[BodyState, ...]]:
-    if start.load is None or start.drones is None:
-        raise ConfigError("start.kind = state: load and drones are missing")
-    if len(start.drones) != n_drones:
-        raise ConfigError(f"start.drones has {len(start.drones)} entries for {n_drones} drones")
-    return start.load, start.drones
-
-
 def _configuration_of(
-    system: SlungLoadSystem, start: StartSpec, gravity_m_s2: float
+    system: SlungLoadSystem, motion: Motion, gravity_m_s2: float
 ) -> Configuration:
     """Chains that hang between load and drones in given poses."""
-    load, drones = _bodies(start, system.n_drones)
+    places, turns = motion.position_enu_m, motion.rotations
     configuration, reached = slung_state(
-        system,
-        np.array(load.position_enu_m),
-        _rotation(load),
-        np.array([drone.position_enu_m for drone in drones]),
-        np.array([_rotation(drone) for drone in drones]),
-        gravity_m_s2,
+        system, places[0], turns[0], places[1:], turns[1:], gravity_m_s2
     )
-    for i, (drone, rotation) in enumerate(zip(drones, reached, strict=True)):
-        miss = np.linalg.norm(rotation_vector(from_matrix(_rotation(drone).T @ rotation)))
+    for i, (wanted, rotation) in enumerate(zip(turns[1:], reached, strict=True)):
+        miss = np.linalg.norm(rotation_vector(from_matrix(wanted.T @ rotation)))
         if miss > ATTITUDE_MISS_RAD:
             raise ConfigError(
                 f"start.drones.{i}.orientation_wxyz: cable_{i + 1} does not twist, so the yaw of "
@@ -154,17 +143,14 @@ def _configuration_of(
     return configuration
 
 
-def _rates_of(plant: RigidLinksPlant, start: StartSpec) -> Array:
+def _rates_of(plant: RigidLinksPlant, motion: Motion) -> Array:
     """Rates of all coordinates that give load and drones their velocities, (n_dofs,).
 
     Of all joint rates that do, the smallest ones.
     """
-    load, drones = _bodies(start, plant.system.n_drones)
     jacobian = np.vstack(list(jacobians(plant.records)[plant.tree.drone]))
-    free = np.array([*(_rotation(load) @ load.omega_body_rad_s), *load.velocity_enu_m_s])
-    wanted = np.concatenate(
-        [[*(_rotation(d) @ d.omega_body_rad_s), *d.velocity_enu_m_s] for d in drones]
-    )
+    rates = np.hstack([motion.omega_enu_rad_s, motion.velocity_enu_m_s])
+    free, wanted = rates[0], rates[1:].ravel()
     rest = wanted - jacobian[:, :6] @ free
     joints = np.linalg.lstsq(jacobian[:, 6:], rest, rcond=1e-9)[0]
     miss = np.abs(jacobian[:, 6:] @ joints - rest).reshape(-1, 6).max(axis=1)
