@@ -34,8 +34,8 @@ from musls_sim.plants.interface import (
     Pose,
     PrescribedMotion,
 )
+from musls_sim.plants.interface import Motion as Start
 from musls_sim.plants.massless.plant import MasslessPlant
-from musls_sim.plants.massless.start import Motion as Start
 from musls_sim.plants.massless.start import motion_of, weightless
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
