@@ -99,7 +99,7 @@ def _answer(way: str, drones: int) -> None:
         state=state, cable_nodes_enu_m=nodes.__getitem__, cable_end_rotations=lambda i: None
     )
     level, session = (
-        np.tile(LEVEL, (drones, 1)),
+        np.tile(LEVEL, (1 + drones, 1)),
         SimpleNamespace(plant=plant, tension_peaks=TensionPeaks(drones, periods=5)),
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -109,9 +109,7 @@ def _answer(way: str, drones: int) -> None:
             for k in range(TURN_S * RATE_HZ):
                 time_s = TURN_S * turn + k / RATE_HZ
                 state.motion[:, :6] = time_s
-                recorder.on_setpoint(
-                    time_s, state.position_enu_m[0], LEVEL, state.position_enu_m[1:], level
-                )
+                recorder.on_setpoint(time_s, state.position_enu_m, level)
                 recorder.observe(time_s, session)
             print((process_time() - begin) / TURN_S, flush=True)
         recorder.close()
@@ -141,7 +139,7 @@ class MessageByMessage:
 
     def on_setpoint(self, time_s: float, *poses: np.ndarray) -> None:
         """As `BagRecorder.on_setpoint`."""
-        self._write(time_s, self._setpoint, [np.vstack(poses[k::2]) for k in (0, 1)])
+        self._write(time_s, self._setpoint, list(poses))
 
     def observe(self, time_s: float, session: Any) -> None:
         """As `BagRecorder.observe`."""

@@ -170,8 +170,8 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
     with closing(BagRecorder(tmp_path / "bag", system, step_period_s=0.02)) as recorder:
         for k in range(10):
             recorder.on_stage(0.02 * k, "lift" if k < 6 else "circle")
-            at, level = np.array([float(k // 5), 0.0, 1.0]), np.array([1.0, 0.0, 0.0, 0.0])
-            recorder.on_setpoint(0.02 * k, at, level, np.tile(at, (3, 1)), np.tile(level, (3, 1)))
+            at, level = np.tile([k // 5, 0.0, 1.0], (4, 1)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1))
+            recorder.on_setpoint(0.02 * k, at, level)
             state.position_enu_m[:] = np.arange(12.0).reshape(4, 3) + k
             state.cable_force_n[:, :, 0] = [[k, k + 10], [k, k + 20], [k, k + 30]]
             state.rotor_speed_rad_s[:] = 100.0 * k

@@ -53,7 +53,7 @@ def fly(recorder):
             goal = np.full((1 + N, 3), float(k // 7))
             goal[1] = 1.0
             level = np.tile([1.0, 0.0, 0.0, 0.0], (1 + N, 1))
-            recorder.on_setpoint(time_s, goal[0], level[0], goal[1:], level[1:])
+            recorder.on_setpoint(time_s, goal, level)
             if 40 <= k < 100:  # nothing is asked of drone 1, and of drone 2 not always
                 asked = rng.normal(size=(N, 3))
                 asked[0], asked[1, 2] = np.nan, np.nan if k % 3 else 1.0

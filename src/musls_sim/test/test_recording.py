@@ -78,8 +78,8 @@ def fly(name, folder):
     inputs = PlantInputs.zeros(plant.system)
     inputs.rotor_command_rad_s[:] = speed
     truth, nodes, links, setpoints, stages = {}, {}, {}, [], []
-    load, drones = np.zeros(7), np.zeros((n, 7))
-    load[3] = drones[:, 3] = 1.0
+    wanted = np.zeros((1 + n, 7))
+    wanted[:, 3] = 1.0
     recorder = BagRecorder(folder, plant.system, step_period_s=plant.period_s, buffer_s=BUFFER_S)
     with closing(recorder):
         recorder.on_reference(0.0, Reference.rest([0.0, 0.0, 1.0, 0.0]), begin_s=0.0)
@@ -91,11 +91,11 @@ def fly(name, folder):
             if k in EVENTS:
                 recorder.on_event(time, *EVENTS[k])
             if k >= 100 and k % 20 == 0:
-                drones[0, :3] += 0.1
+                wanted[1, :3] += 0.1
             if k % 80 == 0:
-                load[2] += 0.2
-            recorder.on_setpoint(time, load[:3], load[3:], drones[:, :3], drones[:, 3:])
-            setpoints.append((k * 4_000_000, np.vstack([load, drones])))
+                wanted[0, 2] += 0.2
+            recorder.on_setpoint(time, wanted[:, :3], wanted[:, 3:])
+            setpoints.append((k * 4_000_000, wanted.copy()))
             if k % recorder.every == 0:
                 recorder.on_acceleration(time, pushes(k, n))
                 recorder.observe(time, session_of(plant))

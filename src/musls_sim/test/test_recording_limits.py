@@ -161,12 +161,10 @@ def test_empty_bag_and_second_close(tmp_path):
 
 def test_setpoints_without_records_are_kept_whole(tmp_path):
     """The set-points fill their buffer first here; the order of time stays."""
-    plant, quaternion = standing_plant(SYSTEM), np.eye(4)[0]
+    plant, level = standing_plant(SYSTEM), np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
     with closing(make(tmp_path / "bag", buffer_s=0.5)) as recorder:
         for k in range(501):
-            recorder.on_setpoint(
-                k * 0.004, np.full(3, k), quaternion, np.zeros((2, 3)), np.tile(quaternion, (2, 1))
-            )
+            recorder.on_setpoint(k * 0.004, np.array([[k, k, k], [0, 0, 0], [0, 0, 0]]), level)
             if k % recorder.every == 0 and not 100 < k < 400:
                 recorder.observe(k * 0.004, session_of(plant))
     with AnyReader([tmp_path / "bag"]) as reader:

@@ -205,7 +205,7 @@ def test_in_a_period_guidance_speaks_before_observers_look_and_the_plant_moves_a
 
     session.observe_with(Look(look))
     session.advance(1)
-    told = [("", "setpoint", 0.0, (3,), (4,), (2, 3), (2, 4)), ("", "stage", 0.0, "settle")]
+    told = [("", "setpoint", 0.0, (3, 3), (3, 4)), ("", "stage", 0.0, "settle")]
     assert seen == [("", "start"), *told, ("", "observe", 0), ("look", "settle", True)]
     assert session.plant.time_s == session.time_s == session.plant.period_s
     session.advance(PERIODS - 1)

@@ -106,8 +106,6 @@ class MemoryRecorder(Observer):
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
         self._reference: tuple[Reference, float] | None = None
         self._asked: list[tuple[float, Reference, float]] = []
-        self._position = np.zeros((1 + system.n_drones, 3))
-        self._orientation = np.zeros((1 + system.n_drones, 4))
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record what the session is like, and the shape of the cables when that is due."""
@@ -128,18 +126,9 @@ class MemoryRecorder(Observer):
     def _write_if_due(self, time_s: float) -> None:
         """Called before anything is recorded; memory alone has nothing to write."""
 
-    def on_setpoint(
-        self,
-        time_s: float,
-        load_position_enu_m: Array,
-        load_orientation_wxyz: Array,
-        drone_position_enu_m: Array,
-        drone_orientation_wxyz: Array,
-    ) -> None:
+    def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
         """Record the set-points; only changes become part of a bag or a `Recording`."""
-        self._position[0], self._position[1:] = load_position_enu_m, drone_position_enu_m
-        self._orientation[0], self._orientation[1:] = load_orientation_wxyz, drone_orientation_wxyz
-        self._append(Rate.SETPOINT, time_s, self._position, self._orientation)
+        self._append(Rate.SETPOINT, time_s, position_enu_m, orientation_wxyz)
 
     def on_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
         """Record accelerations that a controller asks of the drones, (n, 3); NaN is left out."""

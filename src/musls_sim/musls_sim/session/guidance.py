@@ -187,9 +187,10 @@ class MissionGuidance(Guidance):
         self._fresh = False
         if not len(self.setpoint.data):  # nobody can be asked for anything
             return
-        load = self.plan.load_pose[self.row, :3], self.plan.load_orientation_wxyz[self.row]
+        position = np.vstack([self.plan.load_pose[self.row, :3], drone_positions])
+        turn = np.vstack([self.plan.load_orientation_wxyz[self.row], drone_quaternions])
         for observer in self._observers:
-            observer.on_setpoint(time_s, *load, drone_positions, drone_quaternions)
+            observer.on_setpoint(time_s, position, turn)
 
     def _enter(self, time_s: float, stage: str) -> None:
         if stage != self.stage:

@@ -35,15 +35,8 @@ class Observer:
     def observe(self, time_s: float, loop: Loop) -> None:
         """Look at the state at a time, and at the set-points that hold from then on."""
 
-    def on_setpoint(
-        self,
-        time_s: float,
-        load_position_enu_m: Array,
-        load_orientation_wxyz: Array,
-        drone_position_enu_m: Array,
-        drone_orientation_wxyz: Array,
-    ) -> None:
-        """New set-points hold from now on, (3,), (4,), (n, 3), (n, 4)."""
+    def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
+        """New set-points of load and drones hold from now on, (1 + n, 3), (1 + n, 4)."""
 
     def on_acceleration(self, time_s: float, acceleration_enu_m_s2: Array) -> None:
         """A controller asks these accelerations of the autopilots, (n, 3), NaN for none; 50 Hz."""
