@@ -161,7 +161,7 @@ class _Carried:
         drones, hanging, cables = sensors.drones, self._hanging, self._cables
         hanging.drones.data[:] = drones.data
         self._rest.step(DroneSensors(hanging.drones, self._nothing), hanging)
-        pull = hanging.tension_n[:, :1] * directions(hanging.data[0], drones.data, cables)[0]
+        pull = hanging.tension_n[:, :1] * directions(hanging.records, drones.records, cables)[0]
         mass = (cables["drone_mass"] + 0.5 * cables["mass"])[:, None]
         felt = drones.acceleration_enu_m_s2 + [0.0, 0.0, self._gravity]
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
