@@ -297,8 +297,9 @@ def test_what_cannot_be_planned_is_refused_in_one_line(monkeypatch):
         "drones": {"from": "agile"},
         "cables": {"from": "thread"},
     }
-    text = refusal(scenario(system=system, **{"world.obstacles": []}))
-    assert "needs load.inertia_kg_m2, but the load of point is a point mass" in text
+    for kind in ("nmpc", "payload"):
+        text = refusal(scenario(system=system, controller=kind, **{"world.obstacles": []}))
+        assert "needs load.inertia_kg_m2" in text and "the load of point is a point mass" in text
     for name in ("casadi", "musls_control.nmpc.ocp"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "casadi", None)

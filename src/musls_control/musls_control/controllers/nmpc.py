@@ -74,11 +74,6 @@ class NmpcSpec:
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
         system = formation_of(setup.system, "controller.kind = nmpc")
-        if system.load.point_mass:
-            raise ConfigError(
-                "controller.kind = nmpc plans the load's attitude and needs load.inertia_kg_m2, "
-                f"but the load of {system.name} is a point mass"
-            )
         if setup.rods:
             raise ConfigError(
                 "controller.kind = nmpc plans with cables: cable_model: rigid_rods has none"

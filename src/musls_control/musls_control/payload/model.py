@@ -19,6 +19,7 @@ from musls_control.px4_cascade.allocation import gains as px4_gains
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.arrays import Array, Records, grasp_matrix, joined
+from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, rotate
 from musls_description.schema import NonNegative, Positive, spec
 from musls_description.system import SlungLoadSystem
@@ -142,6 +143,11 @@ class PayloadModel:
     def __init__(self, setup: ControlSetup) -> None:
         system, n = setup.system, setup.system.n_drones
         load, self.gravity_m_s2 = system.load, setup.gravity_m_s2
+        if load.point_mass:
+            raise ConfigError(
+                "this controller needs load.inertia_kg_m2, since it controls the load's attitude, "
+                f"but the load of {system.name} is a point mass"
+            )
         arms = np.array(load.cable_attachments_m, np.float64)
         halves = np.array([0.5 * cable.mass_kg for cable in system.cables])
         masses, inertias = np.array([load.mass_kg, *halves]), np.zeros((1 + n, 3, 3))
