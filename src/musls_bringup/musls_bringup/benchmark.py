@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
 from musls_control.parent import worker_processes
 from musls_description.errors import ConfigError, MuslsError, near_names, writing
-from musls_description.strict_yaml import parse_yaml, read_text
+from musls_description.strict_yaml import parse_yaml, read_json, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller
 from musls_sim.session.session import Session
 
-TASKS = Path(__file__).parent / "benchmarks" / "v1.yaml"
+TASKS = Path(__file__).parent / "benchmarks" / "v2.yaml"
 BASELINES = ("formation", "payload")
 """Controllers that fly if none is named."""
 
@@ -42,6 +43,9 @@ SCORES = {
 }
 """Columns of the table with what they are."""
 
+PACKAGES = ("numpy", "scipy", "numba", "casadi")
+"""Whose versions stand in the results."""
+
 WARM_PERIODS = 5
 """Flown before each flight, so that what is compiled does not count as time of the controller."""
 
@@ -53,13 +57,19 @@ def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
     data = parse_yaml(read_text(TASKS), str(TASKS))
     found = []
     for controller in controllers:
-        overrides = flight_overrides(None, None, None, controller)
+        settings = data["controllers"].get(controller)
+        overrides = [] if settings else flight_overrides(None, None, None, controller)
         for task, entry in data["tasks"].items():
             for system in entry.get("quick", []) if quick else entry["systems"]:
-                scenario = {**data["systems"][system], **data["set"], **entry["set"]}
+                scenario = {
+                    **data["systems"][system],
+                    **data["set"],
+                    **entry["set"],
+                    **(settings or {}),
+                }
                 for seed in entry.get("seeds", [0])[: 1 if quick else None]:
                     found.append({
-                        "controller": controller, "task": task, "drones": int(system),
+                        "controller": controller, "task": task, "system": str(system),
                         "seed": seed, "limit_m": data["success_m"],
                         "scenario": {**scenario, "seed": seed}, "overrides": overrides,
                     })  # fmt: skip
@@ -92,7 +102,7 @@ def benchmark(
 
 def fly_case(case: Mapping[str, Any]) -> Row:
     """Fly one case; what fails is a failed flight with its reason."""
-    row: Row = {name: case[name] for name in ("controller", "task", "drones", "seed")}
+    row: Row = {name: case[name] for name in ("controller", "task", "system", "seed")}
     row |= {"success": False, "reason": "", **dict.fromkeys(SCORES)}
     try:
         scenario = load_scenario(case["scenario"], case["overrides"])
@@ -170,8 +180,27 @@ def digest(rows: Sequence[Row]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def check(results: Path) -> str:
+    """Digest of a results.json, if it is that of its rows and of this version's tasks.
+
+    Raises:
+        ConfigError: It is not, or the file is none of these.
+    """
+    data = read_json(results)
+    if not isinstance(data, Mapping) or not {"benchmark", "digest", "rows"} <= set(data):
+        raise ConfigError(f"{results}: no results.json of musls benchmark")
+    if data["benchmark"] != TASKS.stem:
+        raise ConfigError(
+            f"{results}: of benchmark {data['benchmark']}, here is {TASKS.stem}: check it with "
+            f"musls {data.get('musls')}"
+        )
+    if digest(data["rows"]) != data["digest"]:
+        raise ConfigError(f"{results}: its digest is not that of its rows: they were changed")
+    return str(data["digest"])
+
+
 def write(rows: Sequence[Row], out: Path) -> list[Path]:
-    """Write results.json (with versions and digest), results.csv, table.html, table.tex."""
+    """Write results.json (with versions and digest), tables as CSV, HTML, LaTeX, and errors.png."""
     heads, cells = table(rows)
     line = " & ".join
     tex = [line(heads).replace("_", r"\_").replace("%", r"\%") + r" \\ \hline"]
@@ -186,7 +215,7 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
                 "benchmark": TASKS.stem,
                 "musls": VERSION,
                 "python": platform.python_version(),
-                "numpy": np.__version__,
+                "packages": {name: _version(name) for name in PACKAGES},
                 "machine": platform.machine(),
                 "digest": digest(rows),
                 "scores": SCORES,
@@ -204,7 +233,47 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in content.items():
             (out / name).write_text(text, encoding="utf-8")
-    return [out / name for name in content]
+        draw(rows, out / "errors.png")
+    return [*(out / name for name in content), out / "errors.png"]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the rms error of the load: a line a task and system, a mark a controller and seed.
+
+    Flights that failed are hollow; those without a figure stand at the right edge.
+    """
+    from musls_analysis.figures import style
+
+    lines = sorted({(row["task"], row["system"]) for row in rows}, reverse=True)
+    names = list(dict.fromkeys(row["controller"] for row in rows))
+    with style.styled():
+        figure = style.new_figure(1.2 + 0.22 * len(lines))
+        ax = figure.add_subplot()
+        edge = 3.0 * max((row["rms_m"] for row in rows if row["rms_m"]), default=1.0)
+        for k, name in enumerate(names):
+            colour = style.DRONE_COLOURS[k % len(style.DRONE_COLOURS)]
+            for flown in (True, False):
+                own = [r for r in rows if r["controller"] == name and bool(r["success"]) is flown]
+                height = [lines.index((r["task"], r["system"])) for r in own]
+                error = [edge if r["rms_m"] is None else r["rms_m"] for r in own]
+                ax.scatter(
+                    error, height, s=22, edgecolors=colour, facecolors=colour if flown else "none",
+                    label=name.rpartition("/")[2] if flown else None,
+                )  # fmt: skip
+        ax.set_xscale("log")
+        ax.set_xlabel("rms error of the load [m]; hollow: failed")
+        ax.set_yticks(range(len(lines)), [f"{task}, {system}" for task, system in lines])
+        ax.grid(axis="y", alpha=0.3)
+        top = style.legend_on_top(figure, ax.get_legend_handles_labels()[0])
+        style.margins(figure, 1.9, 0.15, 0.5, top + 0.1)
+        style.save(figure, path)
 
 
 def _csv(row: Row) -> str:
@@ -214,16 +283,16 @@ def _csv(row: Row) -> str:
 
 
 def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: a row a task, number of drones and controller; means over the seeds."""
-    groups: dict[tuple[str, int, str], list[Row]] = {}
+    """Headings and cells: a row a task, system and controller; means over the seeds."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["task"], row["drones"], row["controller"]), []).append(row)
+        groups.setdefault((row["task"], row["system"], row["controller"]), []).append(row)
     cells = []
-    for (task, drones, controller), flights in groups.items():
-        line = [task, str(drones), controller.rpartition("/")[2]]
+    for (task, system, controller), flights in groups.items():
+        line = [task, system, controller.rpartition("/")[2]]
         line.append(f"{sum(row['success'] for row in flights)}/{len(flights)}")
         for name in SCORES:
             known = [row[name] for row in flights if row[name] is not None]
             line.append(f"{np.mean(known):.3g}" if known else "-")
         cells.append(line)
-    return ["task", "drones", "controller", "flown", *SCORES], sorted(cells)
+    return ["task", "system", "controller", "flown", *SCORES], sorted(cells)

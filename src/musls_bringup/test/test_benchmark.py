@@ -12,9 +12,13 @@ from musls_description.errors import ConfigError
 
 
 def test_every_task_is_a_scenario_that_can_be_read():
-    found = bench.cases(("formation",), quick=False)
-    assert {case["task"] for case in found} == {case["task"] for case in found if case["drones"]}
-    assert len(found) > 25 and {case["drones"] for case in found} == {1, 2, 3, 4, 6}
+    found = bench.cases(("formation", "payload_indi"), quick=False)
+    assert len(found) % 2 == 0
+    indi = musls.load_scenario(found[-1]["scenario"])
+    assert (indi.controller.kind, indi.autopilot.tracker) == ("payload", "indi")
+    found = found[: len(found) // 2]
+    systems = {"1", "2", "3", "4", "6", "3 ball", "3 agile"}
+    assert len(found) > 30 and {case["system"] for case in found} == systems
     for case in found:
         musls.load_scenario(case["scenario"])
     quick = bench.cases(("formation",), quick=True)
@@ -46,10 +50,19 @@ def test_a_flight_that_fails_is_a_row_with_its_reason(tmp_path):
     case = bench.cases((f"{file}:Mine",), quick=True)[0]
     row = bench.fly_case({**case, "scenario": {**case["scenario"], "cable_model": "massless"}})
     assert not row["success"] and "oh" in row["reason"] and row["rms_m"] is None
-    written = {path.name: path.read_text() for path in bench.write([row], tmp_path / "out")}
+    files = {path.name: path for path in bench.write([row], tmp_path / "out")}
+    assert files.pop("errors.png").stat().st_size > 5_000
+    written = {name: path.read_text() for name, path in files.items()}
     assert json.loads(written["results.json"])["digest"] == bench.digest([row])
     assert written["results.csv"].count("\n") == 2 and "<td>0/1</td>" in written["table.html"]
     assert r"hover\_poke" in written["table.tex"]
+    assert bench.check(files["results.json"]) == bench.digest([row])
+    files["results.json"].write_text(written["results.json"].replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(ConfigError, match="they were changed"):
+        bench.check(files["results.json"])
+    files["results.json"].write_text(written["results.json"].replace('"v2"', '"v1"'))
+    with pytest.raises(ConfigError, match="of benchmark v1, here is v2"):
+        bench.check(files["results.json"])
     heads, cells = bench.table([row])
     assert len(heads) == len(cells[0]) and np.isin("-", cells[0])
 
@@ -61,6 +74,9 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         assert main(["benchmark", name, "--quick", "--out", str(tmp_path / "out")]) == 2
         assert capsys.readouterr().err.strip().count("\n") == 0
     assert not (tmp_path / "out").exists()
+    (tmp_path / "other.json").write_text("[1]")
+    assert main(["benchmark", "--check", str(tmp_path / "other.json")]) == 2
+    assert "no results.json of musls benchmark" in capsys.readouterr().err
 
 
 @pytest.mark.slow

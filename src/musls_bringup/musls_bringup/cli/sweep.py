@@ -297,7 +297,11 @@ def benchmark(
     workers: Annotated[int | None, options.worker_count("as many as there are cores")] = None,
     out: Annotated[
         Path | None,
-        options.out_path(help="Write results.json, results.csv, table.html, table.tex."),
+        options.out_path(help="Write results.json, tables as CSV, HTML and LaTeX, a figure."),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="RESULTS.json", help="Say whether a results.json is as it was flown."),
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -305,6 +309,9 @@ def benchmark(
     from musls_analysis.sweep.run import available_cores
     from musls_bringup import benchmark as bench
 
+    if check is not None:
+        typer.echo(f"as flown: digest {bench.check(check)}")
+        return
     check_older(out, "results.json", overwrite=overwrite)
     with ProgressDisplay("benchmark") as display:
         rows = bench.benchmark(
@@ -318,7 +325,7 @@ def benchmark(
     console.print(new_table(*heads, title=f"benchmark {bench.TASKS.stem}", rows=cells))
     for row in rows:
         if not row["success"]:
-            tell = f"{row['task']}, {row['drones']} drones, {row['controller']}"
+            tell = f"{row['task']}, {row['system']}, {row['controller']}"
             console.print(f"failed: {tell}, seed {row['seed']}: {row['reason']}", markup=False)
     console.print(f"digest {bench.digest(rows)}")
     if out is not None:
