@@ -20,6 +20,9 @@ from bad_inputs import NUMBERS, SCENARIOS, SYSTEMS, TEXTS, mutated_text
 from musls_bringup.cli import main
 from musls_description.errors import MAX_LENGTH
 
+# Python drops a Ctrl-C that comes while it tidies a weak reference away.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <function Weak")
+
 SEED = 20261125
 CHUNK = 15
 FAST, ALL = 30, int(os.environ.get("MUSLS_ATTACKS", "600"))
@@ -312,7 +315,8 @@ def check(words, files, capsys):
         lines = err.splitlines()
         assert lines[-1].startswith("musls: error: "), err[-2000:]
         assert len(lines[-1]) <= MAX_LENGTH + 500 and sum("error: " in line for line in lines) == 1
-        assert {str(path) for path in Path().rglob("*")} == before
+        kept = "what was flown is kept" in lines[-1]  # code of a user's has failed in flight
+        assert kept or {str(path) for path in Path().rglob("*")} == before
     return status
 
 
