@@ -267,7 +267,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                     error, height, s=22, edgecolors=colour, facecolors=colour if flown else "none",
                     label=name.rpartition("/")[2] if flown else None,
                 )  # fmt: skip
-        ax.set_xscale("log")
+        style.logarithmic(ax, "x")
+        ax.set_ylim(-0.6, len(lines) - 0.4)
         ax.set_xlabel("rms error of the load [m]; hollow: failed")
         ax.set_yticks(range(len(lines)), [f"{task}, {system}" for task, system in lines])
         ax.grid(axis="y", alpha=0.3)
