@@ -202,7 +202,6 @@ class MasslessPlant(LightLinesPlant):
     cable_model = "massless"
 
     def _begin(self, start: Motion) -> None:
-        self.happened: list[EventRecord] = []
         self.held_by = ["both"] * self.system.n_drones
         self._paths: PoseEnds | None = None
         super()._begin(start)

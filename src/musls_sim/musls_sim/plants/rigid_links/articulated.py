@@ -19,7 +19,18 @@ import numpy as np
 from musls_description.compiled import compiled
 from musls_description.records import numbers_at
 from musls_description.tree import STOP_RAD
-from musls_description.vectors import add, add_scaled, cross, dot, increase, put, rotate, scale, sub
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    cross,
+    dot,
+    increase,
+    put,
+    rotate,
+    scale,
+    sub,
+    times,
+)
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     coordinates_of,
@@ -195,16 +206,10 @@ def own_inertia(body, gravity):
 def rotated_rows(r, inertia):
     """Rows of R J, three vectors; those of R J R^T are `rotate(R, row)`."""
     return (
-        symmetric_times(inertia, r[0, 0], r[0, 1], r[0, 2]),
-        symmetric_times(inertia, r[1, 0], r[1, 1], r[1, 2]),
-        symmetric_times(inertia, r[2, 0], r[2, 1], r[2, 2]),
+        times(inertia, (r[0, 0], r[0, 1], r[0, 2])),
+        times(inertia, (r[1, 0], r[1, 1], r[1, 2])),
+        times(inertia, (r[2, 0], r[2, 1], r[2, 2])),
     )
-
-
-@compiled()
-def symmetric_times(matrix, x, y, z):
-    """A symmetric matrix times a vector."""
-    return rotate(matrix, (x, y, z))
 
 
 @compiled()

@@ -89,26 +89,6 @@ def outside(address, h):
     return finite
 
 
-@compiled()
-def hold(address, command, wind, in_body, in_world):
-    """Keep the inputs of a period."""
-    keep_inputs(record_at(address, SYSTEM), command, wind, in_body, in_world)
-
-
-@compiled()
-def place_and_move(address):
-    """Motion of all bodies in the present state."""
-    t = record_at(address, SYSTEM)
-    place_bodies(t)
-    move_bodies(t, t.rate)
-
-
-@compiled()
-def show(address, period):
-    """Write the motion of load and drones."""
-    collect(record_at(address, SYSTEM), period)
-
-
 # ---------- The plant
 
 
@@ -159,8 +139,9 @@ class DartPlant(RigidLinksPlant):
                 "physics.engine = dart: drones cannot be moved along a recording in DART; "
                 "choose physics.engine: embedded"
             )
-        hold(
-            self.address,
+        system = self.records.system[0]
+        keep_inputs(
+            system,
             inputs.rotor_command_rad_s,
             inputs.wind_enu_m_s,
             inputs.wrench_body,
@@ -184,14 +165,16 @@ class DartPlant(RigidLinksPlant):
                 f"at {speed:.3g} m/s; choose a smaller physics.step_size_s "
                 f"(now {self.physics_step_s:g} s)"
             )
-        show(self.address, self.period_s)
+        collect(system, self.period_s)
         self._periods += 1
 
     def _read(self) -> None:
         """Take DART's coordinates and rates over."""
         set_positions(self.records, self.skeleton.getPositions())
         self.records.rate[:] = self.skeleton.getVelocities()
-        place_and_move(self.address)
+        system = self.records.system[0]
+        place_bodies(system)
+        move_bodies(system, system["rate"])
 
     def _note_cable_forces(self) -> None:
         """Forces at the ends of the cables, from those that DART's joints transmit.

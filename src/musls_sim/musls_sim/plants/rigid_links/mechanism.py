@@ -379,17 +379,19 @@ def tree_coordinates(tree: Tree) -> Records:
     return rows
 
 
-def adopt(t: Tables, old: Tables) -> Tables:
-    """Let records of another tree of the same bodies go on with what is shown of the old ones."""
-    for name in ("rotors", "speed", "shown", "force", "peak"):
-        t.system[name] = old.system[name]
-    for name in ("mass", "inertia"):
+def take_over(t: Tables, old: Tables) -> None:
+    """Let records of another tree of the same bodies take over what is not of their motion."""
+    for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
-    t.bodies["slides"] = old.bodies["slides"]
-    return t._replace(
-        rotors=old.rotors, speed=old.speed, shown=old.shown, force=old.force, peak=old.peak
-    )
+
+
+def share_shown(t: Tables, old: Tables) -> Tables:
+    """Let them go on with the memory of what is shown."""
+    names = "rotors", "speed", "shown", "force", "peak"
+    for name in names:
+        t.system[name] = old.system[name]
+    return t._replace(**{name: getattr(old, name) for name in names})
 
 
 def set_positions(t: Tables, positions: Array) -> None:

@@ -45,10 +45,11 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
     Tables,
-    adopt,
     build_records,
     positions_of,
     set_positions,
+    share_shown,
+    take_over,
 )
 from musls_sim.plants.rigid_links.period import (
     DOUBTFUL,
@@ -247,7 +248,6 @@ class RigidLinksPlant(Plant):
         self.address = self.memory.ctypes.data
         self._doubted_energy = self._doubted_steps = False
         self._spurious_before_j = 0.0
-        self.happened: list[EventRecord] = []
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
         self.reaction = Reaction.zeros(system)
         self._motion: PrescribedMotion | None = None
@@ -490,15 +490,17 @@ class RigidLinksPlant(Plant):
         """The tree as it is now, and its motion."""
         return Pieces(self.tree, self.positions, self.velocities)
 
-    def _placed(self, pieces: Pieces) -> Tables:
-        """Records of other pieces of the system, all bodies placed and moved."""
+    def _built(self, pieces: Pieces) -> tuple[Array, Tables]:
+        """Memory and records of other pieces of the system."""
         memory, records = self._records_of(pieces.tree)
-        records.bodies["mass"] = self.records.bodies["mass"]
-        records.bodies["inertia"] = self.records.bodies["inertia"]
-        records.slacks[:] = self.records.slacks
-        records.bodies["slides"] = self.records.bodies["slides"]
+        take_over(records, self.records)
         set_positions(records, pieces.positions)
         records.rate[:] = pieces.velocities
+        return memory, records
+
+    def _placed(self, pieces: Pieces) -> Tables:
+        """Their records with all bodies placed and moved."""
+        memory, records = self._built(pieces)
         restart(memory.ctypes.data)
         return records
 
@@ -507,12 +509,9 @@ class RigidLinksPlant(Plant):
         if self._motion is not None:
             raise ConfigError("a cable cannot part while drones are moved along a recording")
         self._spurious_before_j = self.spurious_energy_j
-        old, self.tree = self.records, pieces.tree
-        self.memory, records = self._records_of(pieces.tree)
+        self.memory, records = self._built(pieces)
+        self.records, self.tree = share_shown(records, self.records), pieces.tree
         self.address = self.memory.ctypes.data
-        self.records = adopt(records, old)
-        set_positions(self.records, pieces.positions)
-        self.records.rate[:] = pieces.velocities
         self.reset_counters()
 
     def local_state(self) -> LocalState:
