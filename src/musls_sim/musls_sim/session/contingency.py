@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,19 +32,6 @@ MIN_LEFT = 3
 """With fewer drones no new formation is looked for."""
 
 Note = Callable[[float, str, str], None]
-
-
-@dataclass(frozen=True)
-class _Loss:
-    """A loss that was noticed, of a drone (from 0), and when something is done about it.
-
-    Attributes:
-        falls: Whether the drone itself is lost, and not its cable only.
-    """
-
-    drone: int
-    falls: bool
-    act_tick: int
 
 
 def contingency_of(
@@ -102,7 +88,7 @@ class Contingency:
         share = system.load.mass_kg * scenario.physics.gravity_m_s2 / n
         self._detector = LossDetector(spec, np.full(n, share), CHECK_PERIODS * CONTROL_PERIOD_S)
         self._gone, self._idle = np.zeros(n, bool), np.zeros(n, bool)
-        self._pending: list[_Loss] = []
+        self._act_at: dict[int, int] = {}  # ticks, by drones (from 0)
         self._spreads = False
         self.answers: list[Reallocation | None] = []
 
@@ -113,9 +99,9 @@ class Contingency:
         if self._gone.any() and not self._spreads and self._guidance.stage == "spread":
             self._spreads = True
             self._land_clear(tick)
-        for loss in [loss for loss in self._pending if loss.act_tick <= tick]:
-            self._pending.remove(loss)
-            self._answer(loss, tick)
+        for drone in [drone for drone, at in self._act_at.items() if at <= tick]:
+            del self._act_at[drone]
+            self._answer(drone, tick)
 
     def _land_clear(self, tick: int) -> None:
         """Land beside the drones that have fallen down, not on them."""
@@ -138,14 +124,14 @@ class Contingency:
                     continue
                 (self._gone if falls else self._idle)[drone] = True
                 self._note(tick * CONTROL_PERIOD_S, "drone_given_up", f"drone_{drone + 1}: {why}")
-                self._pending.append(_Loss(drone, falls, act_tick))
+                self._act_at[drone] = act_tick
 
-    def _answer(self, loss: _Loss, tick: int) -> None:
+    def _answer(self, lost: int, tick: int) -> None:
         """Let go what is lost, and change the plan."""
         time_s, spec = tick * CONTROL_PERIOD_S, self._spec
         if spec.hook == "release":  # what is left of a cable that is slack is let go, too
-            self._context.apply(CutCable(loss.drone + 1, 1))
-            self._note(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
+            self._context.apply(CutCable(lost + 1, 1))
+            self._note(time_s, "hook_opened", f"cable_{lost + 1} at the load")
         found = self._formation()
         self.answers.append(found)
         guidance, scenario = self._guidance, self._scenario
