@@ -37,7 +37,8 @@ def named_file(what: str, name: str, folder: Path) -> Path:
     # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
         if not os.path.isfile(path):
-            raise ConfigError(f"{what} file {shown(name, 200)}: no such file")
+            why = "not a file that can be read" if os.path.lexists(path) else "no such file"
+            raise ConfigError(f"{what} file {shown(name, 200)}: {why}")
         return path
     if os.path.isfile(path / f"{what}.yaml"):
         return path / f"{what}.yaml"

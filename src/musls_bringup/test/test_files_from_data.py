@@ -65,6 +65,12 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name, read):
     assert str(path) in str(error.value)
 
 
+def test_a_pipe_in_a_scenarios_place_is_not_called_missing(tmp_path, capsys):
+    os.mkfifo(tmp_path / "a.yaml")
+    assert main(["fly", str(tmp_path / "a.yaml")]) == 2
+    assert "a.yaml: not a file that can be read" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["fly", "replay", "view", "sweep", "model", "figures", "check"])
 def test_links_in_a_circle_end_in_one_line(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
