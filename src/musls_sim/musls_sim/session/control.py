@@ -139,7 +139,7 @@ class Control:
         return self._controller.total_s / max(self._controller.calls, 1) * 1e6
 
     def _step_autopilot(self, tick: int) -> None:
-        self._inputs.wrench_body[:] = 0.0
+        self._inputs.wrench_body.fill(0.0)
         if self._late is not None:
             self._late.step(tick)
         self._autopilot.step(tick * self._period_s, self._heard, self._estimate, self._command)
@@ -156,7 +156,7 @@ class Control:
         time_s = tick * self._period_s
         if not self._flies:
             self.take_over(time_s)
-        self._inputs.wrench_body[:] = 0.0
+        self._inputs.wrench_body.fill(0.0)
         self._apply(controller.step(time_s, self._reference.at(tick), self._estimate), tick)
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
