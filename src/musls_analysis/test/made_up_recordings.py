@@ -9,7 +9,7 @@ from made_up_flight import STORE, header, make
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
-from musls_control.formation import Cone, drone_poses
+from musls_control.formation import Cone
 from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.rotations import from_roll_pitch_yaw, roll_pitch_yaw
 
@@ -20,7 +20,7 @@ SETPOINT_PERIOD_S = 0.2
 def poses(load: np.ndarray, time_s: np.ndarray, turn_rad: float = 0.0) -> dict[str, PoseTrack]:
     """Tracks of load and three drones on the cone, from x, y, z, yaw of the load (T, 4)."""
     cone = Cone()
-    places, yaws = drone_poses(load[:, :3], load[:, 3], cone.offsets_m(3), cone.azimuths_rad(3))
+    places, yaws = cone.poses(load[:, :3], load[:, 3], 3)
     rows = {"load": (load[:, :3], load[:, 3])}
     rows |= {f"drone_{i + 1}": (places[:, i], yaws[:, i]) for i in range(3)}
     level = np.zeros((len(load), 2))

@@ -13,7 +13,6 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stag
 from musls_analysis.view.scene import Subject
 from musls_control.contingency.loss import MIN_DRONES
 from musls_control.contingency.reallocation import Reallocation, reallocate
-from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
@@ -159,8 +158,7 @@ def margins_figure(scenario: Scenario) -> Figure:
 
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n, load_kg = system.n_drones, system.load.mass_kg
-    places, _ = drone_poses(np.zeros((1, 3)), np.zeros(1), cone.offsets_m(n), cone.azimuths_rad(n))
-    along = places[0] - np.array(system.load.cable_attachments_m)[:n]
+    along = cone.offsets_m(n) - np.array(system.load.cable_attachments_m)[:n]
     tilt = np.arctan2(np.linalg.norm(along[:, :2], axis=1), np.maximum(along[:, 2], 1e-6))
     full_n = sum(drone.max_thrust_n for drone in system.drones)
     liftable_kg = full_n / scenario.physics.gravity_m_s2 - (system.mass_kg - load_kg)

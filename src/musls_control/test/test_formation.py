@@ -23,12 +23,7 @@ def recorded_flight(name):
 
 def fly(cone, n, position, yaw):
     """Poses of n drones for poses of the load's set-point (k, 3) and (k,)."""
-    return drone_poses(
-        np.asarray(position, float),
-        np.asarray(yaw, float),
-        cone.offsets_m(n),
-        cone.azimuths_rad(n),
-    )
+    return cone.poses(np.asarray(position, float), np.asarray(yaw, float), n)
 
 
 def turned(angle):

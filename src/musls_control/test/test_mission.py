@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musls_control.formation import Cone, drone_poses
+from musls_control.formation import Cone
 from musls_control.mission.plan import (
     GroundSpot,
     compile_air_plan,
@@ -50,9 +50,7 @@ def rise_and_turn(plan):
 def in_formation(plan, k):
     """Drones of rows k on the cone over the load's set-point."""
     n = plan.drone_yaw_rad.shape[1]
-    return drone_poses(
-        plan.load_pose[k, :3], plan.load_pose[k, 3], Cone().offsets_m(n), Cone().azimuths_rad(n)
-    )
+    return Cone().poses(plan.load_pose[k, :3], plan.load_pose[k, 3], n)
 
 
 def paper_stages():

@@ -7,7 +7,6 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_bringup.check import as_data, check
-from musls_control.formation import drone_poses
 from musls_description.drone import propeller_radius_m, tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
@@ -102,10 +101,8 @@ def test_turning_formation_needs_centripetal_force():
     drone = scenario.system.drones[0]
     turning = forces_of(scenario, moving(yaw_rate_rad_s=2.0)).thrust_enu_n
     still = forces_of(scenario, moving()).thrust_enu_n
-    cone, n = scenario.formation, scenario.system.n_drones
-    places, _ = drone_poses(POSE[None, :3] * 0, POSE[None, 3], cone.offsets_m(n),
-                            cone.azimuths_rad(n))  # fmt: skip
-    inward = -drone.mass_kg * 4.0 * places[0] * [1.0, 1.0, 0.0]
+    places, _ = scenario.formation.poses(np.zeros(3), POSE[3], scenario.system.n_drones)
+    inward = -drone.mass_kg * 4.0 * places * [1.0, 1.0, 0.0]
     np.testing.assert_allclose(turning - still, inward, atol=1e-6)
 
 

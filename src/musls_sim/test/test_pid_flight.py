@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.formation import drone_poses
 from musls_description.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -21,12 +20,8 @@ def scenario(name, *overrides):
 def places_missed(session, chosen):
     """Distance of each drone to its place in the formation, (n,) [m]."""
     n, reference = session.plant.system.n_drones, session.reference
-    cone = chosen.formation
-    places, _ = drone_poses(
-        reference.position_enu_m[None], np.array([reference.yaw_rad]),
-        cone.offsets_m(n), cone.azimuths_rad(n),
-    )  # fmt: skip
-    return np.linalg.norm(session.state.position_enu_m[1:] - places[0], axis=1)
+    places, _ = chosen.formation.poses(reference.position_enu_m, reference.yaw_rad, n)
+    return np.linalg.norm(session.state.position_enu_m[1:] - places, axis=1)
 
 
 @pytest.mark.parametrize("name", ["solo", "hold"])

@@ -35,7 +35,7 @@ from musls_analysis.recordings.recording import (
     in_order,
     stages_from_changes,
 )
-from musls_control.formation import Cone, drone_poses
+from musls_control.formation import Cone
 from musls_description.errors import ConfigError, check_regular
 from musls_description.obstacles import AnyObstacle, WorldSpec
 from musls_description.registry import Registry, user_code
@@ -492,8 +492,7 @@ def _setpoints(
     """Set-points of all bodies (T, 6) from columns (T,); of drones without columns the cone's."""
     load = np.column_stack([values[name] for name in SETPOINT])
     found = {LOAD: load}
-    n = len(drones)
-    places, yaws = drone_poses(load[:, :3], load[:, 3], cone.offsets_m(n), cone.azimuths_rad(n))
+    places, yaws = cone.poses(load[:, :3], load[:, 3], len(drones))
     for i, number in enumerate(drones):
         names = [f"d{number}_{part}" for part in _DRONE_SETPOINT]
         own = [values[name] for name in names if name in values]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
-from musls_control.formation import Cone, drone_poses
+from musls_control.formation import Cone
 from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
@@ -314,13 +314,10 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     """
     cone = scenario.formation
     system = freed(formation_of(scenario.system, "formation"))
-    n = system.n_drones
-    drones, yaws = drone_poses(
-        load_pose[None, :3], load_pose[None, 3], cone.offsets_m(n), cone.azimuths_rad(n)
-    )
+    drones, yaws = cone.poses(load_pose[:3], load_pose[3], system.n_drones)
     try:
         equilibrium = hanging_equilibrium(
-            system, drones[0], scenario.physics.gravity_m_s2, float(load_pose[3]), yaws[0]
+            system, drones, scenario.physics.gravity_m_s2, float(load_pose[3]), yaws
         )
     except NoEquilibriumError as error:
         raise ConfigError(formation_refusal(system, cone, str(error))) from None
@@ -328,7 +325,7 @@ def hover_in_formation(scenario: Scenario, load_pose: np.ndarray) -> Hover:
     margins = np.array([d.max_thrust_n for d in system.drones]) / needed
     sag = load_pose[2] - equilibrium.configuration.load_position_enu_m[2]
     hanging = yaw_of(motion_of(system, equilibrium.configuration).orientation_wxyz)
-    turns = np.angle(np.exp(1j * (hanging - [load_pose[3], *yaws[0]])))
+    turns = np.angle(np.exp(1j * (hanging - [load_pose[3], *yaws])))
     upright = 1.0 if system.load.point_mass else equilibrium.configuration.load_rotation[2, 2]
     return Hover(
         equilibrium, float(margins.min()), int(margins.argmin()) + 1, float(sag),

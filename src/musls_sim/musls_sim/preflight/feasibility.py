@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
-from musls_control.formation import drone_poses
 from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.arrays import Array
@@ -79,20 +78,18 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
     """Solve for the forces of a motion."""
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
     n, yaw = system.n_drones, float(motion.pose[3])
-    places, yaws = drone_poses(
-        np.zeros((1, 3)), np.array([yaw]), cone.offsets_m(n), cone.azimuths_rad(n)
-    )
+    places, yaws = cone.poses(np.zeros(3), yaw, n)
     felt, carried = _felt(scenario, motion)
     size = float(np.linalg.norm(carried))
     if carried[2] <= 0.0:
         raise ConfigError("the load falls faster than gravity: the cables are slack")
     turn = matrix(_upright(carried / size))
-    hangs = hanging_equilibrium(system, places[0] @ turn.T, size, yaw, yaws[0])
+    hangs = hanging_equilibrium(system, places @ turn.T, size, yaw, yaws)
     up = np.array([0.0, 0.0, size])
     thrust = np.empty((n, 3))
     for i, drone in enumerate(system.drones):
         cable = turn.T @ (hangs.drone_force_n[i] - drone.mass_kg * up)
-        thrust[i] = _thrust(drone, cable, places[0, i], motion, felt)
+        thrust[i] = _thrust(drone, cable, places[i], motion, felt)
     return Forces(thrust, hangs.load_end_tension_n)
 
 
@@ -204,9 +201,7 @@ def _estimates(scenario: Scenario, hover: Hover, motion: Motion) -> tuple[Array,
     system, cone = formation_of(scenario.system, "formation"), scenario.formation
     gravity, n, count = scenario.physics.gravity_m_s2, system.n_drones, len(motion.pose)
     felt, carried = _felt(scenario, motion)
-    places, _ = drone_poses(
-        np.zeros((count, 3)), motion.pose[:, 3], cone.offsets_m(n), cone.azimuths_rad(n)
-    )
+    places, _ = cone.poses(np.zeros((count, 3)), motion.pose[:, 3], n)
     share, tilt = np.zeros(count), np.zeros(count)
     for i, drone in enumerate(system.drones):
         hover_n = hover.equilibrium.drone_force_n[i]
