@@ -1,13 +1,14 @@
 """Prints the tables of `docs/results.md#planned-control`: figure eights, slots, solve times.
 
-python benchmarks/planned_control.py eights|slots|times
+python benchmarks/planned_control.py eights|slots|times|solvers
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,54 @@ def times() -> Iterator[list[str]]:
         yield [str(scenario.system.n_drones), *(f"{found[key]:.0f}" for key in names)]
 
 
+def solvers() -> Iterator[list[str]]:
+    """One step of a plan in the tilted gate by CasADi's solvers, against ProxQP at 1e-9."""
+    import casadi as ca
+
+    with musls.Session(musls.load_scenario("tilted_gate", {"cable_model": "massless"})) as session:
+        session.advance(850)  # to 3.4 s, before the gate
+        flying = session.flying
+        problem, n = flying.problem, 3
+        reference = flying._wanted(session.reference)
+        x, u = reference.copy(), np.zeros((problem.nodes, problem.nu))
+        measured = flying._measured(session.estimate)
+        for _ in range(6):
+            x[0, : len(measured)] = measured
+            x, u, _ = problem.solve(x, u, reference)
+        given = problem.programme(x, u, reference)
+        load = [5 * n + problem.nu + k * (problem.nx + problem.nu) for k in range(problem.nodes)]
+    quiet = {"error_on_fail": False}
+    tried = {
+        "ProxQP": ("proxqp", {"proxqp": {"eps_abs": 1e-9}}),
+        "PIQP": ("piqp", {}),
+        **{f"OSQP, {e:g}": ("osqp", {"osqp": {"verbose": False, "eps_abs": e, "eps_rel": e}})
+           for e in (1e-3, 1e-4, 1e-5)},
+    }  # fmt: skip
+    found = {}
+    for name, (kind, options) in tried.items():
+        solver = ca.conic("step", kind, problem.shapes, {**quiet, **options})
+        found[name] = timed(lambda solver=solver: np.array(solver(**given)["x"]).ravel())
+    z, took_s = timed(lambda: problem.solve(x, u, reference)[0][1:])
+    yield ["solver", "median [ms]", "load's place, farthest from ProxQP [mm]"]
+    best = found["ProxQP"][0]
+    places = np.array([best[k : k + 3] for k in load])
+    off = 1e3 * np.abs(z[:, :3] - places).max()
+    yield ["HPIPM, the whole step", f"{1e3 * took_s:.0f}", f"{off:.2f}"]
+    for name, (other, took_s) in found.items():
+        off = 1e3 * max(np.abs(other[k : k + 3] - best[k : k + 3]).max() for k in load)
+        yield [name, f"{1e3 * took_s:.0f}", f"{off:.2f}"]
+
+
+def timed(solve: Callable[[], np.ndarray]) -> tuple[np.ndarray, float]:
+    """Answer and median processor time of five calls."""
+    took = []
+    for _ in range(5):
+        begin_s = thread_time()
+        answer = solve()
+        took.append(thread_time() - begin_s)
+    return answer, float(np.median(took))
+
+
 def flown(name: str, overrides: dict[str, Any]) -> dict[str, Any]:
     """Scores of a flight, or the reason why there are none."""
     try:
@@ -95,5 +144,7 @@ def figures(row: dict[str, Any], *names: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    for line in {"eights": eights, "slots": slots, "times": times}[sys.argv[1]]():
+    for line in {"eights": eights, "slots": slots, "times": times, "solvers": solvers}[
+        sys.argv[1]
+    ]():
         print("| " + " | ".join(line) + " |", flush=True)

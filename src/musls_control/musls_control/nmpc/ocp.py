@@ -174,6 +174,7 @@ class Problem:
         times_s: Times of the nodes from the plan's beginning, (N + 1,).
         nx: Length of a state.
         nu: Length of an input with the slacks.
+        shapes: Sparsity of the quadratic programme, for other solvers of CasADi.
     """
 
     def __init__(
@@ -294,8 +295,8 @@ class Problem:
             "hpipm": HPIPM,
             "error_on_fail": False,
         }
-        shapes = {"h": ca.Sparsity.diag(total), "a": sparsity}
-        self._solver = ca.conic("programme", "hpipm", shapes, options)
+        self.shapes = {"h": ca.Sparsity.diag(total), "a": sparsity}
+        self._solver = ca.conic("programme", "hpipm", self.shapes, options)
         self._fixed = {"h": ca.diag(ca.DM(diagonal)), "lbx": least, "ubx": most}
         states = [slice(b, b + size) for b, size in zip(begin, sizes, strict=False)]
         self._places = states, [slice(one.stop, one.stop + nu) for one in states[:-1]]
@@ -330,18 +331,22 @@ class Problem:
         costs = np.concatenate(diagonal), np.concatenate(linear)
         return *costs, np.concatenate(least), np.concatenate(most)
 
+    def programme(self, x: Array, u: Array, reference: Array) -> dict[str, Any]:
+        """Arguments of the quadratic programme's solver for a step, see `solve`."""
+        drones, inner = self.drones(x)[1:-1, :, 0], x[1:-1]
+        directions = inner[:, POSE : POSE + 3 * self.n].reshape(-1, self.n, 3)
+        ends = drones + self.body.hooks_m + self.body.lengths_m[:, None] * directions
+        planes = self._planes.around(inner[:, P], drones, ends)
+        found = self._programme(x=x.T, u=u.T, reference=reference.T, planes=planes.T)
+        return {**found, **self._fixed}
+
     def solve(self, x: Array, u: Array, reference: Array) -> tuple[Array, Array, bool]:
         """Return states (N + 1, nx) and inputs (N, nu) after a step, and whether it was solved.
 
         `x` and `u` are the last solution, but for the measured beginning in x[0]; `reference` holds
         the wanted states, in its first row a, t and b of the plan before.
         """
-        drones, inner = self.drones(x)[1:-1, :, 0], x[1:-1]
-        directions = inner[:, POSE : POSE + 3 * self.n].reshape(-1, self.n, 3)
-        ends = drones + self.body.hooks_m + self.body.lengths_m[:, None] * directions
-        planes = self._planes.around(inner[:, P], drones, ends)
-        given = self._programme(x=x.T, u=u.T, reference=reference.T, planes=planes.T)
-        z = np.array(self._solver(**given, **self._fixed)["x"]).ravel()
+        z = np.array(self._solver(**self.programme(x, u, reference))["x"]).ravel()
         states, inputs = self._places
         x = np.stack([np.r_[x[0, : -5 * self.n], z[states[0]]], *(z[k] for k in states[1:])])
         u = np.stack([z[k] for k in inputs])
