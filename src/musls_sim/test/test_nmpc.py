@@ -135,6 +135,10 @@ def test_a_plan_keeps_the_dynamics_thrust_and_tilt():
     assert size.max() == pytest.approx(most, abs=0.02)
     assert np.arccos(force[..., 2] / size).max() < 0.3 + 1e-3
     assert np.linalg.norm(x[-1, :3] - wanted[-1, :3]) < 0.6
+    mad = x.copy()
+    mad[0, 7:13] = 1e6  # HPIPM answers with what is no number
+    after, _, solved = problem.solve(mad, u, wanted)
+    assert not solved and np.array_equal(after, mad)
 
 
 def test_a_plan_keeps_tensions_and_the_tilt_of_the_load():

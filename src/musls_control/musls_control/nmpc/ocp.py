@@ -344,9 +344,12 @@ class Problem:
         """Return states (N + 1, nx) and inputs (N, nu) after a step, and whether it was solved.
 
         `x` and `u` are the last solution, but for the measured beginning in x[0]; `reference` holds
-        the wanted states, in its first row a, t and b of the plan before.
+        the wanted states, in its first row a, t and b of the plan before. Without numbers as an
+        answer both are returned as given.
         """
         z = np.array(self._solver(**self.programme(x, u, reference))["x"]).ravel()
+        if not np.isfinite(z).all():
+            return x, u, False
         states, inputs = self._places
         x = np.stack([np.r_[x[0, : -5 * self.n], z[states[0]]], *(z[k] for k in states[1:])])
         u = np.stack([z[k] for k in inputs])
@@ -354,7 +357,7 @@ class Problem:
         first, end = _vectors(self.n)[:2]
         units = x[:, first:end].reshape(len(x), self.n, 3)
         x[:, first:end] = (units / np.linalg.norm(units, axis=2, keepdims=True)).reshape(len(x), -1)
-        solved = bool(self._solver.stats()["success"] and np.isfinite(z).all())
+        solved = bool(self._solver.stats()["success"])
         return x, u, solved
 
     def drones(self, x: Array) -> Array:
