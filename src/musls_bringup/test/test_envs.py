@@ -191,6 +191,7 @@ def test_masses_are_drawn_anew_for_each_episode():
 
 REFUSED = {
     "no world": ({"num_envs": 0}, "num_envs = 0: must be at least 1"),
+    "history": ({"history": 10**9}, "history = 1000000000: must be at most 1000"),
     "level": ({"level": "torque"}, "level = torque: choose one of accelerations, forces"),
     "duration": ({"duration_s": 0.0}, "duration_s = 0.0: must be more than 0"),
     "mode": ({"autoreset_mode": "Later"}, "autoreset_mode = Later: must be one of NextStep"),

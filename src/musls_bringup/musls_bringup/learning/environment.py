@@ -61,6 +61,9 @@ TASKS: Registry[type[Task]] = Registry(
 )
 """Classes by name; a user's own by `TASKS.register`, an entry point, or "my.py:MyTask"."""
 
+LONGEST_HISTORY = 1000
+"""Actions that an observation may hold."""
+
 
 @dataclass
 class Task:
@@ -178,7 +181,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             variants: Scenarios that are drawn of these ranges; each episode flies one of them.
             reward: Function of this environment that replaces the task's, (worlds,).
             dict_observations: Parts by name instead of one vector.
-            history: Last actions that are part of the observation.
+            history: Last actions that are part of the observation, at most 1000.
             periods_per_step: Control periods (4 ms) an action is held for.
             duration_s: Simulated time after which an episode is truncated.
             autoreset_mode: "NextStep", "SameStep" or "Disabled", see Gymnasium.
@@ -207,6 +210,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         ):
             if value < least:
                 raise ConfigError(f"{name} = {value}: must be at least {least}")
+        if history > LONGEST_HISTORY:
+            raise ConfigError(f"history = {history}: must be at most {LONGEST_HISTORY}")
         if not 0.0 < duration_s < np.inf:
             raise ConfigError(f"duration_s = {duration_s}: must be more than 0")
         self.level, self.duration_s, self.render_mode = ActionLevel(level), duration_s, render_mode
