@@ -79,8 +79,8 @@ def weight_n_m(plant: Plant) -> float:
 def test_lying_cable_is_carried_by_the_ground(model):
     """What hangs pulls at the drone, what lies does not; it lies on its surface."""
     plant = solo(model, [0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [])
-    move(plant, [[1.1, 0.0, 0.7], [1.1, 0.0, 0.7]], 2.0)
-    tension = plant.state.tension_n[0, 1]
+    tensions = move(plant, [[1.1, 0.0, 0.7], [1.1, 0.0, 0.7]], 2.0)
+    tension = tensions[-100:, 1].mean()  # a stiff cable goes on ringing along itself
     link_n = weight_n_m(plant) * plant.system.cables[0].link_length_m
     height = plant.cable_nodes_enu_m(0)[-1, 2]
     assert tension == pytest.approx(weight_n_m(plant) * height, abs=1.5 * link_n)
