@@ -71,7 +71,7 @@ def test_load_hangs_where_it_is_asked_to(tmp_path, directions_deg, lengths_m):
 def test_shipped_scenarios_with_equal_cables_keep_the_formation_they_are_given():
     for path in sorted(SCENARIOS.glob("*.yaml")):
         if path.stem in ("unequal", "eight_agile", "tilted_gate"):
-            continue  # its load would hang tilted; 1 m of cable is too short for the default's width
+            continue  # its load would hang tilted; 1 m of cable is too short for the default
         given = read_yaml(path).get("formation") or {}
         written = {k: tuple(map(tuple, v)) if k == "places_m" else v for k, v in given.items()}
         assert load_scenario(path).formation == Cone(**written), path.stem
