@@ -75,7 +75,9 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
         assert errors[0] == pytest.approx(errors[1], abs=2e-3)
     # Peaks of all steps; those of impacts depend on how the cables lie when the node plans.
     peaks = {where: peak["max_n"] for where, peak in inside["tension"].items()}
-    assert {w: p["max_n"] for w, p in through["tension"].items()} == pytest.approx(peaks, rel=0.15)
+    found = {where: peak["max_n"] for where, peak in through["tension"].items()}
+    assert found == pytest.approx(peaks, rel=0.3)
+    assert found["in_flight"] == pytest.approx(peaks["in_flight"], rel=0.02)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ PERIODS = 75
 """Control periods of a hop, 0.3 s."""
 
 QUICK = (3, 6, 28, 33, 74, 144, 228, 292)
-ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "60"))
+ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "40"))
 """Systems of a slow run; 300 take a quarter of an hour."""
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(ALL) if seed not in QUICK]
 
