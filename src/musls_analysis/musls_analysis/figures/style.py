@@ -106,12 +106,19 @@ def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
     return matplotlib.rc_context(settings)
 
 
+class _PlainNumbers(LogFormatter):
+    """The ticks that matplotlib would name, as 0.1 instead of 1e-01."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
 def logarithmic(ax: Axes, name: Literal["x", "y"]) -> None:
     """Let an axis be logarithmic; its ticks are plain texts, as all others."""
     ax.set(**{f"{name}scale": "log"})
     axis = ax.xaxis if name == "x" else ax.yaxis
-    axis.set_major_formatter(LogFormatter())
-    axis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+    axis.set_major_formatter(_PlainNumbers())
+    axis.set_minor_formatter(_PlainNumbers(labelOnlyBase=False))
 
 
 class NotebookFigure(Figure):

@@ -100,10 +100,8 @@ def estimate_load(
             if tick == 0:
                 estimator.start(sensors, estimate, on_ground=on_ground)
             estimator.step(sensors, estimate)
-        position, quaternion = (
-            estimate.position_enu_m[0].copy(),
-            estimate.orientation_wxyz[0].copy(),
-        )
+        position = estimate.position_enu_m[0].copy()
+        quaternion = estimate.orientation_wxyz[0].copy()
         if not abs(np.linalg.norm(quaternion) - 1.0) < 1e-3 or not np.isfinite(position).all():
             raise EstimateDivergedError(
                 f"estimator {chosen.kind}: diverged {now:.2f} s from the start"
