@@ -21,8 +21,9 @@ from musls_bringup.results import Ending, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
-from musls_description.errors import MuslsError
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.schema import to_yaml
+from musls_sim.batch.alone import CompiledFlight
 from musls_sim.preflight.feasibility import assess
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
@@ -150,26 +151,40 @@ def _flown(session: Session, recorder: MemoryRecorder) -> Recording:
 
 
 def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
-    """Fly without a report: a run of a sweep; without a folder nothing is written."""
+    """Fly without a report: a run of a sweep; without a folder nothing is written.
+
+    Then it is flown in compiled code alone, if there is such for all that the scenario has.
+    """
     if folder is not None:
         summary = fly(scenario, folder, FlyOptions(report=False))
         return read_bag(folder / "bag"), summary
-    session = Session(scenario)
-    start = _Start()
-    session.observe_with(start)
-    recording = fly_in_memory(session, shapes=False)
-    facts = _facts(session, session.result(), start.compile_s, None)
+    session, start = Session(scenario), _Start()
+    recorder = _recorder(session, shapes=False)
+    try:
+        flight = CompiledFlight(session, recorder)
+    except ConfigError:  # there is something for which there is no compiled code
+        session.observe_with(start)
+        session.run()
+    else:
+        flight.run()
+    recording, facts = _flown(session, recorder), _facts(session, session.result(), start.compile_s)
     return recording, summary_of(scenario, recording, facts, None)
 
 
 def fly_in_memory(session: Session, *, realtime: bool = False, shapes: bool = True) -> Recording:
     """Fly a session to its end; nothing is written. `shapes`: record those of the cables, too."""
-    rates = _rates(session) | ({} if shapes else {"shape_rate_hz": None})
-    recorder = MemoryRecorder(session.scenario.system, **rates)
-    session.observe_with(recorder)
+    recorder = _recorder(session, shapes=shapes)
     with keeping(session, recorder):
         session.run(realtime=realtime)
     return _flown(session, recorder)
+
+
+def _recorder(session: Session, *, shapes: bool) -> MemoryRecorder:
+    """A recorder in memory, which observes the session."""
+    rates = _rates(session) | ({} if shapes else {"shape_rate_hz": None})
+    recorder = MemoryRecorder(session.scenario.system, **rates)
+    session.observe_with(recorder)
+    return recorder
 
 
 def _rates(session: Session) -> dict[str, Any]:
@@ -295,7 +310,7 @@ def versions(firmware: Firmware | None) -> dict[str, str]:
 
 
 def _facts(
-    session: Session, result: FlightResult, compile_s: float, failure: BaseException | None
+    session: Session, result: FlightResult, compile_s: float, failure: BaseException | None = None
 ) -> dict[str, Any]:
     """The flight's part of summary.json; the pace does not count what is compiled only once."""
     physics, watch, interrupted = (

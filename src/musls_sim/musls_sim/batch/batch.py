@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,21 @@ from numpy.typing import NDArray
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.records import pack
 from musls_description.typed import typed
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.batch.parts import (
+    PIECE,
+    arrays_of,
+    check_scenario,
+    check_session,
+    kernel_of,
+    numbers_of,
+    refuse,
+)
 from musls_sim.batch.world import (
     AUTOPILOT_FORCES,
     FORCES,
@@ -37,18 +44,10 @@ from musls_sim.batch.world import (
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import MotionCaptureSpec
-from musls_sim.sensors.estimation import MotionCapture, SensorNoise, Truth
+from musls_sim.sensors.estimation import SensorNoise
 from musls_sim.session.compose import streams
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
-
-KERNELS = {
-    "massless": "massless",
-    "rigid_rods": "massless",
-    "rigid_links": "rigid_links",
-    "elastic": "elastic",
-}
-"""Module of this package that advances worlds of a cable model."""
 
 LEVELS = {
     ControlLevel.DRONE_SETPOINTS: SETPOINTS,
@@ -65,20 +64,8 @@ ALL_LEVELS = LEVELS | {
 CONTROLLERS = ("formation", "payload", "rotortm")
 """Kinds that fly in compiled code."""
 
-PIECE = 50
-"""Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
-
 CHUNKS = 4
 """Parts that a thread gets, so that one with slow worlds does not keep the others waiting."""
-
-STEPS = {
-    "contingency": "contingency",
-    "rig": "rig",
-    "motors": "system.drones.propulsion",
-    "tilted_thrust": "imperfections.drones.thrust_tilt_rad",
-    "load_estimation": "estimation.load",
-}
-"""Steps of a session that a batch does not have, and the keys that ask for them."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -171,8 +158,7 @@ class Batch:
                     f"that of world 0 ({start.scenario.name}): cable model, bodies, cables, "
                     "segments, surfaces, sensors and latencies must be the same"
                 )
-        kernel = import_module(f"musls_sim.batch.{KERNELS[start.scenario.cable_model]}")
-        self._kernel: Callable[[int, int, int, int], None] = kernel.advance_worlds
+        self._kernel = kernel_of(start.scenario.cable_model)
         self._memory = np.zeros((self.worlds, len(start.memory)))
         self._numbers = self._memory.view(np.int64)
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
@@ -442,7 +428,7 @@ class _Start:
         named = {number: name for name, number in LEVELS.items()}[level]
         controller = None if level == SETPOINTS and mission else _Commanded(named)
         with Session(scenario, controller=controller) as session:
-            _check_session(session)
+            check_session(session)
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
             law = self._plan(session, like)
             arrays = self._arrays(session) | law
@@ -487,41 +473,17 @@ class _Start:
 
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
         """Arrays of a world by their names in `WORLD`, but those of the law."""
-        components, control, level = session.components, session.control, self.level
-        cascade, wind, latency = components.autopilot, components.wind, session.latency
-        assert isinstance(cascade, Px4Cascade)
-        mocap = _motion_capture(session)
-        n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
-        steps, nothing = self.plant.step_arrays, np.zeros(0)
+        control, level, nothing = session.control, self.level, np.zeros(0)
         return {
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
             "setpoint": session.guidance.setpoint.data,
-            "estimate": components.estimator.estimate.data,
-            "constants": cascade.constants,
-            "state": cascade.state,
-            "mixers": cascade.mixers,
-            "throttle": session.command.data,
             "command": session.inputs.rotor_command_rad_s,
-            "late": nothing if latency is None else latency.ring,
-            "asked": np.zeros((n, max(rotors, 7))),
-            "motors": np.ones(n),
             "thrust": control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
             "attitude": control.attitude.drones if level == FORCES else nothing,
             "gains": control.attitude.gains if level == FORCES else nothing,
             "shares": control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
-            "wind": wind.velocity_enu_m_s,
-            "mean_wind": wind.mean_enu_m_s,
-            "gust": wind.gust_enu_m_s,
-            "wrench_body": session.inputs.wrench_body,
-            "wrench_enu": session.inputs.wrench_enu,
-            "largest": session.max_tension_n,
-            "sensors": nothing if mocap is None else mocap.sensors,
-            "ring": nothing if mocap is None else mocap.ring,
-            "gusts_ahead": np.zeros((0 if wind.steady else PIECE, 3)),
-            "noise_ahead": np.ones((0 if mocap is None else PIECE, 1 + n, 13)),
-            "levels": steps.get("levels", nothing),
-            "limits": steps.get("limits", nothing),
+            **arrays_of(session),
         }
 
     def _move_plant(self) -> None:
@@ -532,30 +494,20 @@ class _Start:
 
     def _record(self, session: Session, mission: bool, begin: dict[str, int]) -> None:
         """Fill the record of the world, `begin` is the word where each of its arrays begins."""
-        system, latency, wind = session.scenario.system, session.latency, session.components.wind
         assert isinstance(session.guidance, MissionGuidance)
-        plan, plant, mocap = session.guidance.plan, self.plant, _motion_capture(session)
+        plan, plant = session.guidance.plan, self.plant
         peak = self.moved(plant.state.tension_peak_n)
-        values = {
+        values = numbers_of(session) | {
             "row": -1,
             "down_since": np.nan,
             "disarmed_at": np.nan,
-            "period": plant.period_s,
             "level": self.level,
-            "n_drones": system.n_drones,
-            "n_rotors": system.n_rotors,
             "reference": self.reference.ctypes.data,
             "reference_rows": len(self.reference),
             "table": self.table.ctypes.data,
             "rows": len(self.table) if mission else 0,
             "rate": plan.rate_hz,
             "lands": plan.landing_speed_m_s is not None,
-            "latency": 0 if latency is None else len(latency.ring),
-            "gusty": not wind.steady,
-            "keep": wind.keep,
-            "first": -1 if mocap is None else mocap.first,
-            "ring_size": 0 if mocap is None else len(mocap.ring),
-            "substeps": plant.substeps,
             "plant": plant.address + self._moved_by,
             "motion": self.moved(plant.state.motion).ctypes.data,
             "peak": peak.ctypes.data,
@@ -582,11 +534,6 @@ class _Start:
         """Where an array of the plant's memory is in this one."""
         offset = array.ctypes.data + self._moved_by - self.memory.ctypes.data
         return np.ndarray(array.shape, array.dtype, self.memory.data, offset, array.strides)
-
-
-def _motion_capture(session: Session) -> MotionCapture | None:
-    estimator = session.components.estimator
-    return estimator if isinstance(estimator, MotionCapture) else None
 
 
 def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
@@ -662,52 +609,15 @@ def _check_memory(worlds: int, bytes_each: int) -> None:
 
 def _check(scenario: Scenario, level: int, mission: bool) -> None:
     """Refuse what a batch has not got, before anything is built."""
-
-    def refuse(key: str, value: object, allowed: str) -> None:
-        raise ConfigError(f"a batch of {scenario.name}: {key} = {value}: must be {allowed}")
-
-    faults, physics = scenario.imperfections, scenario.physics
-    if scenario.cable_model not in KERNELS:
-        refuse("cable_model", scenario.cable_model, ", ".join(KERNELS))
-    if physics.engine != "embedded":
-        refuse("physics.engine", physics.engine, "embedded")
-    if physics.exact_friction:
-        refuse("physics.exact_friction", "true", "false")
-    if scenario.autopilot.kind != "builtin":
-        refuse("autopilot.kind", scenario.autopilot.kind, "builtin")
-    if scenario.autopilot.tracker != "geometric":
-        refuse("autopilot.tracker", scenario.autopilot.tracker.value, "geometric")
+    check_scenario(scenario)
     kind = scenario.controller.kind
     if kind not in (CONTROLLERS if level == SETPOINTS and mission else CONTROLLERS[:1]):
-        refuse("controller.kind", kind, "formation, or payload and rotortm on the mission")
-    if scenario.mission.kind == "delivery":
-        refuse("mission.kind", "delivery", "a flight, not a delivery")
-    if scenario.events:
-        refuse("events", scenario.events[0].kind, "empty")
+        key = "controller.kind"
+        refuse(scenario, key, kind, "formation, or payload and rotortm on the mission")
     if scenario.limits.collision == "end":
-        refuse("limits.collision", "end", "another one: a batch does not watch collisions")
-    if faults.setpoint_delay_s or faults.setpoint_jitter_s:
-        late = max(faults.setpoint_delay_s, faults.setpoint_jitter_s)
-        refuse("imperfections.setpoint_delay_s, setpoint_jitter_s", late, "0")
-    if scenario.start.kind == "ground" and (level != SETPOINTS or kind != "formation"):
         refuse(
-            "start.kind", "ground", "air or state with a controller, or commands below setpoints"
+            scenario, "limits.collision", "end", "another one: a batch does not watch collisions"
         )
-    if any(cable.elastic.break_force_n for cable in scenario.system.cables):
-        refuse("system.cables.elastic.break_force_n", "a force", "left out: nothing may break")
-
-
-def _check_session(session: Session) -> None:
-    """Refuse what shows only when all is built."""
-    scenario, components = session.scenario, session.components
-    for step, key in STEPS.items():
-        if step in session.step_names:
-            raise ConfigError(f"a batch of {scenario.name}: {key}: must be left out")
-    if components.sensed is not None:
-        raise ConfigError(
-            f"a batch of {scenario.name}: imperfections.drones.level_tilt_rad, mocap_offset_m: "
-            "must be 0"
-        )
-    if isinstance(components.estimator, Truth) and components.estimator.noise > 0.0:
-        noise = components.estimator.noise
-        raise ConfigError(f"a batch of {scenario.name}: estimation.noise = {noise:g}: must be 0")
+    if scenario.start.kind == "ground" and (level != SETPOINTS or kind != "formation"):
+        allowed = "air or state with a controller, or commands below setpoints"
+        refuse(scenario, "start.kind", "ground", allowed)

@@ -23,7 +23,7 @@ def advance_worlds(address, apart, count, periods):
     for i in range(count):
         w = world_at(address + i * apart)
         for _ in range(periods):
-            if w.finished != 0 or w.failed != 0:
+            if w.finished != 0 or w.failed != 0 or w.halted != 0:
                 break
             begin_period(w)
             t = record_at(w.plant, SYSTEM)
@@ -31,7 +31,9 @@ def advance_worlds(address, apart, count, periods):
             copy_numbers(t.wind, vector_at(w.wind))
             copy_table(table_at(t.wrench_body), wrenches_at(w, w.wrench_body))
             copy_table(table_at(t.wrench_enu), wrenches_at(w, w.wrench_enu))
-            if advance(w.plant, w.substeps, REFINEMENTS, w.period) < 0:
+            steps = advance(w.plant, w.substeps, REFINEMENTS, w.period)
+            w.verdict = 0 if steps == w.substeps else steps
+            if w.verdict < 0:
                 w.failed = 1
             else:
                 end_period(w)

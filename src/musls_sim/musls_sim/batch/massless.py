@@ -18,17 +18,18 @@ from musls_sim.plants.massless.step import advance
 
 @compiled()
 def advance_worlds(address, apart, count, periods):
-    """Advance worlds, so many bytes apart in memory, each until it has finished or failed."""
+    """Advance worlds, so many bytes apart in memory, each until it finishes, fails or halts."""
     for i in range(count):
         w = world_at(address + i * apart)
         for _ in range(periods):
-            if w.finished != 0 or w.failed != 0:
+            if w.finished != 0 or w.failed != 0 or w.halted != 0:
                 break
             begin_period(w)
             t = record_at(w.plant, SYSTEM)
             copy_table(table_at(t.command), command_of(w))
             body, enu = wrenches_at(w, w.wrench_body), wrenches_at(w, w.wrench_enu)
-            if advance(w.plant, w.period, False, vector_at(w.wind), body, enu) < 0:
+            w.verdict = advance(w.plant, w.period, False, vector_at(w.wind), body, enu)
+            if w.verdict < 0:
                 w.failed = 1
             else:
                 end_period(w)

@@ -33,14 +33,14 @@ def advance_worlds(address, apart, count, periods):
         levels = carray(pointer(w.levels), (1,), LEVELS)
         limits = carray(pointer(w.limits), (levels[0].last + 1, TENSION + w.n_drones), np.float64)
         for _ in range(periods):
-            if w.finished != 0 or w.failed != 0:
+            if w.finished != 0 or w.failed != 0 or w.halted != 0:
                 break
             begin_period(w)
             body, enu = wrenches_at(w, w.wrench_body), wrenches_at(w, w.wrench_enu)
-            verdict = advance_refined(
+            w.verdict = advance_refined(
                 w.plant, levels, limits, command_of(w), vector_at(w.wind), body, enu
             )
-            if verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY):
+            if w.verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY):
                 w.failed = 1
             else:
                 end_period(w)

@@ -18,10 +18,17 @@ from musls_control.px4_cascade.allocation import MIXER_COLUMNS
 from musls_control.px4_cascade.cascade import step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_description.compiled import compiled
-from musls_description.records import pointer
+from musls_description.records import copy_numbers, pointer
 from musls_description.vectors import put
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
+from musls_sim.session.collisions import (
+    CABLE,
+    CABLE_PERIODS,
+    OWN,
+    find_contacts,
+    find_near_cables,
+)
 from musls_sim.session.guidance import AFTER_DISARM_S, LANDING_TIMEOUT_S
 
 SETPOINTS, FORCES, THRUST_MOMENT, ROTOR_SPEEDS, AUTOPILOT_FORCES, IDEAL_THRUST_MOMENT = range(6)
@@ -38,6 +45,9 @@ WORLD = np.dtype(
         ("down_since", float),  # NaN in the air
         ("disarmed_at", float),  # NaN before
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
+        ("halted", np.int64),  # after a period of which there is something to tell
+        ("verdict", np.int64),  # of the plant on the last period, 0 if it was as usual
+        ("recorded", np.int64),  # rows since they were read
         # What does not change in a flight.
         ("period", float),
         ("level", np.int64),
@@ -55,11 +65,19 @@ WORLD = np.dtype(
         ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
         ("ring_size", np.int64),  # of motion capture, in periods
         ("substeps", np.int64),  # of the plant
+        ("watched", np.int64),  # whether it halts, and what touches is looked for
+        ("every", np.int64),  # periods between two rows that are recorded; 0 for none
+        ("peak_periods", np.int64),  # after which the recent peaks begin anew
+        ("n_cables", np.int64),
+        ("n_solids", np.int64),
+        ("n_fastened", np.int64),
         # Where things are. In the plant's memory:
         ("plant", np.int64),
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
         ("peak", np.int64),  # largest tension in the period, so many numbers apart
         ("peak_apart", np.int64),
+        ("speed", np.int64),  # `PlantState.rotor_speed_rad_s`
+        ("force", np.int64),  # `PlantState.cable_force_n`
         # In the world's own, see `Parts`:
         ("setpoint", np.int64),
         ("estimate", np.int64),
@@ -85,6 +103,18 @@ WORLD = np.dtype(
         ("wrench_body", np.int64),
         ("wrench_enu", np.int64),
         ("largest", np.int64),
+        ("recent", np.int64),  # largest tensions since they began anew
+        ("motion_rows", np.int64),  # of what is recorded
+        ("speed_rows", np.int64),
+        ("force_rows", np.int64),
+        ("recent_rows", np.int64),
+        ("solids", np.int64),  # what `CollisionWatch` looks at
+        ("first_solid", np.int64),
+        ("reach", np.int64),
+        ("contact_speed", np.int64),
+        ("fastened", np.int64),
+        ("cable_length", np.int64),
+        ("near", np.int64),
         ("sensors", np.int64),
         ("ring", np.int64),
         ("gusts_ahead", np.int64),
@@ -127,11 +157,13 @@ def asked_of(w):
 
 @compiled()
 def begin_period(w):
-    """What comes before the plant: set-points, control, late commands, wind."""
+    """What comes before the plant: set-points, a row of the recording, control, wind."""
     time = w.tick * w.period
     setpoint = carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
     if w.rows > 0:
         follow_plan(w, time, setpoint)
+    if w.every > 0 and w.tick % w.every == 0:
+        record(w)
     control(w, setpoint)
     if w.gusty != 0:
         change = vector_at(w.gusts_ahead + 24 * w.drawn)
@@ -234,13 +266,58 @@ def control(w, setpoint):
 
 
 @compiled()
+def record(w):
+    """Copy what is recorded into the next row."""
+    row, bodies, rotors = w.recorded, 16 * (1 + w.n_drones), w.n_drones * w.n_rotors
+    copy_row(w.motion_rows, row, w.motion, bodies)
+    copy_row(w.speed_rows, row, w.speed, rotors)
+    copy_row(w.force_rows, row, w.force, 6 * w.n_cables)
+    copy_row(w.recent_rows, row, w.recent, w.n_cables)
+    w.recorded = row + 1
+
+
+@compiled()
+def copy_row(rows, row, source, count):
+    """Copy so many numbers from an address into a row of a table at another."""
+    copy_numbers(
+        carray(pointer(rows + 8 * row * count), (count,), np.float64),
+        carray(pointer(source), (count,), np.float64),
+    )
+
+
+@compiled()
+def anything_touches(w):
+    """Whether bodies touch, or a cable is near a rotor: see `CollisionWatch.look`."""
+    bodies = 1 + w.n_drones
+    motion = carray(pointer(w.motion), (bodies, 16), np.float64)
+    reach = carray(pointer(w.reach), (bodies,), np.float64)
+    solids = carray(pointer(w.solids), (w.n_solids,), OWN)
+    first = carray(pointer(w.first_solid), (bodies + 1,), np.int64)
+    speed = carray(pointer(w.contact_speed), (bodies, bodies), np.float64)
+    if find_contacts(solids, first, reach, motion, speed):
+        return True
+    if (w.tick + 1) % CABLE_PERIODS != 0:
+        return False
+    cables = carray(pointer(w.fastened), (w.n_fastened,), CABLE)
+    lengths = carray(pointer(w.cable_length), (w.n_cables,), np.float64)
+    near = carray(pointer(w.near), (w.n_fastened, bodies), np.bool_)
+    return find_near_cables(cables, reach, motion, lengths, near)
+
+
+@compiled()
 def end_period(w):
-    """What comes after the plant: largest tensions, estimates."""
+    """What comes after the plant: largest tensions, what touches, estimates."""
     bodies = 1 + w.n_drones
     peak = carray(pointer(w.peak), (w.n_drones * w.peak_apart,), np.float64)
     largest = carray(pointer(w.largest), (w.n_drones,), np.float64)
     for i in range(w.n_drones):
         largest[i] = max(largest[i], peak[i * w.peak_apart])
+    if w.watched != 0:
+        recent = carray(pointer(w.recent), (w.n_drones,), np.float64)
+        for i in range(w.n_drones):
+            before = 0.0 if w.tick % w.peak_periods == 0 else recent[i]
+            recent[i] = max(before, peak[i * w.peak_apart])
+        w.halted = 1 if w.verdict != 0 or anything_touches(w) else 0
     motion = carray(pointer(w.motion), (bodies, 16), np.float64)
     estimate = carray(pointer(w.estimate), (bodies, 16), np.float64)
     if w.first < 0:

@@ -425,6 +425,16 @@ class Plant:
         """
         raise NotImplementedError
 
+    def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
+        """Take note of periods that compiled code advanced, and of how the last of them ended.
+
+        The periods before it were as usual: there is nothing to tell of them.
+
+        Raises:
+            SimulationDiverged: The state is not physical any more.
+        """
+        raise NotImplementedError
+
     def apply(self, change: Change) -> None:
         """Change the system between two periods.
 

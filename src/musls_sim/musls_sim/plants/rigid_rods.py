@@ -140,8 +140,7 @@ class RigidRodsPlant(LightLinesPlant):
                 "cable_model: rigid_rods makes one rigid body of load and drones, so drones that "
                 "are moved leave nothing to predict; choose cable_model: massless"
             )
-        self._advance(inputs, self.period_s)
-        self._periods += 1
+        self.account(self._advance(inputs, self.period_s), inputs)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""

@@ -8,10 +8,11 @@ Stamps (headers, log and publish times) are simulated time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,15 @@ class RowStore:
         for column, value in zip(self._columns.values(), values, strict=True):
             column[row] = value
         self.rows = row + 1
+
+    def extend(self, stamps_ns: Sequence[int], *values: Array) -> None:
+        """Copy rows, the values of each column one after another."""
+        begin, self.rows = self.rows, self.rows + len(stamps_ns)
+        while self.rows > len(self._stamps):
+            self._grow()
+        self._stamps[begin : self.rows] = stamps_ns
+        for column, rows in zip(self._columns.values(), values, strict=True):
+            column[begin : self.rows] = rows
 
     def stamps_ns(self, first: int = 0) -> NDArray[np.int64]:
         """Times of the rows from `first` on, a view (rows - first,)."""
@@ -117,6 +127,17 @@ class MemoryRecorder(Observer):
         if self._reference is not None:
             reference, begin_s = self._reference
             self._asked.append((time_s, reference, time_s - begin_s))
+
+    def record(self, times_s: Sequence[float], seen: Any) -> None:
+        """Record many times at once, without cable shapes.
+
+        `seen`: as a session whose arrays have the times as their first axis.
+        """
+        values = self.layouts[Rate.STATE].values(seen, len(times_s))
+        self.rows[Rate.STATE].extend([round(time_s * 1e9) for time_s in times_s], *values)
+        if self._reference is not None:
+            reference, begin_s = self._reference
+            self._asked += [(time_s, reference, time_s - begin_s) for time_s in times_s]
 
     def _append(self, rate: Rate, time_s: float, *values: Array) -> None:
         self._write_if_due(time_s)

@@ -178,7 +178,7 @@ def _motion(first: int, end: int) -> Callable[[RigSystem, Any], Array]:
 
     def motion(system: RigSystem, session: Any) -> Array:
         state = session.plant.state
-        bodies: Array = state.motion[:, first:end]
+        bodies: Array = state.motion[..., first:end]
         if len(state.anchor_motion):
             return np.concatenate([bodies, state.anchor_motion[:, first:end]])
         return bodies
@@ -299,7 +299,7 @@ SIGNALS: dict[str, Signal] = {
             (
                 Column(
                     "force_n", "wrench.force", (3,),
-                    lambda system, s: np.outer(s.tension_peaks.recent_n, ALONG),
+                    lambda system, s: s.tension_peaks.recent_n[..., None] * ALONG,
                 ),
             ),
         ),
@@ -450,10 +450,10 @@ class Row:
             return {CLOCK: "rosgraph_msgs/msg/Clock", TF: "tf2_msgs/msg/TFMessage", **found}
         return found | ({TF: "tf2_msgs/msg/TFMessage"} if self.rate is Rate.SHAPE else {})
 
-    def values(self, session: Any) -> list[Array]:
-        """The numbers now, in the order of the columns."""
+    def values(self, session: Any, *times: int) -> list[Array]:
+        """The numbers now, in the order of the columns; of many times if arrays begin with them."""
         return [
-            np.reshape(column.source(self._system, session), self.shapes[key])
+            np.reshape(column.source(self._system, session), times + self.shapes[key])
             for key, column in self._columns.items()
             if column.source
         ]

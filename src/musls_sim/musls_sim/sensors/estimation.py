@@ -163,6 +163,7 @@ class MotionCapture:
         sensors: How each body is measured, (bodies,) of `SENSORS`.
         ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
         first: The first body that is estimated: 0 with the load, else 1.
+        source: Where its noise is drawn from.
     """
 
     _BLOCK = 500
@@ -185,7 +186,7 @@ class MotionCapture:
         if with_load:
             self.estimate.tension_n[:] = state.tension_n
         lossy = spec.dropout_fraction > 0.0
-        self._source = SensorNoise(generator, lossy=lossy, with_load=with_load)
+        self.source = SensorNoise(generator, lossy=lossy, with_load=with_load)
         self.sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
         self.ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
@@ -197,7 +198,7 @@ class MotionCapture:
         """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
         row = self._tick % self._BLOCK
         if row == 0:
-            self._source.fill(self._noise)
+            self.source.fill(self._noise)
         motion, estimate, noise = state.motion, self.estimate.data, self._noise[row]
         step_estimates(motion, estimate, noise, self.sensors, self.ring, self._tick, self.first)
         if self.first == 0:

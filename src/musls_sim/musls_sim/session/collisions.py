@@ -375,6 +375,7 @@ class CollisionWatch:
     Attributes:
         obstacles: Obstacles that are watched.
         closest: Smallest distance to each obstacle so far, records of `CLOSEST`.
+        arrays: What `find_contacts` and `find_near_cables` take, by its name in `WORLD`.
     """
 
     def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
@@ -399,6 +400,15 @@ class CollisionWatch:
         self.closest["gap"] = np.inf
         self._touching = np.zeros((len(self._bodies), len(obstacles)), TOUCHING)
         self._touching["body"] = np.arange(len(self._bodies))[:, None]
+        self.arrays = {
+            "solids": self._own,
+            "first_solid": self._first,
+            "reach": self._reach,
+            "contact_speed": self._speed,
+            "fastened": self._cables,
+            "cable_length": self._lengths_m,
+            "near": self._near,
+        }
         self._standing = np.zeros(n, dtype=bool)
         for one, other in (collision.bodies for collision in self.look(0)):
             if one != "load" and other != "ground" and other in self._names:
@@ -588,13 +598,30 @@ class SeparationWatch:
 
         `position_enu_m`: centres of mass of all bodies, (1 + n, 3).
         """
-        places = position_enu_m[None, 1 : 1 + len(self._radii)]
-        _, i, j, centres_m, tips_m = closest_pair(places, self._radii)
-        if tips_m < self._least_m:
-            self._least_m = tips_m
-            self.closest = Closest(time_s, (i + 1, j + 1), centres_m, tips_m)
+        i, j, tips_m = self._note_closest([time_s], position_enu_m[None])
         below = {kind for kind, limit_m in self._limits_m.items() if tips_m < limit_m}
         text = f"rotor tips of drone_{i + 1} and drone_{j + 1} within {tips_m:.2f} m"
         begun = [(kind, text) for kind in self._limits_m if kind in below - self._below]
         self._below = below
         return begun
+
+    def look_at(
+        self, times_s: Sequence[float], position_enu_m: Array
+    ) -> Iterator[tuple[float, str, str]]:
+        """The same of many times with their positions, (T, 1 + n, 3)."""
+        if self._note_closest(times_s, position_enu_m)[2] >= max(self._limits_m.values()):
+            self._below = set()
+            return
+        for time_s, places in zip(times_s, position_enu_m, strict=True):
+            yield from ((time_s, kind, what) for kind, what in self.look(time_s, places))
+
+    def _note_closest(
+        self, times_s: Sequence[float], position_enu_m: Array
+    ) -> tuple[int, int, float]:
+        """The two drones that come closest, from 0, and the distance of their rotor tips."""
+        places = position_enu_m[:, 1 : 1 + len(self._radii)]
+        row, i, j, centres_m, tips_m = closest_pair(places, self._radii)
+        if tips_m < self._least_m:
+            self._least_m = tips_m
+            self.closest = Closest(times_s[row], (i + 1, j + 1), centres_m, tips_m)
+        return i, j, tips_m

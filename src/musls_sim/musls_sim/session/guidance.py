@@ -48,6 +48,11 @@ class Guidance:
         """About how long the flight takes; infinite where it is not known."""
         return float("inf")
 
+    @property
+    def next_s(self) -> float:
+        """When `step` has something to do next; a time that has passed for always."""
+        return 0.0
+
     def reference_at(self, time_s: float) -> LoadReference | None:
         """Reference of the load at a time, with derivatives; None for the plan's."""
         return None
@@ -118,10 +123,15 @@ class MissionGuidance(Guidance):
         after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if lands else 0.0
         return self._player.begin_s + self.plan.duration_s + after_landing
 
+    @property
+    def next_s(self) -> float:
+        """See `Guidance`."""
+        return self._player.next_s - ROUNDING_S
+
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
         time_s, player = tick * self._period_s, self._player
-        if time_s < player.next_s - ROUNDING_S:
+        if time_s < self.next_s:
             return
         changed = player.advance(time_s)
         if self._told != (player.plan.reference, player.begin_s):

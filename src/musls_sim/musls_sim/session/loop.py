@@ -116,6 +116,11 @@ class Loop:
         """Names of the steps, in their order."""
         return tuple(self._steps)
 
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """The steps by their names, in their order."""
+        return self._steps
+
     def set_steps(self, steps: Mapping[str, Step]) -> None:
         """Set the steps, by name and in their order; `look` is the step of the observers."""
         self._steps = dict(steps)

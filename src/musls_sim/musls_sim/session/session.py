@@ -41,7 +41,7 @@ class FlightResult:
 
     Attributes:
         plant_step_us: Mean time of one control period in the plant but the first, which may
-            compile [us].
+            compile [us]; of a whole one in a flight in compiled code.
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
         landed: Whether the drones were found landed at the end.
@@ -71,26 +71,21 @@ class TensionPeaks:
     """Largest tension of each cable over all steps.
 
     Attributes:
+        largest_n: Largest tension of each cable so far, (n_cables,).
         recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
             what happened since the record before, where records are so far apart, (n_cables,).
     """
 
     def __init__(self, n_cables: int, periods: int) -> None:
-        self.periods, self._noted = periods, 0
-        self.recent_n, self._before = np.zeros(n_cables), np.zeros(n_cables)
+        self.periods = periods
+        self.recent_n, self.largest_n = np.zeros(n_cables), np.zeros(n_cables)
 
-    def note(self, peak_n: Array) -> None:
-        """Take in the largest tension of each cable in one control period, (n_cables,)."""
-        if self._noted % self.periods == 0:
-            np.maximum(self._before, self.recent_n, out=self._before)
+    def note(self, tick: int, peak_n: Array) -> None:
+        """Take in the largest tension of each cable in a control period, (n_cables,)."""
+        if tick % self.periods == 0:
             self.recent_n[:] = 0.0
         np.maximum(self.recent_n, peak_n, out=self.recent_n)
-        self._noted += 1
-
-    @property
-    def largest_n(self) -> Array:
-        """Largest tension of each cable so far, (n_cables,)."""
-        return np.maximum(self._before, self.recent_n)
+        np.maximum(self.largest_n, peak_n, out=self.largest_n)
 
 
 MakeController = type[Controller] | Callable[..., Controller]
@@ -417,7 +412,7 @@ class Session(Loop):
     def _move(self, tick: int) -> None:
         begin = perf_counter()
         self.plant.step(self.inputs)
-        self.tension_peaks.note(self.plant.state.tension_peak_n)
+        self.tension_peaks.note(tick, self.plant.state.tension_peak_n)
         if tick:  # the first period may have compiled what it calls
             self.plant_s += perf_counter() - begin
 

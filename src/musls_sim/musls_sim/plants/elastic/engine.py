@@ -229,7 +229,13 @@ class Engine:
             memory.begin(self.period_s)
         if self._cuts:
             self._schedule_cuts()
-        steps = self._advance(self.substeps)
+        self.account(self._advance(self.substeps))
+        for memory in self._memories:
+            memory.end()
+
+    def account(self, steps: int, periods: int = 1) -> None:
+        """Take note of periods, of which the last one took so many steps, -1 or -2 if it failed."""
+        self._periods += periods - 1
         if steps == -2:
             raise SimulationDiverged(
                 f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
@@ -244,8 +250,6 @@ class Engine:
         if self.tables.system["can_break"][0]:
             self._note_breaks()
         self._periods += 1
-        for memory in self._memories:
-            memory.end()
 
     def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
         """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so.

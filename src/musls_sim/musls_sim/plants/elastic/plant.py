@@ -243,6 +243,10 @@ class ElasticPlant(Plant):
         if self._motion is not None:
             self._note_reaction()
 
+    def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
+        """See `interface.Plant.account`; the verdict is the number of steps, -1 or -2."""
+        self.engine.account(verdict, periods)
+
     def start_driving(self, inputs: PlantInputs) -> None:
         """Find the accelerations of the start with what moves and pushes anchors from then on."""
         self._drive(inputs)

@@ -143,6 +143,10 @@ class LightLinesPlant(Plant):
             inputs.wrench_body,
             inputs.wrench_enu,
         )
+        return self._checked(count)
+
+    def _checked(self, count: int) -> int:
+        """Refuse to go on after a period that has failed (-1)."""
         if count < 0:
             raise SimulationDiverged(
                 f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
@@ -150,6 +154,16 @@ class LightLinesPlant(Plant):
                 "commands, wind and forces"
             )
         return int(count)
+
+    def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
+        """See `interface.Plant.account`; the verdict is the number of events, or -1."""
+        self._periods += periods - 1
+        if self._checked(verdict):
+            self._tell(verdict)
+        self._periods += 1
+
+    def _tell(self, count: int) -> None:
+        """Note so many events of the period; rods have none."""
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
@@ -222,9 +236,7 @@ class MasslessPlant(LightLinesPlant):
             count = self._advance(inputs, self.period_s)
         else:
             count = self._follow(inputs, self._motion)
-        if count:
-            self._tell(count)
-        self._periods += 1
+        self.account(count, inputs)
 
     def _follow(self, inputs: PlantInputs, motion: PrescribedMotion) -> int:
         """One period with the drones on their paths."""

@@ -310,17 +310,23 @@ class RigidLinksPlant(Plant):
         held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         if self._motion is None:
             verdict = advance_refined(self.address, levels.record, levels.limits, *held)
-            if verdict != OK:
-                self._judge(verdict, inputs)
+            self.account(verdict, inputs)
         else:
             level = levels.present
             while not self._follow(level, self._motion, inputs, held):
                 level += 1
                 rewind(self.address)
             settle(levels.record[0], level)
-        self._periods += 1
+            self._periods += 1
         if self._fragile:
             self._break_overloaded()
+
+    def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
+        """See `interface.Plant.account`; the verdict is one of `period`'s."""
+        self._periods += periods - 1
+        if verdict != OK:
+            self._judge(verdict, inputs)
+        self._periods += 1
 
     @property
     def refined_periods(self) -> int:

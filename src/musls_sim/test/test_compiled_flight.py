@@ -1,0 +1,117 @@
+"""A flight in compiled code is the flight by the steps of its session, to the last bit."""
+
+import numpy as np
+import pytest
+
+from musls_bringup.shipped import SCENARIOS
+from musls_description.errors import ConfigError
+from musls_sim.batch.alone import CompiledFlight
+from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.recording.recorder import MemoryRecorder
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.collisions import CollisionError
+from musls_sim.session.session import Session
+
+HOLD = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
+
+FLIGHTS = {
+    "from ground to ground, gusts, lost samples": (
+        "cable_model=massless",
+        HOLD,
+        "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
+        "estimation={kind: mocap, dropout_fraction: 0.1}",
+        "recording={rate_hz: 25, shape_rate_hz: 5}",
+    ),
+    "collisions in a storm": (
+        "cable_model=rigid_links",
+        "system.cables.links=3",
+        "start=air",
+        "wind.mean_enu_m_s=[60, 0, 0]",
+    ),
+    "elastic, late commands, the truth": (
+        "cable_model=elastic",
+        "system.cables.links=3",
+        "start=air",
+        HOLD,
+        "estimation={kind: truth}",
+        "imperfections.command_latency_s=0.012",
+        "recording={rate_hz: 125, shape_rate_hz: 25}",
+    ),
+    "an obstacle": (
+        "cable_model=rigid_rods",
+        "start=air",
+        HOLD,
+        "world.obstacles=[{kind: box, name: wall, position_enu_m: [2, 0, 0.2], "
+        "size_m: [0.3, 0.3, 0.2]}]",
+    ),
+}
+
+
+def session_of(*overrides):
+    session = Session(load_scenario(SCENARIOS / "circle.yaml", list(overrides)))
+    rate_hz = session.scenario.recording.rate_hz
+    recorder = MemoryRecorder(
+        session.scenario.system, step_period_s=0.004, rate_hz=rate_hz, shape_rate_hz=None
+    )
+    session.observe_with(recorder)
+    return session, recorder
+
+
+def assert_same(one, other):
+    (a, recorded), (b, again) = one, other
+    assert a.tick == b.tick and a.guidance.landed == b.guidance.landed
+    np.testing.assert_array_equal(a.state.motion, b.state.motion)
+    np.testing.assert_array_equal(a.max_tension_n, b.max_tension_n)
+    assert a.events.happened == b.events.happened
+    assert a.separation.closest == b.separation.closest
+    assert a.collisions.distances() == b.collisions.distances()
+    assert a.plant.refined_periods == b.plant.refined_periods
+    assert a.plant.spurious_energy_j == b.plant.spurious_energy_j
+    assert recorded.texts == again.texts
+    for recorder in (recorded, again):
+        recorder.evaluate_references()
+    for rate, rows in recorded.rows.items():
+        np.testing.assert_array_equal(rows.stamps_ns(), again.rows[rate].stamps_ns())
+        for name, column in rows.columns().items():
+            np.testing.assert_array_equal(column, again.rows[rate].columns()[name])
+
+
+@pytest.mark.parametrize("overrides", FLIGHTS.values(), ids=FLIGHTS)
+def test_a_flight_is_the_same_in_compiled_code(overrides):
+    one, other = session_of(*overrides), session_of(*overrides)
+    one[0].run()
+    CompiledFlight(*other).run()
+    assert_same(one, other)
+
+
+def assert_ends_alike(one, other, error):
+    with pytest.raises(error) as said:
+        one[0].run()
+    with pytest.raises(error) as said_again:
+        CompiledFlight(*other).run()
+    assert str(said.value) == str(said_again.value)
+    assert_same(one, other)
+
+
+def test_a_flight_that_a_collision_ends():
+    storm = "cable_model=massless", "start=air", "wind.mean_enu_m_s=[60, 0, 0]"
+    one, other = (session_of(*storm, "limits.collision=end") for _ in range(2))
+    assert_ends_alike(one, other, CollisionError)
+
+
+def test_a_flight_that_diverges():
+    one, other = (session_of("cable_model=massless", "start=air") for _ in range(2))
+    for session, _ in (one, other):
+        session.inputs.wrench_enu[0, 5] = 500.0  # the load goes up, faster and faster
+    assert_ends_alike(one, other, SimulationDiverged)
+
+
+def test_what_has_no_compiled_code_is_named():
+    gust = "events=[{kind: gust, when: {time_s: 1}, velocity_enu_m_s: [1, 0, 0], duration_s: 1}]"
+    for overrides, key in (
+        ((gust,), "events"),
+        (("controller=payload", "start=air"), "controller"),
+    ):
+        session, recorder = session_of("cable_model=massless", *overrides)
+        with pytest.raises(ConfigError, match=key):
+            CompiledFlight(session, recorder)
