@@ -38,13 +38,18 @@ from musls_description.schema import spec
 from musls_sim.batch.batch import Batch
 from musls_sim.plants import PLANTS as plants
 from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.scenario.aerodynamics import AERODYNAMICS as aerodynamics
+from musls_sim.scenario.aerodynamics import AerodynamicModel
 from musls_sim.scenario.events import EVENTS as events
 from musls_sim.scenario.events import Event
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.sensors import SENSORS as sensors
+from musls_sim.scenario.sensors import SensorModel
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 __all__ = [
+    "AerodynamicModel",
     "Batch",
     "ConfigError",
     "ControlLevel",
@@ -58,11 +63,13 @@ __all__ = [
     "Observer",
     "Recording",
     "Scenario",
+    "SensorModel",
     "Session",
     "SimulationDiverged",
     "Trajectory",
     "UserCodeError",
     "__version__",
+    "aerodynamics",
     "compare",
     "controllers",
     "events",
@@ -75,6 +82,7 @@ __all__ = [
     "plants",
     "read_recording",
     "replay",
+    "sensors",
     "spec",
     "sweep",
     "symbolic",

@@ -10,9 +10,12 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+import musls
 from musls_bringup.cli import main
 from musls_control.trajectories import TRAJECTORIES
+from musls_sim.scenario.aerodynamics import AERODYNAMICS
 from musls_sim.scenario.events import EVENTS
+from musls_sim.scenario.sensors import SENSORS
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -36,7 +39,12 @@ def walk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     known, backend = set(sys.modules), matplotlib.get_backend()
-    for registry in (TRAJECTORIES, EVENTS):  # what a page registers is gone after it
+    for registry in (
+        TRAJECTORIES,
+        EVENTS,
+        AERODYNAMICS,
+        SENSORS,
+    ):  # what a page registers is gone after it
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
     def run(page):
@@ -106,9 +114,15 @@ def test_px4_and_ros(walk):
 
 def test_extending(walk):
     walk("extending.md")
-    events = json.loads(Path("runs/both/summary.json").read_text())["events"]
+    events = json.loads(Path("runs/own/summary.json").read_text())["events"]
     assert any(event["kind"] == "breeze_of_page" for event in events)
-    assert "pendulum_path" in load_errors("runs/both")
+    assert "pendulum_path" in load_errors("runs/own")
+    with musls.Session(musls.load_scenario("own.yaml", {"system.cables.links": 5})) as session:
+        session.advance(1)
+        assert session.inputs.wrench_enu[0, 3] == pytest.approx(0.5 * 1.225 * 0.5 * 2.0**2)
+        session.advance(249)
+        drift_n = session.estimate.tension_n[1, 1] - session.state.tension_n[1, 1]
+        assert drift_n == pytest.approx(0.2, abs=0.2)
 
 
 def test_own_drone(walk):

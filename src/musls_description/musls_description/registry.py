@@ -396,6 +396,8 @@ class OneOf:
             for name, thing in self._registry.items()
             if is_dataclass(thing)
         }
+        if not kinds:  # all are users' own
+            return {"type": ["string", "object"]}
         rules: list[dict[str, Any]] = [
             {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": below}
             for name, below in kinds.items()

@@ -460,6 +460,25 @@ class CableJoint:
 
 
 @spec
+class LoadCell:
+    """Measures the tension of a cable at both of its ends; controllers then go by that.
+
+    Attributes:
+        rate_hz: Samples per second; the last one holds until the next.
+        noise_n: Standard deviation of white noise of a sample.
+        bias_n: Shown without tension.
+        gain: Shown over true change of the tension.
+        range_n: Largest tension that is shown; left out for no limit.
+    """
+
+    rate_hz: Annotated[float, Field(gt=0.0, le=250.0), Number] = 80.0
+    noise_n: NonNegative = 0.05
+    bias_n: Finite = 0.0
+    gain: Positive = 1.0
+    range_n: Positive | None = None
+
+
+@spec
 class Cable:
     """A cable: as rigid links, a chain of equal cylinders with universal joints (Fig. 2).
 
@@ -477,6 +496,7 @@ class Cable:
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
             links, "locked" for none.
         elastic: What it is made of, for elastic segments.
+        load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """
 
@@ -487,6 +507,7 @@ class Cable:
     joint: CableJoint = Field(default_factory=lambda: CableJoint(damping_n_m_s_rad=0.0))
     twist: Literal["locked", "free"] = "free"
     elastic: ElasticLine = Field(default_factory=ElasticLine)
+    load_cell: LoadCell | None = None
     ends: tuple[CableEnd, CableEnd] | None = None
 
     @property

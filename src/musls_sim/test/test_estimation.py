@@ -5,6 +5,7 @@ first, then position; attitude turned by the rate of the step's end. A perfect I
 them exactly, and every error below comes from the noise. Thirty drones make the statistics.
 """
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -12,11 +13,14 @@ import pytest
 from plant_helpers import G, advance, hovering_plant, trio
 from scipy.spatial.transform import Rotation
 
+import musls
+from musls_control.estimate import Estimate
 from musls_description.errors import ConfigError
 from musls_description.library import load_system
+from musls_description.system import LoadCell
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.sensors import MotionCaptureSpec
-from musls_sim.sensors.estimation import MotionCapture, Truth, stationary_gains
+from musls_sim.sensors.estimation import LoadCells, MotionCapture, Truth, stationary_gains
 
 DT = 0.004
 DRONES = 30
@@ -373,3 +377,69 @@ def test_noises_without_a_stationary_filter_are_named():
     transition, process = np.array([[1.0, 0.01], [0.0, 1.0]]), 1e-8 * np.eye(2)
     with pytest.raises(ConfigError, match=r"estimation: measurements with .* no stationary filter"):
         stationary_gains(transition, process, 1e300)
+
+
+# ---------- Load cells
+
+
+def cells_on(cell, cables=(0, 2)):
+    """The trio with load cells on some of its cables, tensions of 6 N at loads, 7 N at drones."""
+    system = load_system("x500_trio")
+    changed = tuple(
+        dataclasses.replace(cable, load_cell=cell if i in cables else None)
+        for i, cable in enumerate(system.cables)
+    )
+    system = dataclasses.replace(system, cables=changed)
+    state, estimate = PlantState.zeros(system), Estimate.zeros(3)
+    state.cable_force_n[:, :, 0] = [6.0, 7.0]
+    estimate.tension_n[:] = -1.0
+    return LoadCells(system, DT, np.random.default_rng(4)), state, estimate
+
+
+def test_load_cell_shows_noise_bias_and_gain_at_both_ends():
+    cell = LoadCell(rate_hz=250.0, noise_n=0.2, bias_n=1.0, gain=1.1)
+    cells, state, estimate = cells_on(cell)
+    shown = []
+    for tick in range(4000):
+        cells.step(tick, state, estimate)
+        shown.append(estimate.tension_n.copy())
+    shown = np.array(shown)
+    assert (shown[:, 1] == -1.0).all()  # it has none
+    for cable in (0, 2):
+        assert shown[:, cable].mean(axis=0) == pytest.approx([7.6, 8.7], abs=0.015)
+        assert shown[:, cable].std(axis=0) == pytest.approx(0.2, rel=0.05)
+    noise = (shown - shown.mean(axis=0))[:, [0, 2]].reshape(4000, 4)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(4)).max() < 0.06
+    assert np.abs((noise[1:] * noise[:-1]).mean(axis=0)).max() < 0.06 * 0.04
+
+
+def test_load_cell_holds_its_samples_and_ends_at_its_range():
+    cells, state, estimate = cells_on(LoadCell(rate_hz=50.0, noise_n=0.0, range_n=8.0), (1,))
+    shown = []
+    for tick in range(20):
+        state.cable_force_n[1, 0, 0] = tick
+        cells.step(tick, state, estimate)
+        shown.append(estimate.tension_n[1, 0])
+    assert shown == [0.0] * 5 + [5.0] * 5 + [8.0] * 10
+
+
+def test_what_a_load_cell_shows_is_recorded_and_read_by_controllers():
+    class Watch(musls.Controller):
+        level = musls.ControlLevel.DRONE_SETPOINTS
+
+        def step(self, time_s, reference, estimate):
+            seen.append(estimate.tension_n[:, 1].copy())
+            return np.full((3, 4), np.nan)
+
+    seen, short = [], {"mission.stages.0.duration_s": 1.0, "recording.rate_hz": 250}
+    cell = {"system.cables.load_cell": {"rate_hz": 25, "noise_n": 0.3, "bias_n": 0.5}}
+    run = musls.fly(musls.load_scenario("hold", short | cell), controller=Watch)
+    track = run.signal("cable_2", "load_cell")
+    assert track.force_n[500, 1, 0] in [row[1] for row in seen]
+    gap = track.force_n[300:, 1, 0] - run.cable(2).tension_n[300:, 1]
+    assert gap.mean() == pytest.approx(0.5, abs=0.2) and gap.std() == pytest.approx(0.3, abs=0.1)
+    without = musls.fly(musls.load_scenario("hold", short), controller=Watch)
+    with pytest.raises(ConfigError, match="load_cell"):
+        without.signal("cable_2", "load_cell")
+    with pytest.raises(ConfigError, match=r"sensors, system\.cables\.load_cell"):
+        musls.Batch(musls.load_scenario("hold", cell))

@@ -224,7 +224,7 @@ def list_shipped(
         str | None,
         typer.Argument(
             help="systems, scenarios, sweeps, cable-models, trajectories, controllers, "
-            "load-estimators, autopilots, events or readers.",
+            "load-estimators, autopilots, events, aerodynamics, sensors or readers.",
             show_default="all of them",
         ),
     ] = None,
@@ -234,8 +234,8 @@ def list_shipped(
         raise ConfigError(f"nothing to list called '{shown(what)}': {near_names(what, KINDS)}")
     for kind in KINDS if what is None else (what,):
         rows = KINDS[kind]()
-        width = max(len(name) for name, _ in rows)
-        if what is None:
+        width = max((len(name) for name, _ in rows), default=0)
+        if what is None and rows:
             typer.echo(f"{kind}:")
         for name, text in rows:
             typer.echo(f"{'' if what else '  '}{name:{width}}  {text}")
@@ -298,6 +298,8 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "load-estimators": partial(_registered, "musls_control.estimators", "LOAD_ESTIMATORS"),
     "autopilots": partial(_registered, "musls_sim.scenario.scenario", "AUTOPILOTS"),
     "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
+    "aerodynamics": partial(_registered, "musls_sim.scenario.aerodynamics", "AERODYNAMICS"),
+    "sensors": partial(_registered, "musls_sim.scenario.sensors", "SENSORS"),
     "readers": _readers,
 }
 

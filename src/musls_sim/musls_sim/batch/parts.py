@@ -31,7 +31,9 @@ STEPS = {
     "rig": "rig",
     "motors": "system.drones.propulsion",
     "tilted_thrust": "imperfections.drones.thrust_tilt_rad",
+    "aerodynamics": "aerodynamics",
     "load_estimation": "estimation.load",
+    "sensors": "sensors, system.cables.load_cell",
 }
 """Steps of a session that compiled code does not have, and the keys that ask for them."""
 

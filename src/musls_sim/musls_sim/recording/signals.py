@@ -157,6 +157,11 @@ def _reeled(system: RigSystem) -> list[str]:
     return cable_names(system) if system.winches or system.pulleys else []
 
 
+def _weighed(system: RigSystem) -> list[str]:
+    """Cables with load cells."""
+    return [f"cable_{i}" for i, cable in enumerate(system.cables, 1) if cable.load_cell]
+
+
 def _batteries(system: RigSystem) -> dict[str, tuple[int, Battery]]:
     """Row and battery of the drones that have one."""
     return {
@@ -302,6 +307,16 @@ SIGNALS: dict[str, Signal] = {
                     lambda system, s: s.tension_peaks.recent_n[..., None] * ALONG,
                 ),
             ),
+        ),
+        Signal(
+            "load_cell", "geometry_msgs/msg/WrenchStamped", Rate.STATE, _weighed,
+            (
+                Column(
+                    "force_n", "wrench.force", (3,),
+                    lambda system, s: np.multiply.outer(s.load_cells.measured_n, ALONG),
+                ),
+            ),
+            ends=("load_end", "drone_end"),
         ),
         Signal(
             "rotors", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,

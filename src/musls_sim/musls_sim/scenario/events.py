@@ -17,6 +17,7 @@ from musls_description.system import RigSystem
 from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
 from musls_sim.power import Power
+from musls_sim.scenario.aerodynamics import Air
 from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
 from musls_sim.session.imperfections import DroneLinks, TiltedThrust
@@ -269,6 +270,7 @@ class EventContext:
         links: Links between the drones and their guidance.
         power: Motors and batteries; None where there are none.
         tilted: Thrust of tilted rotors; None where none are.
+        air: What aerodynamic models go by.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
@@ -279,6 +281,7 @@ class EventContext:
     links: DroneLinks
     power: Power | None
     tilted: TiltedThrust | None
+    air: Air
     abort: Callable[[str], None] | None
 
     def check(self, change: Change) -> None:
@@ -295,7 +298,7 @@ class EventContext:
         """Change the system, see `Plant.apply`."""
         self.plant.apply(change)
         if isinstance(change, RotorEfficiency):
-            for part in (self.power, self.tilted):
+            for part in (self.power, self.tilted, self.air):
                 if part is not None:
                     part.apply(change)
 

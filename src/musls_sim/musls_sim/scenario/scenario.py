@@ -37,12 +37,19 @@ from musls_description.strict_yaml import (
 from musls_description.system import AnySystem
 from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
+from musls_sim.scenario.aerodynamics import AnyAerodynamics
 from musls_sim.scenario.events import AnyEvent
 from musls_sim.scenario.formation import fitting_formation
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
 from musls_sim.scenario.rig import RigSpec, resolve_files
-from musls_sim.scenario.sensors import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
+from musls_sim.scenario.sensors import (
+    AnyEstimation,
+    AnySensor,
+    LimitsSpec,
+    MotionCaptureSpec,
+    Px4SensorSpec,
+)
 
 AUTOPILOTS: Registry[Any] = Registry(
     "autopilot",
@@ -148,11 +155,13 @@ class Scenario(Shown):
         controller: What turns the reference of the load into commands for the drones.
         autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
+        sensors: Sensors of one's own, beside the load cells of the cables.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
         imperfections: Faults of the drones and of their links, or the file that has them.
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
+        aerodynamics: What the air does besides drag: downwash, ground effect, models of one's own.
         world: Obstacles.
         physics: Step size of the physics and other numerical settings.
         limits: Limits that the flight must keep, such as the distance between drones.
@@ -171,11 +180,13 @@ class Scenario(Shown):
     controller: AnyController = Field(default_factory=FormationSpec)
     autopilot: AutopilotSpec = Field(default_factory=AutopilotSpec)
     estimation: AnyEstimation = Field(default_factory=MotionCaptureSpec)
+    sensors: tuple[AnySensor, ...] = ()
     cable_model: CableModel = "rigid_links"
     events: tuple[AnyEvent, ...] = ()
     imperfections: Imperfections = Field(default_factory=Imperfections)
     rig: RigSpec = Field(default_factory=RigSpec)
     wind: WindSpec = Field(default_factory=WindSpec)
+    aerodynamics: tuple[AnyAerodynamics, ...] = ()
     world: WorldSpec = Field(default_factory=WorldSpec)
     physics: PhysicsSpec = Field(default_factory=PhysicsSpec)
     limits: LimitsSpec = Field(default_factory=LimitsSpec)

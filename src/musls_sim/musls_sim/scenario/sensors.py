@@ -1,14 +1,20 @@
-"""Specifications: estimation of the drones, sensors of a real PX4, and limits that are watched."""
+"""Specifications: estimation of the drones, sensors, and limits that are watched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
+from musls_control.estimate import Estimate
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
+from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Positive, spec
+from musls_description.system import RigSystem
+from musls_sim.plants.interface import PlantState
 
 
 @spec
@@ -65,6 +71,46 @@ AnyEstimation = Annotated[
     Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")],
     BeforeValidator(_of_mocap),
 ]
+
+
+# ---------- Sensors of one's own; load cells are keys of the cables
+
+SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {})
+"""Specifications by kind: classes made with `spec` derived from `SensorModel`."""
+
+AnySensor = any_of(SENSORS)
+"""Type of an entry of a scenario's `sensors`."""
+
+
+@dataclass(frozen=True)
+class SensorSetup:
+    """What a sensor is built for.
+
+    Attributes:
+        state: The truth; the memory stays the same.
+        period_s: Control period.
+        generator: Noise of this sensor and of those after it.
+    """
+
+    system: RigSystem
+    state: PlantState
+    period_s: float
+    generator: np.random.Generator
+
+
+@spec
+class SensorModel:
+    """Base of sensors; a `spec` class derived from it needs `kind` and `build`.
+
+    Attributes:
+        kind: Kind of the sensor.
+    """
+
+    kind: str
+
+    def build(self, setup: SensorSetup) -> Callable[[Estimate], None]:
+        """Make the function that writes what is measured at the end of each control period."""
+        raise NotImplementedError
 
 
 @spec

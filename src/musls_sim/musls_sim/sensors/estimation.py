@@ -23,6 +23,7 @@ from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
 from musls_description.rotations import from_rotation_vector as from_turn
 from musls_description.rotations import product
+from musls_description.system import RigSystem
 from musls_description.vectors import (
     add,
     conjugate,
@@ -40,7 +41,7 @@ from musls_description.vectors import (
 )
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.imperfections import Imperfections
-from musls_sim.scenario.sensors import MotionCaptureSpec
+from musls_sim.scenario.sensors import MotionCaptureSpec, SensorModel, SensorSetup
 
 
 class Estimator(Protocol):
@@ -79,6 +80,60 @@ class Truth:
             data[:, 0:6] += noise[:, 0:6]
             data[:, 10:13] += noise[:, 9:12]
             data[:, 6:10] = product(data[:, 6:10], from_turn(noise[:, 6:9]))
+
+
+# ---------- Load cells and other sensors beside those of the drones
+
+
+class LoadCells:
+    """Load cells of the cables that have some, see `LoadCell`.
+
+    Attributes:
+        cables: Their rows, (cells,).
+        measured_n: Tensions that they show at both ends, (cells, 2).
+    """
+
+    def __init__(self, system: RigSystem, period_s: float, generator: np.random.Generator) -> None:
+        found = {i: c.load_cell for i, c in enumerate(system.cables) if c.load_cell is not None}
+        cells = found.values()
+        self.cables = np.array(list(found), int)
+        self.measured_n = np.zeros((len(found), 2))
+        self._generator = generator
+        self._rate = np.array([cell.rate_hz * period_s for cell in cells])
+        self._noise_n, self._bias_n, self._gain, self._range_n = (
+            np.array([[getattr(cell, name)] for cell in cells], float)
+            for name in ("noise_n", "bias_n", "gain", "range_n")
+        )
+
+    def step(self, tick: int, state: PlantState, estimate: Estimate) -> None:
+        """Take the samples that are due and show the last ones in the estimate."""
+        due = np.floor(tick * self._rate) > np.floor((tick - 1) * self._rate)
+        noise = self._noise_n * self._generator.standard_normal(self.measured_n.shape)
+        shown = self._gain * state.tension_n[self.cables] + self._bias_n + noise
+        shown = np.fmin(shown, self._range_n)  # NaN for no limit
+        self.measured_n[due] = shown[due]
+        estimate.tension_n[self.cables] = self.measured_n
+
+
+class Sensors:
+    """A step of the session: load cells and a scenario's `sensors` after all estimators."""
+
+    def __init__(
+        self,
+        cells: LoadCells,
+        models: Sequence[SensorModel],
+        setup: SensorSetup,
+        estimate: Estimate,
+    ) -> None:
+        self._cells, self._state, self._estimate = cells, setup.state, estimate
+        self._models = [model.build(setup) for model in models]
+
+    def step(self, tick: int) -> None:
+        """Measure the state at the end of the period."""
+        if len(self._cells.cables):
+            self._cells.step(tick, self._state, self._estimate)
+        for measure in self._models:
+            measure(self._estimate)
 
 
 # ---------- Motion capture

@@ -19,9 +19,12 @@ from musls_description.registry import failure_of, user_code
 from musls_description.typed import typed
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
+from musls_sim.scenario.aerodynamics import Aerodynamics, Air
 from musls_sim.scenario.events import Event, EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.sensors import SensorSetup
+from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.contingency import contingency_of
@@ -116,6 +119,7 @@ class Session(Loop):
         command: What the motors are told.
         events: What happens, and has happened, to the system.
         tension_peaks: Largest tensions of all steps.
+        load_cells: Those of the cables, and what they show.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
@@ -200,6 +204,8 @@ class Session(Loop):
         obstacles = scenario.world.obstacles
         watched = system.n_drones or obstacles
         self.collisions = CollisionWatch(plant, obstacles) if watched else None
+        inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
+        air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
         context = EventContext(
             plant,
             inputs,
@@ -208,6 +214,7 @@ class Session(Loop):
             links,
             self.power,
             tilted,
+            air,
             guidance.abort if guidance.can_abort else None,
         )
         self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
@@ -241,7 +248,6 @@ class Session(Loop):
             late = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
             inputs.rotor_command_rad_s = late.delayed_rad_s
             steps["command_latency"], self.latency = late.step, late
-        inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
         if not components.wind.steady:
             steps["wind"] = lambda tick: components.wind.step()
         rig = RigDriver(scenario.rig, plant.system, inputs, plant.state, period_s)
@@ -253,6 +259,8 @@ class Session(Loop):
             steps["motors"] = self._run_motors
         if tilted is not None:
             steps["tilted_thrust"] = lambda tick: tilted.step(plant.state, inputs)
+        if scenario.aerodynamics:
+            steps["aerodynamics"] = Aerodynamics(scenario.aerodynamics, air, inputs).step
         steps["plant"] = self._move
         steps["cable_events"] = self._note_cable_events
         if plant.audit is not None:
@@ -265,6 +273,12 @@ class Session(Loop):
         if components.load_estimation is not None:
             components.load_estimation.check(flying)
             steps["load_estimation"] = components.load_estimation.step
+        (noise,) = components.jitter.spawn(1)
+        setup = SensorSetup(plant.system, plant.state, period_s, noise)
+        self.load_cells = LoadCells(plant.system, period_s, noise)
+        if len(self.load_cells.cables) or scenario.sensors:
+            sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
+            steps["sensors"] = sensors.step
         self.set_steps(steps)
 
     @property

@@ -1,0 +1,368 @@
+"""Air that rotors move: downwash on what is below them, and the ground's effect on their thrust.
+
+Momentum theory gives the wake of a rotor of thrust T and radius R: v = sqrt(T / (2 rho pi R^2)) at
+its disc, 2 v below (J. G. Leishman, Principles of Helicopter Aerodynamics, 2nd ed. 2006, sec. 2.2).
+Further down it is a turbulent jet, as below real quadrotors (L. Bauersfeld et al., RA-L 2025,
+arXiv:2403.13321): a Gaussian that widens linearly and carries the same momentum T at any distance,
+
+    u^2 = 2 T / (pi rho b^2) exp(-2 r^2 / b^2),   b^2 = R^2 + (growth z)^2,
+
+so that u = 2 v in its middle near the rotor. Near the disc it builds up as on the axis of a vortex
+tube, (1 + z / sqrt(z^2 + R^2)) / 2 of that. Wakes that meet add up in u^2, their momentum
+(H. Reichardt's hypothesis). A wake leaves along the sum of 2 v and the air that meets the rotor.
+
+What acts within a control period is taken at its begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from musls_description.arrays import Array
+from musls_description.compiled import compiled
+from musls_description.drone import Box, Drone, propeller_radius_m
+from musls_description.registry import Registry, any_of
+from musls_description.schema import Fraction, NonNegative, Number, Positive, spec
+from musls_description.system import RigSystem
+from musls_description.vectors import (
+    add,
+    add_scaled,
+    body_z_in_world,
+    cross,
+    dot,
+    elementwise,
+    increase,
+    norm,
+    put,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+    unit,
+)
+from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.rigid_body import Records, rotor_records
+
+AERODYNAMICS: Registry[Any] = Registry("aerodynamic model", "musls.aerodynamics", {})
+"""Specifications by kind: classes made with `spec` derived from `AerodynamicModel`."""
+
+AnyAerodynamics = any_of(AERODYNAMICS)
+"""Type of an entry of a scenario's `aerodynamics`."""
+
+
+class Air:
+    """What aerodynamic models go by. Row 0 of bodies is the load, row i drone i.
+
+    Attributes:
+        state: True motion and rotor speeds; the memory stays the same.
+        wind_enu_m_s: Velocity of the air, world, (3,); the memory stays the same.
+        rotors: Constants of the rotors with what failures left of their thrust, (n, n_rotors).
+    """
+
+    def __init__(self, system: RigSystem, state: PlantState, wind_enu_m_s: Array) -> None:
+        self.system, self.state, self.wind_enu_m_s = system, state, wind_enu_m_s
+        self.rotors = rotor_records(system)
+        self._whole: Array = self.rotors["thrust"].copy()
+
+    @property
+    def thrust_n(self) -> Array:
+        """Thrust of each rotor in free air, (n, n_rotors)."""
+        thrust: Array = self.rotors["thrust"] * self.state.rotor_speed_rad_s**2
+        return thrust
+
+    def apply(self, change: RotorEfficiency) -> None:
+        """Let a rotor that gives less thrust do less here, too."""
+        some = slice(None) if change.rotor is None else change.rotor - 1
+        row = change.drone - 1
+        self.rotors["thrust"][row, some] = change.efficiency * self._whole[row, some]
+
+
+AddWrench = Callable[[Array], None]
+"""Adds moment about the centre of mass and force of each body, world, to (1 + n, 6)."""
+
+
+@spec
+class AerodynamicModel:
+    """Base of aerodynamic models; a `spec` class derived from it needs `kind` and `build`.
+
+    Attributes:
+        kind: Kind of the model.
+    """
+
+    kind: str
+
+    def build(self, air: Air) -> AddWrench:
+        """Make the function that is called at the begin of each control period."""
+        raise NotImplementedError
+
+
+class Aerodynamics:
+    """A step of the session: the forces of a scenario's aerodynamic models."""
+
+    def __init__(self, models: Sequence[AerodynamicModel], air: Air, inputs: PlantInputs) -> None:
+        self.air, self._target = air, inputs.wrench_enu
+        self._models = [model.build(air) for model in models]
+        self.wrench_enu = np.zeros_like(inputs.wrench_enu)
+
+    def step(self, tick: int) -> None:
+        """Replace the forces of the last period by those of this one."""
+        self._target -= self.wrench_enu
+        self.wrench_enu.fill(0.0)
+        for add_wrench in self._models:
+            add_wrench(self.wrench_enu)
+        self._target += self.wrench_enu
+
+
+# ---------- Downwash
+
+DragCoefficient = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False), Number]
+"""At most 2: a surface that turns a wake by 90 degrees takes all of its momentum."""
+
+LIFT_SLOPE = 5.7
+"""Of a blade's profile [1/rad]."""
+
+CELLS = 16
+"""Most pieces along an edge of a body's box, each with the air at its middle."""
+
+WAKE = np.dtype(
+    [
+        ("hub", float, 3),  # world
+        ("axis", float, 3),  # where the air goes, world
+        ("radius", float),
+        ("momentum", float),  # 2 T / (pi rho)
+        ("coefficient", float),  # of thrust in free air, T / (rho pi R^4 omega^2)
+        ("drone", np.int64),  # row of its body
+    ],
+    align=True,
+)
+
+CELL = np.dtype(
+    [
+        ("body", np.int64),
+        ("place", float, 3),  # in its frame
+        ("drag", float, 3),  # rho C A / 2 along its axes
+    ],
+    align=True,
+)
+
+
+def _radius_m(drone: Drone, given_m: float | None) -> float:
+    return propeller_radius_m(drone) if given_m is None else given_m
+
+
+@AERODYNAMICS.register("downwash")
+@spec
+class Downwash(AerodynamicModel):
+    """Wakes of the rotors press on load and drones below, whose rotors give less thrust.
+
+    A drone's own frame is left out (its thrust is measured with it), cables too. Bodies do not
+    shade each other.
+
+    Attributes:
+        kind: "downwash".
+        growth: Half-width of a wake (1/e) per distance; 0.113 are a half-width (1/2) of 0.094.
+        load_drag: Drag coefficient of the load's box: 2 would turn the wake by 90 degrees.
+        drone_drag: Of the drones' boxes, which are mostly empty.
+        solidity: Blade area over disc area of rotors that lose thrust in another drone's wake; 0
+            for no loss.
+        propeller_radius_m: Left out, it follows from the propulsion or the room for the rotors.
+        air_density_kg_m3: Density of the air.
+    """
+
+    kind: Literal["downwash"] = "downwash"
+    growth: Fraction = 0.113
+    load_drag: DragCoefficient = 1.1
+    drone_drag: DragCoefficient = 0.3
+    solidity: Fraction = 0.1
+    propeller_radius_m: Positive | None = None
+    air_density_kg_m3: Positive = 1.225
+
+    def build(self, air: Air) -> AddWrench:
+        system, rho = air.system, self.air_density_kg_m3
+        wakes = np.zeros(air.rotors.shape, WAKE)
+        for i, drone in enumerate(system.drones):
+            wakes[i]["radius"], wakes[i]["drone"] = _radius_m(drone, self.propeller_radius_m), i + 1
+        piece_m = float(wakes["radius"].min()) / 2.0 if wakes.size else 1.0
+        boxes = [(i, d.collision, self.drone_drag) for i, d in enumerate(system.drones, 1)]
+        if system.load is not None:
+            boxes.append((0, system.load.collision, self.load_drag))
+        cells = np.concatenate([_cells(i, box, rho * drag, piece_m) for i, box, drag in boxes])
+        wakes["coefficient"] = air.rotors["thrust"] / (rho * np.pi * wakes["radius"] ** 4)
+        state, slope, growth = air.state, self.solidity * LIFT_SLOPE / 4.0, self.growth
+        share, all_wakes = np.ones(wakes.shape), wakes.reshape(-1)
+
+        def add_wrench(wrench: Array) -> None:
+            speed, motion = state.rotor_speed_rad_s, state.motion
+            shed_wakes(motion, air.rotors, speed, air.wind_enu_m_s, rho, wakes)
+            press_on_bodies(motion, cells, all_wakes, air.wind_enu_m_s, growth, wrench)
+            if slope > 0.0:
+                thrust_in_wakes(motion, speed, wakes, growth, slope, share)
+                add_thrust(motion, air.rotors, (share - 1.0) * air.thrust_n, wrench)
+
+        return add_wrench
+
+
+def _cells(body: int, box: Box, rho_drag: float, piece_m: float) -> Records:
+    """A body's box in pieces along x and y, seen from all sides."""
+    size = np.array(box.size_m)
+    x, y = np.clip(np.ceil(size[:2] / piece_m), 1, CELLS).astype(int)
+    cells = np.zeros((x, y), CELL)
+    cells["body"] = body
+    cells["place"] = box.center_m
+    cells["place"][..., 0] += (((np.arange(x) + 0.5) / x - 0.5) * size[0])[:, None]
+    cells["place"][..., 1] += ((np.arange(y) + 0.5) / y - 0.5) * size[1]
+    cells["drag"] = 0.5 * rho_drag * np.prod(size) / size / (x * y)
+    return cells.reshape(-1)
+
+
+@compiled()
+def shed_wakes(motion, rotors, speed, wind, density, wakes):
+    """Write hub, axis and momentum of all rotors' wakes, (n, n_rotors)."""
+    for i in range(wakes.shape[0]):
+        body = motion[i + 1]
+        q = body[6:10]
+        down = scale(-1.0, body_z_in_world(q))
+        for j in range(wakes.shape[1]):
+            rotor, wake = rotors[i, j], wakes[i, j]
+            put(wake.hub, add(body, rotate_by(q, rotor.place)))
+            wake.momentum = 2.0 * rotor.thrust * speed[i, j] ** 2 / (np.pi * density)
+            turn = rotate_by(q, cross(body[10:13], rotor.place))
+            meets = sub(wind, add(body[3:6], turn))
+            axis, _ = unit(add_scaled(meets, np.sqrt(wake.momentum) / wake.radius, down))
+            put(wake.axis, axis)
+
+
+@compiled()
+def wake_velocity(wakes, point, drone, growth):
+    """Velocity of the wakes at a point, world, without those of a drone's own (its row) [m/s]."""
+    flux, way = 0.0, (0.0, 0.0, 0.0)
+    for k in range(len(wakes)):
+        wake = wakes[k]
+        if wake.drone != drone:
+            reach = sub(point, wake.hub)
+            z, r2 = dot(reach, wake.axis), wake.radius * wake.radius
+            b2 = r2 + (growth * max(z, 0.0)) ** 2
+            built = 0.5 * (1.0 + z / np.sqrt(z * z + r2))
+            off2 = dot(reach, reach) - z * z
+            u2 = wake.momentum / b2 * np.exp(-2.0 * off2 / b2) * built * built
+            flux += u2
+            way = add_scaled(way, u2, wake.axis)
+    size = norm(way)
+    return scale(np.sqrt(flux) / size, way) if size > 0.0 else way
+
+
+@compiled()
+def press_on_bodies(motion, cells, wakes, wind, growth, wrench):
+    """Add the drag of all cells in the wakes, less that without wakes."""
+    for k in range(len(cells)):
+        cell = cells[k]
+        body = motion[cell.body]
+        q = body[6:10]
+        arm = rotate_by(q, cell.place)
+        wake = wake_velocity(wakes, add(body, arm), cell.body, growth)
+        turn = rotate_by(q, cross(body[10:13], cell.place))
+        before = rotate_back_by(q, sub(wind, add(body[3:6], turn)))
+        now = add(before, rotate_back_by(q, wake))
+        more = sub(scale(norm(now), now), scale(norm(before), before))
+        force = rotate_by(q, elementwise(cell.drag, more))
+        increase(wrench[cell.body, 3:], force)
+        increase(wrench[cell.body, :3], cross(arm, force))
+
+
+@compiled()
+def thrust_in_wakes(motion, speed, wakes, growth, slope, share):
+    """Write the share of their thrust that rotors keep in others' wakes, (n, n_rotors).
+
+    Blade elements of ideal twist against momentum (Leishman, sec. 3.3): with s = solidity times
+    lift slope / 4, inflow ratios l of the rotor itself and w of the wake,
+
+        C = s (theta - l - w) = 2 l (l + w),   theta from C and w = 0 in free air.
+    """
+    every = wakes.reshape(-1)
+    for i in range(wakes.shape[0]):
+        up = body_z_in_world(motion[i + 1, 6:10])
+        for j in range(wakes.shape[1]):
+            wake = wakes[i, j]
+            down = -dot(up, wake_velocity(every, wake.hub, wake.drone, growth))
+            share[i, j] = 1.0
+            if down > 0.0 and speed[i, j] > 0.0:
+                free = np.sqrt(0.5 * wake.coefficient)
+                theta = wake.coefficient / slope + free
+                w = min(down / (speed[i, j] * wake.radius), theta)
+                b = 2.0 * w + slope
+                inflow = 0.25 * (np.sqrt(b * b + 8.0 * slope * (theta - w)) - b)
+                share[i, j] = 2.0 * inflow * (inflow + w) / wake.coefficient
+
+
+@compiled()
+def add_thrust(motion, rotors, thrust, wrench):
+    """Add more or less thrust of each rotor, (n, n_rotors) [N]."""
+    for i in range(thrust.shape[0]):
+        q = motion[i + 1, 6:10]
+        for j in range(thrust.shape[1]):
+            force = scale(thrust[i, j], body_z_in_world(q))
+            increase(wrench[i + 1, 3:], force)
+            increase(wrench[i + 1, :3], cross(rotate_by(q, rotors[i, j].place), force))
+
+
+# ---------- Ground effect
+
+
+@AERODYNAMICS.register("ground_effect")
+@spec
+class GroundEffect(AerodynamicModel):
+    """Rotors near the ground give more thrust.
+
+    Each rotor has an image below the ground, which takes from the air that it moves (I. Cheeseman
+    and W. Bennett, ARC R&M 3021, 1955); those of the drone's other rotors, and the fountain of air
+    between them that lifts the frame, come with P. Sanchez-Cuevas et al., Int. J. Aerospace Eng.
+    2017, 1823056. Of a single rotor at height z that is T / T_free = 1 / (1 - (R / 4z)^2).
+
+    Attributes:
+        kind: "ground_effect".
+        body_lift: Strength of the fountain, 2 for the quadrotor measured there; 0 for none.
+        propeller_radius_m: Left out, it follows from the propulsion or the room for the rotors.
+    """
+
+    kind: Literal["ground_effect"] = "ground_effect"
+    body_lift: NonNegative = 2.0
+    propeller_radius_m: Positive | None = None
+
+    def build(self, air: Air) -> AddWrench:
+        radius_m = np.array([_radius_m(d, self.propeller_radius_m) for d in air.system.drones])
+        more, motion = np.zeros(air.rotors.shape), air.state.motion
+
+        def add_wrench(wrench: Array) -> None:
+            thrust_near_ground(motion, air.rotors, radius_m, self.body_lift, more)
+            add_thrust(motion, air.rotors, more * air.thrust_n, wrench)
+
+        return add_wrench
+
+
+@compiled()
+def thrust_near_ground(motion, rotors, radius, body_lift, more):
+    """Write the share of thrust that the ground adds to each rotor, (n, n_rotors).
+
+    With the sum h of the heights of a rotor and of another one at a distance d, the image of the
+    other takes R^2 h / (4 sqrt(d^2 + h^2)^3) of the air. Below half a radius it stays as there.
+    """
+    for i in range(more.shape[0]):
+        q, r2 = motion[i + 1, 6:10], radius[i] * radius[i]
+        for j in range(more.shape[1]):
+            hub = rotate_by(q, rotors[i, j].place)
+            taken, widest = 0.0, 0.0
+            for k in range(more.shape[1]):
+                other = rotate_by(q, rotors[i, k].place)
+                d2 = (hub[0] - other[0]) ** 2 + (hub[1] - other[1]) ** 2
+                h = max(2.0 * motion[i + 1, 2] + hub[2] + other[2], radius[i])
+                taken += 0.25 * r2 * h / (d2 + h * h) ** 1.5
+                widest = max(widest, d2)
+            h = max(2.0 * motion[i + 1, 2] + 2.0 * hub[2], radius[i])
+            if widest > 0.0:
+                taken += r2 * h / (widest + h * h) ** 1.5 * body_lift
+            more[i, j] = 1.0 / (1.0 - min(taken, 0.5)) - 1.0
