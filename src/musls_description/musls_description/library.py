@@ -107,7 +107,7 @@ def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
 
 def _part(name: Any, where: str, folder: Path) -> Mapping[str, Any]:
     """Content of a shipped part, or of a file of one's own, seen from a folder."""
-    parts = sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
+    parts = _shipped_parts()
     if name in parts:
         return _shipped_part(name)
     if not isinstance(name, str) or not name.endswith((".yaml", ".yml")):
@@ -124,6 +124,11 @@ def _part(name: Any, where: str, folder: Path) -> Mapping[str, Any]:
             "keys, without from"
         )
     return data
+
+
+@functools.cache
+def _shipped_parts() -> list[str]:
+    return sorted(path.stem for path in (SYSTEMS / "parts").glob("*.yaml"))
 
 
 @functools.cache

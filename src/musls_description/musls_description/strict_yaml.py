@@ -180,7 +180,12 @@ def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML text."""
+    """Parse YAML text; what was parsed lately, as in a sweep, is copied."""
+    return copy.deepcopy(_parsed(text, where))
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, where: str) -> Any:
     return _load(text, where, lambda loader: loader.get_single_data())
 
 

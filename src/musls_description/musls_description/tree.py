@@ -90,8 +90,11 @@ class Body:
         """
         if not self.axes:
             return Rotation.from_rotvec(coordinates[:3]).as_matrix(), coordinates[3:]
-        turns = Rotation.from_euler(self.axes.upper(), coordinates).as_matrix()
-        rotation = self.joint_in_parent_rotation @ turns @ self.joint_in_child_rotation.T
+        return self.turned(Rotation.from_euler(self.axes.upper(), coordinates).as_matrix())
+
+    def turned(self, turn: Array) -> tuple[Array, Array]:
+        """The same from the rotation of a joint with axes, (3, 3)."""
+        rotation = self.joint_in_parent_rotation @ turn @ self.joint_in_child_rotation.T
         return rotation, self.joint_in_parent_position_m - rotation @ self.joint_in_child_position_m
 
 
@@ -123,8 +126,16 @@ class Tree:
     def poses(self, coordinates: Array) -> tuple[Array, Array]:
         """Rotation to the world, (n_bodies, 3, 3), and origin, (n_bodies, 3), of every body."""
         rotations, positions = np.empty((len(self.bodies), 3, 3)), np.empty((len(self.bodies), 3))
-        for k, (body, first) in enumerate(zip(self.bodies, self.first_coordinate, strict=True)):
-            rotation, position = body.pose_in_parent(coordinates[first : first + body.freedom])
+        first, turns = self.first_coordinate, rotations.copy()
+        for axes in {body.axes for body in self.bodies} - {""}:  # all alike at once
+            alike = [k for k, body in enumerate(self.bodies) if body.axes == axes]
+            angles = coordinates[first[alike][:, None] + np.arange(len(axes))]
+            turns[alike] = Rotation.from_euler(axes.upper(), angles).as_matrix()
+        for k, body in enumerate(self.bodies):
+            if body.axes:
+                rotation, position = body.turned(turns[k])
+            else:
+                rotation, position = body.pose_in_parent(coordinates[first[k] : first[k] + 6])
             if body.parent >= 0:
                 above = rotations[body.parent]
                 rotation, position = above @ rotation, positions[body.parent] + above @ position

@@ -283,7 +283,7 @@ class Store:
             _write(log, outcome.log)
         if outcome.series:
             _write(self.folder / "series" / f"{run}.npz", outcome.series)
-        text = json.dumps({**outcome.record, **about}, indent=1, allow_nan=False)
+        text = json.dumps({**outcome.record, **about}, allow_nan=False)
         _write(self.folder / "runs" / f"{run}.json", text.encode())
 
 

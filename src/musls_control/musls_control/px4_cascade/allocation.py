@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -142,8 +143,9 @@ def effectiveness(rotors: RotorLayout) -> np.ndarray:
     return matrix
 
 
+@cache
 def build_mixer(rotors: RotorLayout) -> np.ndarray:
-    """Return a drone's mixer (n_rotors, MIXER_COLUMNS).
+    """Return a drone's mixer (n_rotors, MIXER_COLUMNS), not to be written.
 
     The pseudo-inverse of the effectiveness, with columns normalised so that a unit command means
     the same on every airframe, the scaled effectiveness, and the ESC map.
