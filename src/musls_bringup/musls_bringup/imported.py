@@ -1,13 +1,14 @@
-"""One rigid body of a URDF, SDF or MJCF file, for a load: what `musls import` reads.
+"""One rigid body of a URDF, SDF or MJCF file, a load or a drone: what `musls import` reads.
 
 MuJoCo's compiler reads URDF and MJCF: masses, inertias (also those that follow from shapes), meshes
-and frames are as it has them. Of SDF, which it does not know, its bodies are made here.
+and frames are as it has them. Of SDF, which it does not know, its bodies are made here. The rotors
+of a drone are the plugins MulticopterMotorModel of Gazebo, or actuators of MuJoCo at sites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,8 +23,25 @@ from musls_description.strict_yaml import is_file, read_text, shown
 
 KINDS = (".urdf", ".sdf", ".xml")
 
+TILTED = 1.0 - 1e-6
+"""Cosine between the axes of a rotor and its drone, at least."""
+
 LARGEST = 1e6
 """Mass [kg], inertia [kg m^2], size and distance [m] that no load has."""
+
+
+MOTOR = {
+    "motorConstant": "thrust_coefficient_n_s2",
+    "momentConstant": "moment_ratio_m",
+    "timeConstantUp": "time_constant_up_s",
+    "timeConstantDown": "time_constant_down_s",
+    "maxRotVelocity": "speed_max_rad_s",
+    "rotorDragCoefficient": "drag_n_s2_m_rad",
+}
+"""Elements of Gazebo's motor plugin and the keys of a rotor; rolling moments are left out."""
+
+IDLE = 0.15
+"""Speed at zero command over the largest, as of PX4's x500."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,7 @@ class RigidBody:
         box_m: Edges of the box around what collides, (3,).
         box_middle_m: Its centre, (3,).
         points_m: Places of named links, bodies and sites, (3,) each.
+        rotors: Keys of each rotor of a drone, in the order of its motors.
     """
 
     mass_kg: float
@@ -42,6 +61,7 @@ class RigidBody:
     box_m: Array
     box_middle_m: Array
     points_m: dict[str, Array]
+    rotors: tuple[dict[str, Any], ...] = ()
 
     def chosen(self, names: Sequence[str]) -> Array:
         """Places of attachments, (n, 3)."""
@@ -53,8 +73,12 @@ class RigidBody:
         return np.array([self.points_m[name] for name in names])
 
 
-def read_rigid_body(path: Path) -> RigidBody:
-    """Read a file whose joints are all fixed."""
+def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBody:
+    """Read a file whose joints are all fixed, but those of the rotors of a drone.
+
+    `speed_max_rad_s`: of the rotors of a drone at full thrust, where the file does not say it; None
+    for a load.
+    """
     try:
         import mujoco
     except ImportError:
@@ -64,11 +88,13 @@ def read_rigid_body(path: Path) -> RigidBody:
     if not is_file(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
     read_text(path)
-    warned: list[str] = []
+    is_drone, warned = speed_max_rad_s is not None, list[str]()
     mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
+        plugins = _motor_plugins(path) if is_drone else []
+        turning = {motor.findtext("jointName", "").strip() for motor in plugins}
         is_sdf = path.suffix.lower() == ".sdf"
-        spec = _sdf(path) if is_sdf else mujoco.MjSpec.from_file(str(path))
+        spec = _sdf(path, turning) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
     except (ValueError, ElementTree.ParseError, mujoco.FatalError) as error:
@@ -79,13 +105,96 @@ def read_rigid_body(path: Path) -> RigidBody:
         model.joint(i).name or f"joint {i}"
         for i in range(model.njnt)
         if model.jnt_type[i] != mujoco.mjtJoint.mjJNT_FREE
+        if model.joint(i).name not in turning
     ]
-    if moving or model.njnt > 1:
+    if moving or (model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).sum() > 1:
         names = ", ".join(moving[:5]) or "two free bodies"
-        raise ConfigError(f"{path}: {names} can move: a load is one rigid body, fix its joints")
+        raise ConfigError(f"{path}: {names} can move: {_FIXED}")
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    return _merged(model, data, path)
+    bodies = {model.body(i).name for i in range(1, model.nbody)}
+    links = bodies & {motor.findtext("linkName", "").strip() for motor in plugins}
+    body = _merged(model, data, path, links)
+    if speed_max_rad_s is None:
+        return body
+    try:
+        rotors = [_plugin_rotor(motor, body.points_m) for motor in plugins]
+        rotors = rotors or _actuator_rotors(model, body.points_m, speed_max_rad_s)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    if not rotors:
+        raise ConfigError(
+            f"{path}: no rotors in it: neither Gazebo's MulticopterMotorModel with a motorConstant "
+            "nor motors of MuJoCo at sites; musls new drone makes an airframe from a data sheet"
+        )
+    return replace(body, rotors=tuple(rotors))
+
+
+_FIXED = "the body that is read is one rigid body, fix its joints (rotors of a drone: --as drone)"
+
+
+# ---------- Rotors
+
+
+def _motor_plugins(path: Path) -> list[Element]:
+    """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""
+    root = _model(path) if path.suffix.lower() == ".sdf" else ElementTree.parse(path).getroot()
+    found = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
+
+    def number(plugin: Element) -> int:
+        text = plugin.findtext("motorNumber") or plugin.findtext("actuator_number") or "0"
+        return int(text)
+
+    return sorted(found, key=number)
+
+
+def _plugin_rotor(motor: Element, points_m: Mapping[str, Array]) -> dict[str, Any]:
+    """A rotor of Gazebo's motor plugin, with its defaults."""
+    link = motor.findtext("linkName", "").strip()
+    if link not in points_m:
+        raise ValueError(f"<linkName>{link}</linkName>: no such link")
+    spin = motor.findtext("turningDirection", "").strip()
+    if spin not in ("cw", "ccw"):
+        raise ValueError(f"<turningDirection>{spin}</turningDirection>: must be cw or ccw")
+    usual = {"timeConstantUp": "0.0125", "timeConstantDown": "0.025", "momentConstant": "0.016"}
+    usual |= {"maxRotVelocity": "838", "rotorDragCoefficient": "1e-4"}
+    rotor: dict[str, Any] = {"position_m": points_m[link], "spin": spin}
+    for element, key in MOTOR.items():
+        rotor[key] = float(motor.findtext(element) or usual[element])
+    return rotor | {"speed_min_rad_s": IDLE * rotor["speed_max_rad_s"]}
+
+
+def _actuator_rotors(
+    model: Any, points_m: Mapping[str, Array], speed_max_rad_s: float
+) -> list[dict[str, Any]]:
+    """Rotors of MuJoCo's motors at sites: a force along z and a moment about it."""
+    import mujoco
+
+    rotors = []
+    for i in np.flatnonzero(model.actuator_trntype == mujoco.mjtTrn.mjTRN_SITE):
+        force, moment = model.actuator_gear[i, :3], model.actuator_gear[i, 3:]
+        name, site = model.actuator(i).name, model.site(model.actuator_trnid[i, 0]).name
+        tilted = np.abs(model.site_quat[model.actuator_trnid[i, 0], 1:3]).max() > 1e-6
+        full_n = model.actuator_ctrlrange[i, 1] * force[2] * model.actuator_gainprm[i, 0]
+        along_z = not (tilted or force[:2].any() or moment[:2].any())
+        if not along_z or not full_n > 0.0 or site not in points_m:
+            raise ValueError(
+                f"actuator {name}: must be a motor at a named site with ctrlrange, that pushes "
+                "along z and turns about it"
+            )
+        rotors.append(
+            {
+                "position_m": points_m[site],
+                "spin": "cw" if moment[2] > 0.0 else "ccw",
+                "thrust_coefficient_n_s2": full_n / speed_max_rad_s**2,
+                "moment_ratio_m": abs(moment[2]) / force[2],
+                "time_constant_up_s": 0.0125,
+                "time_constant_down_s": 0.025,
+                "speed_min_rad_s": IDLE * speed_max_rad_s,
+                "speed_max_rad_s": speed_max_rad_s,
+            }
+        )
+    return rotors
 
 
 # ---------- SDF: the links, collisions and frames of one model, at their poses in it
@@ -96,21 +205,32 @@ Pose = tuple[Array, Array]
 _AT_REST: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
-def _sdf(path: Path) -> Any:
-    """The model of an SDF file as a specification of MuJoCo's."""
-    import mujoco
-
+def _model(path: Path) -> Element:
+    """The model of an SDF file, with those that it merges from the folders beside its own."""
     model = ElementTree.parse(path).getroot().find(".//model")
     if model is None:
-        raise ValueError("there is no <model> in it")
+        raise ValueError(f"there is no <model> in {path.name}")
+    for include in model.findall("include[@merge='true']"):
+        name = include.findtext("uri", "").strip().removeprefix("model://")
+        file = path.absolute().parent.parent / name / "model.sdf"
+        if not is_file(file) or include.find("pose") is not None:
+            raise ValueError(f"<include> of {name}: is read from ../{name}/model.sdf, without pose")
+        model.remove(include)
+        model.extend(child for child in _model(file) if child.tag != "pose")
+    return model
+
+
+def _sdf(path: Path, turning: Set[str]) -> Any:
+    """The model of an SDF file as a specification of MuJoCo's; some joints may turn."""
+    import mujoco
+
+    model = _model(path)
     for name in ("include", "model"):
         if model.find(name) is not None:
             raise ValueError(f"a model with <{name}> in it is not read: one model of links")
     for joint in model.findall("joint"):
-        if joint.get("type") != "fixed":
-            raise ValueError(
-                f"{joint.get('name')} can move: a load is one rigid body, fix its joints"
-            )
+        if joint.get("type") != "fixed" and joint.get("name") not in turning:
+            raise ValueError(f"{joint.get('name')} can move: {_FIXED}")
     named = {element.get("name", ""): element for element in model if element.get("name")}
     spec = mujoco.MjSpec()
     root = spec.worldbody.add_body()
@@ -202,7 +322,8 @@ def _add_shape(body: Any, collision: Element) -> None:
     body.add_geom(type=kind, size=size, pos=position, quat=q)
 
 
-def _merged(model: Any, data: Any, path: Path) -> RigidBody:
+def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
+    """All bodies as one; those of rotors collide with nothing."""
     numbers = (
         model.body_mass, model.body_inertia, model.geom_aabb, data.xpos, data.xmat, data.xipos,
         data.ximat, data.geom_xpos, data.geom_xmat, data.site_xpos,
@@ -212,6 +333,9 @@ def _merged(model: Any, data: Any, path: Path) -> RigidBody:
     if np.sum(model.body_mass[1:]) <= 0.0:
         raise ConfigError(f"{path}: nothing in it has a mass")
     root = np.array(data.xmat[1]).reshape(3, 3)
+    for name in sorted(rotors):
+        if root[:, 2] @ data.body(name).xmat.reshape(3, 3)[:, 2] < TILTED:
+            raise ConfigError(f"{path}: {name} is tilted, which is not modelled")
     turns, centres = root.T @ data.ximat[1:].reshape(-1, 3, 3), data.xipos[1:] @ root
     inertias = turns * model.body_inertia[1:, None] @ np.swapaxes(turns, 1, 2)
     mass, inertia, own = joined(model.body_mass[1:], inertias, centres)
@@ -219,6 +343,8 @@ def _merged(model: Any, data: Any, path: Path) -> RigidBody:
     solid = (model.geom_contype | model.geom_conaffinity) > 0
     corners = []
     for i in np.flatnonzero(solid & (model.geom_bodyid > 0)):
+        if model.body(model.geom_bodyid[i]).name in rotors:
+            continue
         middle, half = model.geom_aabb[i, :3], model.geom_aabb[i, 3:]
         signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
         turn = data.geom_xmat[i].reshape(3, 3)

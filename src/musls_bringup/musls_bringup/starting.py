@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from musls_bringup.imported import RigidBody
+from musls_bringup.imported import IDLE, RigidBody
 from musls_description.arrays import Array, point_inertia
-from musls_description.drone import BoxShape, inertia_of
+from musls_description.drone import BoxShape, Drone, inertia_of
 from musls_description.errors import ConfigError
+from musls_description.schema import build
 
 
 class LoadKind(str, Enum):
@@ -148,6 +150,40 @@ def rows(values: Array) -> list[str]:
 
 # ---------- Airframes
 
+LIFT = 1.2
+"""Least thrust of an airframe over its weight."""
+
+
+def imported_drone(body: RigidBody, hook: str, name: str, file: str) -> Drone:
+    """A drone as its file has it, with its cable at a named place."""
+    keys = {
+        "mass_kg": body.mass_kg,
+        "inertia_kg_m2": body.inertia_kg_m2,
+        "cable_attachment_m": body.chosen([hook])[0],
+        "collision": {"size_m": body.box_m, "center_m": body.box_middle_m},
+        "model": name,
+        "rotors": body.rotors,
+    }
+    drone = build(Drone, _rounded(keys), file)
+    lift = drone.max_thrust_n / (drone.mass_kg * 9.80665)
+    if lift < LIFT:
+        raise ConfigError(
+            f"{file}: its rotors give {lift:.2f} times its weight, at least {LIFT:g} are needed"
+        )
+    return drone
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to six digits, nothing as 0, arrays as lists."""
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_rounded(entry) for entry in value]
+    if isinstance(value, str):
+        return value
+    return float(f"{value:.6g}") if abs(value) > 1e-12 else 0.0
+
+
 SPREAD_M = 0.064
 """Torque over thrust of a propeller per diameter, C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a
 rule of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
@@ -160,8 +196,6 @@ X500_DRAG = 8.06428e-05
 elements it is proportional to chord x radius^2, so to the diameter's third power if alike."""
 
 INCH_M = 0.0254
-IDLE = 0.15
-"""Speed at zero command over the largest, as of PX4's x500."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +211,8 @@ class Airframe:
         thrust_n: Of one rotor at full throttle, from the data sheet.
         speed_rpm: At the same throttle.
         torque_n_m: Of one rotor at the same throttle; None for a usual propeller's.
+        hubs: Place and spin of each rotor, where PX4's parameters say them, instead of `rotors`
+            and `wheelbase_m`.
     """
 
     mass_kg: float
@@ -187,22 +223,35 @@ class Airframe:
     thrust_n: float
     speed_rpm: float
     torque_n_m: float | None = None
+    hubs: Sequence[tuple[Array, str]] | None = None
+
+    def _even_hubs(self) -> list[tuple[Array, str]]:
+        if self.rotors not in ORDER:
+            raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
+        places, step = [], 2.0 * math.pi / self.rotors
+        for k, spin in ORDER[self.rotors]:
+            angle = (k + 0.5) * step
+            place = np.array([np.cos(angle), np.sin(angle), 0.0]) * self.wheelbase_m / 2.0
+            places.append((place + [0.0, 0.0, ROTORS_ABOVE * self.height_m], spin))
+        return places
 
     def as_text(self) -> dict[str, Any]:
         """Numbers for the template of an airframe."""
-        if self.rotors not in ORDER:
-            raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
+        hubs = self.hubs or self._even_hubs()
+        rotors, place = len(hubs), np.array([place for place, _ in hubs])
+        wheelbase_m = 2.0 * float(np.hypot(*place.T[:2]).max())
         from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2  # slow: not for --help
 
         weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
-        lift_n = self.rotors * self.thrust_n
-        if lift_n < 1.2 * weight_n:
+        lift_n = rotors * self.thrust_n
+        if lift_n < LIFT * weight_n:
             raise ConfigError(
-                f"--thrust = {self.thrust_n:g}: {self.rotors} rotors give {lift_n:.3g} N, the "
-                f"drone weighs {weight_n:.3g} N: at least 1.2 times as much is needed to fly"
+                f"--thrust = {self.thrust_n:g}: {rotors} rotors give {lift_n:.3g} N, the "
+                f"drone weighs {weight_n:.3g} N: at least {LIFT:g} times as much is needed to fly"
             )
         diameter_m = self.propeller_in * INCH_M
-        apart_m = self.wheelbase_m * math.sin(math.pi / self.rotors)
+        gaps_m = np.linalg.norm(place[:, None, :2] - place[None, :, :2], axis=2)
+        apart_m = float(np.min(gaps_m, where=gaps_m > 1e-6, initial=np.inf))  # coaxial ones may be
         if diameter_m >= apart_m:
             raise ConfigError(
                 f"--propeller = {self.propeller_in:g}: {diameter_m:.3f} m wide propellers touch, "
@@ -210,17 +259,11 @@ class Airframe:
             )
         speed = self.speed_rpm * 2.0 * math.pi / 60.0
         ratio = self.torque_n_m / self.thrust_n if self.torque_n_m else SPREAD_M * diameter_m
-        step, above_m = 2.0 * math.pi / self.rotors, ROTORS_ABOVE * self.height_m
-        places = []
-        for k, spin in ORDER[self.rotors]:
-            angle = (k + 0.5) * step
-            x, y = np.cos(angle), np.sin(angle)
-            place = np.array([x, y, 0.0]) * self.wheelbase_m / 2.0 + [0.0, 0.0, above_m]
-            places.append((_row(place), spin))
+        above_m = ROTORS_ABOVE * self.height_m
         return {
             "mass_kg": f"{self.mass_kg:g}",
-            "body": _row([0.5 * self.wheelbase_m, 0.5 * self.wheelbase_m, 0.35 * self.height_m]),
-            "feet": _row([0.7 * self.wheelbase_m, 0.7 * self.wheelbase_m, self.height_m]),
+            "body": _row([0.5 * wheelbase_m, 0.5 * wheelbase_m, 0.35 * self.height_m]),
+            "feet": _row([0.7 * wheelbase_m, 0.7 * wheelbase_m, self.height_m]),
             "feet_middle": _row([0.0, 0.0, above_m - self.height_m / 2.0]),
             "hook": _row([0.0, 0.0, -HOOK_BELOW * self.height_m]),
             "drag": f"{X500_DRAG * (self.propeller_in / 10.0) ** 3:.4g}",
@@ -233,7 +276,7 @@ class Airframe:
             "thrust_n": f"{self.thrust_n:g}",
             "speed_rpm": f"{self.speed_rpm:g}",
             "hover": f"{weight_n / lift_n:.2f}",
-            "places": places,
+            "places": [(_row(place), spin) for place, spin in hubs],
         }
 
 
@@ -244,3 +287,28 @@ ORDER = {
 }
 """Arms in the order of the motors, anti-clockwise from ahead, and how their rotors spin; of four in
 the order of PX4's quadrotor x."""
+
+
+_PARAMETER = re.compile(
+    r"\bCA_ROTOR(_COUNT|\d+_(?:PX|PY|PZ|KM|AX|AY))\s+(-?[\d.]+(?:[eE][-+]?\d+)?)"
+)
+
+
+def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
+    """Place and spin of each rotor from PX4's CA_ROTOR parameters.
+
+    `text` is an airframe of PX4 (`param set-default CA_ROTOR0_PX 0.15`) or what QGroundControl
+    saves. PX4's x is forward, y right, z down from the centre of mass.
+    """
+    found = {name.lstrip("_"): float(value) for name, value in _PARAMETER.findall(text)}
+    numbers = sorted({int(name.split("_")[0]) for name in found if name[0].isdigit()})
+    count = int(found.get("COUNT", len(numbers)))
+    if count < 4 or len(numbers) < count:
+        raise ConfigError(f"{file}: CA_ROTOR... of {len(numbers)} rotors in it, at least 4 of each")
+    hubs = []
+    for i in numbers[:count]:
+        if found.get(f"{i}_AX", 0.0) or found.get(f"{i}_AY", 0.0):
+            raise ConfigError(f"{file}: CA_ROTOR{i}_AX, _AY: tilted rotors are not modelled")
+        x, y, z = (found.get(f"{i}_{axis}", 0.0) for axis in ("PX", "PY", "PZ"))
+        hubs.append((np.array([x, -y, -z]), "ccw" if found.get(f"{i}_KM", 0.05) > 0.0 else "cw"))
+    return hubs

@@ -1,4 +1,4 @@
-"""Loads from URDF and MJCF: masses, inertias, boxes and attachments, and a flight with them."""
+"""Loads and drones from URDF, SDF and MJCF: masses, inertias, boxes, rotors, and flights."""
 
 import numpy as np
 import pytest
@@ -166,3 +166,169 @@ def test_what_is_no_load_is_refused_in_one_line(crate, capsys):
         error = capsys.readouterr().err
         assert reason in error and len(error.splitlines()) == 1
     assert {path.suffix for path in crate.parent.iterdir()} == {".urdf", ".sdf"}
+
+
+# ---------- Airframes
+
+
+def test_a_drone_of_gazebo_is_the_one_that_was_written_for_it(crate):
+    """What `musls model` writes with motor plugins, read again: the same drone, the same flight."""
+    assert main(["model", "x500_trio", "--format", "sdf", "--out", "models"]) == 0
+    file = "models/x500_1/model.sdf"
+    assert main(["import", file, "--as", "drone", "--attach", "base_link", "--name", "frame"]) == 0
+    assert main(["new", "system", "mine", "--drone", "frame.yaml"]) == 0
+    known, read = musls.load_system("x500_trio").drones[0], musls.load_system("mine.yaml").drones[0]
+    assert read.rotors == known.rotors and read.mass_kg == known.mass_kg
+    np.testing.assert_allclose(read.inertia_kg_m2, known.inertia_kg_m2, atol=1e-6)
+    np.testing.assert_allclose(read.collision.corners_m, known.collision.corners_m, atol=1e-6)
+    changes = {"system": "mine.yaml", "cable_model": "massless", "mission.stages.0.duration_s": 2}
+    run = musls.fly(musls.load_scenario("hold", changes))
+    errors = [row for row in run.errors() if row.body == "load"]
+    assert max(row.translational_error_max_m for row in errors) < 0.03
+
+
+def motor(i, spin, extra=""):
+    return (
+        f"<plugin name='gz::sim::systems::MulticopterMotorModel'><jointName>spin_{i}</jointName>"
+        f"<linkName>rotor_{i}</linkName><turningDirection>{spin}</turningDirection>{extra}"
+        f"<motorConstant>1e-5</motorConstant><momentConstant>0.02</momentConstant>"
+        f"<maxRotVelocity>900</maxRotVelocity><motorNumber>{i}</motorNumber></plugin>"
+    )
+
+
+PLACES = [(0.2, -0.2), (-0.2, 0.2), (0.2, 0.2), (-0.2, -0.2)]
+SPINS = ("ccw", "ccw", "cw", "cw")
+MOTORS = "".join(motor(i, spin) for i, spin in reversed(list(enumerate(SPINS))))
+
+
+def frames(folder):
+    """One drone as URDF, as SDF that merges another model, and as MJCF; a hook 0.1 m below."""
+    wheels = "".join(
+        f'<link name="rotor_{i}"><inertial><mass value="0.05"/><inertia ixx="1e-5" ixy="0" ixz="0" '
+        'iyy="1e-5" iyz="0" izz="1e-5"/></inertial></link>'
+        f'<joint name="spin_{i}" type="continuous"><parent link="base"/><child link="rotor_{i}"/>'
+        f'<origin xyz="{x} {y} 0.05"/><axis xyz="0 0 1"/></joint>'
+        for i, (x, y) in enumerate(PLACES)
+    )
+    hook = '<link name="hook"/>' + fixed("hook", (0, 0, -0.1))
+    base = link("base", 1.8, (0.02, 0.02, 0.03), "0.4 0.4 0.2")
+    text = f'<robot name="m">{base}{wheels}{hook}<gazebo>{MOTORS}</gazebo></robot>'
+    (folder / "one.urdf").write_text(text)
+    inertia = "<inertia><ixx>{0}</ixx><iyy>{0}</iyy><izz>{1}</izz></inertia>"
+    turning = "".join(
+        f"<link name='rotor_{i}'><pose>{x} {y} 0.05 0 0 0</pose><inertial><mass>0.05</mass>"
+        f"{inertia.format(1e-5, 1e-5)}</inertial></link><joint name='spin_{i}' type='revolute'>"
+        f"<parent>base</parent><child>rotor_{i}</child></joint>"
+        for i, (x, y) in enumerate(PLACES)
+    )
+    box = "<collision><geometry><box><size>0.4 0.4 0.2</size></box></geometry></collision>"
+    sdf = '<sdf version="1.9"><model name="m">{}</model></sdf>'
+    for name, inside in (
+        ("two", f"<include merge='true'><uri>model://base</uri></include>{MOTORS}"),
+        (
+            "base",
+            "<pose>0 0 3 0 0 0</pose><link name='base'><inertial><mass>1.8</mass>"
+            f"{inertia.format(0.02, 0.03)}</inertial>{box}</link>{turning}"
+            "<frame name='hook'><pose>0 0 -0.1 0 0 0</pose></frame>",
+        ),
+    ):
+        (folder / name).mkdir()
+        (folder / name / "model.sdf").write_text(sdf.format(inside))
+    sites = "".join(f'<site name="r{i}" pos="{x} {y} 0.05"/>' for i, (x, y) in enumerate(PLACES))
+    wheels = "".join(
+        f'<body pos="{x} {y} 0.05"><inertial pos="0 0 0" mass="0.05" diaginertia="1e-5 1e-5 1e-5"/>'
+        "</body>"
+        for x, y in PLACES
+    )
+    acts = "".join(
+        f'<motor name="a{i}" site="r{i}" ctrlrange="0 8.1" gear="0 0 1 0 0 {sign}"/>'
+        for i, sign in enumerate((-0.02, -0.02, 0.02, 0.02))
+    )
+    (folder / "three.xml").write_text(
+        '<mujoco><compiler inertiagrouprange="0 0"/><worldbody><body pos="0 0 1"><freejoint/>'
+        '<inertial pos="0 0 0" mass="1.8" diaginertia="0.02 0.02 0.03"/>'
+        f'<geom type="box" size="0.2 0.2 0.1"/>{sites}<site name="hook" pos="0 0 -0.1"/>{wheels}'
+        f"</body></worldbody><actuator>{acts}</actuator></mujoco>"
+    )
+
+
+def test_one_drone_from_three_kinds_of_file(crate):
+    frames(crate.parent)
+    rpm = str(900.0 * 30.0 / np.pi)
+    made = []
+    for file in ("one.urdf", "two/model.sdf", "three.xml"):
+        name = file[:3]
+        words = ["import", file, "--as", "drone", "--attach", "hook", "--name", name]
+        assert main([*words, "--rpm", rpm]) == 0
+        assert main(["new", "system", f"of_{name}", "--drone", f"{name}.yaml"]) == 0
+        made.append(musls.load_system(f"of_{name}.yaml").drones[0])
+    for drone in made:
+        assert drone.mass_kg == 2.0
+        below = 0.2 * 0.05 / 2.0  # of the common centre of mass, by the rotors above
+        assert drone.cable_attachment_m == pytest.approx((0.0, 0.0, -0.1 - below), abs=1e-9)
+        assert drone.collision.size_m == pytest.approx((0.4, 0.4, 0.2))
+        across = 0.2 * (0.2**2 + 0.05**2) + 4e-5 + 0.02 - 2.0 * below**2
+        assert drone.inertia_kg_m2[0][0] == pytest.approx(across, abs=1e-6)
+        for rotor, place, spin in zip(drone.rotors, PLACES, SPINS, strict=True):
+            assert rotor.position_m == pytest.approx((*place, 0.05 - below), abs=1e-9)
+            assert rotor.spin == spin and rotor.max_thrust_n == pytest.approx(8.1)
+            assert rotor.moment_ratio_m == 0.02 and rotor.speed_max_rad_s == pytest.approx(900.0)
+
+
+def test_what_is_no_drone_is_refused_in_one_line(crate, capsys):
+    frames(crate.parent)
+    text = (crate.parent / "one.urdf").read_text()
+    for name, old, new in (
+        ("lost", "<linkName>rotor_1<", "<linkName>rotor_9<"),
+        ("spin", "Direction>cw<", "Direction>left<"),
+        ("weak", "1e-5</motorConstant>", "1e-6</motorConstant>"),
+        ("hinge", "<jointName>spin_1<", "<jointName>other<"),
+        ("leans", '0.05"/><axis', '0.05" rpy="0.1 0 0"/><axis'),
+    ):
+        crate.with_name(f"{name}.urdf").write_text(text.replace(old, new))
+    tilted = (crate.parent / "three.xml").read_text().replace('gear="0 0 1', 'gear="0.1 0 1')
+    crate.with_name("tilted.xml").write_text(tilted)
+    (crate.parent / "base" / "model.sdf").rename(crate.parent / "base" / "gone.sdf")
+    for file, reason in (
+        ("crate.urdf", "no rotors in it"),
+        ("lost.urdf", "<linkName>rotor_9</linkName>: no such link"),
+        ("spin.urdf", "must be cw or ccw"),
+        ("weak.urdf", "0.17 times its weight"),
+        ("hinge.urdf", "spin_1 can move"),
+        ("leans.urdf", "rotor_0 is tilted"),
+        ("tilted.xml", "actuator a0: must be a motor"),
+        ("two/model.sdf", "../base/model.sdf"),
+    ):
+        hook = "base" if file == "crate.urdf" else "hook"
+        assert main(["import", file, "--as", "drone", "--attach", hook, "--name", "out"]) == 2
+        error = capsys.readouterr().err
+        assert reason in error and len(error.splitlines()) == 1
+    assert main(["import", "one.urdf", "--as", "drone", "--attach", "hook,base"]) == 2
+    assert "number of names of a drone" in capsys.readouterr().err
+    assert main(["import", "one.urdf", "--attach", "hook"]) == 2  # a load's joints are fixed
+    assert "--as drone" in capsys.readouterr().err
+    assert not (crate.parent / "out.yaml").exists()
+
+
+@pytest.mark.parametrize("line", ["param set-default {} {}", "1\t1\t{}\t{}\t9"])
+def test_places_of_rotors_from_px4(crate, line, capsys):
+    """PX4's x is forward, y right, z down; KM > 0 turns anti-clockwise."""
+    values = {"CA_ROTOR_COUNT": 4}
+    for i, ((x, y), spin) in enumerate(zip(PLACES, SPINS, strict=True)):
+        for key, value in (("PX", x), ("PY", -y), ("PZ", -0.03), ("KM", 0.05)):
+            values[f"CA_ROTOR{i}_{key}"] = -value if key == "KM" and spin == "cw" else value
+    text = "\n".join(line.format(*item) for item in values.items())
+    crate.with_name("frame.params").write_text(text)
+    words = ["--px4", "frame.params", "--mass", "1.5", "--thrust", "9"]
+    assert main(["new", "drone", "frame", *words]) == 0
+    assert main(["new", "system", "mine", "--drone", "frame.yaml"]) == 0
+    for rotor, place, spin in zip(
+        musls.load_system("mine.yaml").drones[0].rotors, PLACES, SPINS, strict=True
+    ):
+        assert rotor.position_m == (*place, 0.03) and rotor.spin == spin
+    crate.with_name("tilted.params").write_text(text + "\n" + line.format("CA_ROTOR1_AX", 0.1))
+    crate.with_name("few.params").write_text(text.replace("CA_ROTOR3", "CA_ROTER3"))
+    for file, reason in (("tilted", "CA_ROTOR1_AX"), ("few", "of 3 rotors"), ("none", "no such")):
+        assert main(["new", "drone", "other", "--px4", f"{file}.params"]) == 2
+        error = capsys.readouterr().err
+        assert reason in error and len(error.splitlines()) == 1

@@ -100,7 +100,7 @@ COMMANDS = {
     "model": ("model:run", "model x500_trio --format world --out worlds"),
     "ros": ("ros:app", "ros fly circle"),
     "new": ("new:app", "new system --load beam --length 2 --drones 5 --cable 2"),
-    "import": ("new:import_load", "import crate.urdf --attach hook_1,hook_2,hook_3 --cable 2"),
+    "import": ("new:import_body", "import crate.urdf --attach hook_1,hook_2,hook_3 --cable 2"),
     "list": ("describe:list_shipped", "list systems"),
     "describe": ("describe:run", "describe mission.stages.circle"),
     "test": ("test:run", "test -k catenary"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +18,14 @@ from musls_bringup.starting import (
     Airframe,
     LoadKind,
     StartingLoad,
+    imported_drone,
     imported_load,
+    px4_hubs,
     rows,
     starting_load,
 )
 from musls_description.errors import ConfigError
-from musls_description.strict_yaml import parse_yaml, shown
+from musls_description.strict_yaml import parse_yaml, read_text, shown
 
 app = typer.Typer(
     name="new",
@@ -115,33 +119,56 @@ def write_system(
     typer.echo(f"at rest: full thrust is {margin:.2f} times what the drones need{apart}")
 
 
-def import_load(
+class ImportAs(str, Enum):
+    """What an imported body is."""
+
+    load = "load"
+    drone = "drone"
+
+
+def import_body(
     file: Annotated[Path, typer.Argument(metavar="FILE.urdf|sdf|xml", help="URDF, SDF or MJCF.")],
     attach: Annotated[
         str,
         typer.Option(metavar="NAME,...", help="Links, frames, bodies or sites where cables pull."),
     ],
+    kind: Annotated[ImportAs, typer.Option("--as", help="What it is.")] = ImportAs.load,
     name: Annotated[
         str | None, typer.Option(help="Name of the new file.", show_default="FILE's")
     ] = None,
-    cable: Annotated[float, typer.Option(help="Length of the cables [m].")] = 2.5,
+    cable: Annotated[float, typer.Option(help="Length of the cables [m]; for a load.")] = 2.5,
     drone: Annotated[
-        str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
+        str, typer.Option(help="Airframe below which a load hangs: a shipped one, or a file.")
     ] = "x500",
+    rpm: Annotated[
+        float, typer.Option(help="Speed at full thrust [1/min]; for a drone of MuJoCo's motors.")
+    ] = 8500.0,
 ) -> None:
-    """Makes a system whose load is a URDF, SDF or MJCF file: mass, inertia, box, attachments.
+    """Makes a system with a load, or an airframe, of a URDF, SDF or MJCF file.
 
-    Everything in the file is one rigid body. Needs MuJoCo (extra import).
+    Everything in the file is one rigid body: mass, inertia, box, attachments. Rotors of a drone are
+    Gazebo's motor plugins, or MuJoCo's motors at sites. Needs MuJoCo (extra import).
     """
     from musls_bringup.imported import read_rigid_body
+    from musls_description.schema import to_yaml
     from musls_description.system import MAX_CABLES
 
     within("--cable", cable, 0.1, LARGEST_M, " m")
+    speed = within("--rpm", rpm, 10.0, 2e5, " rpm") * math.pi / 30.0
     path = _path(file.stem if name is None else name, ".yaml")
     names = [part.strip() for part in attach.split(",")]
-    within("--attach: number of names", len(names), 1, MAX_CABLES)
-    body = read_rigid_body(file)
-    write_system(path, imported_load(body, names, file.name), body.mass_kg, drone, cable)
+    if kind is ImportAs.load:
+        within("--attach: number of names", len(names), 1, MAX_CABLES)
+        body = read_rigid_body(file)
+        write_system(path, imported_load(body, names, file.name), body.mass_kg, drone, cable)
+        return
+    within("--attach: number of names of a drone", len(names), 1, 1)
+    model = path.stem.replace("-", "_")
+    made = imported_drone(read_rigid_body(file, speed), names[0], model, str(file))
+    _write(path, f"# The airframe of {file.name}; docs/own_drone.md\n{to_yaml(made)}")
+    _tell(path, [f"musls new system mine --drone {path.name}"])
+    hover = made.mass_kg * 9.80665 / made.max_thrust_n
+    typer.echo(f"{len(made.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust")
 
 
 def _airframe(name: str, system: Path) -> float:
@@ -172,8 +199,17 @@ def drone(
         float | None,
         typer.Option(help="Of one rotor at full throttle [N m].", show_default="a usual one"),
     ] = None,
+    px4: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="PX4's parameters, for places and spins of the rotors (CA_ROTOR...), instead of "
+            "--rotors and --wheelbase.",
+        ),
+    ] = None,
 ) -> None:
     """An airframe from weighed and measured values and a motor's data sheet."""
+    hubs = None if px4 is None else px4_hubs(read_text(px4), str(px4))
     frame = Airframe(
         mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),
         rotors=rotors,
@@ -183,6 +219,7 @@ def drone(
         thrust_n=within("--thrust", thrust, 0.001, 1e4, " N"),
         speed_rpm=within("--rpm", rpm, 10.0, 2e5, " rpm"),
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
+        hubs=hubs,
     )
     path = _path(name, ".yaml")
     values = frame.as_text()
