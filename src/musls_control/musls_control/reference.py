@@ -27,9 +27,6 @@ from musls_description.tables import Shown, Table, vector
 _BLOCK = 512
 """Samples that `SteppedReference` evaluates at once."""
 
-_LEVEL = np.zeros((ORDERS, 2))
-_LEVEL.flags.writeable = False
-
 
 @dataclass(frozen=True, repr=False)
 class LoadReference(Shown):
@@ -44,7 +41,7 @@ class LoadReference(Shown):
     """
 
     derivatives: Array
-    tilt: Array = field(default_factory=lambda: _LEVEL)
+    tilt: Array = field(default_factory=lambda: np.zeros((ORDERS, 2)))
     whole: tuple[Reference, float] | None = None
 
     def coming(self, after_s: Array) -> tuple[Array, Array]:
@@ -299,7 +296,7 @@ class SteppedReference:
     def __init__(self, reference: Reference, period_s: float) -> None:
         self.reference, self.period_s = reference, period_s
         self._block, self._samples = -1, np.empty((0, ORDERS, 4))
-        self._tilts, self._level = np.empty((0, ORDERS, 2)), True
+        self._tilts = np.empty((0, ORDERS, 2))
 
     def at(self, step: int) -> LoadReference:
         """Set-point at step * period_s; not to be changed."""
@@ -308,7 +305,6 @@ class SteppedReference:
             times = self.period_s * np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=float)
             self._samples = self.reference.samples(times)
             self._tilts = self.reference.tilts(times)
-            self._level = not self._tilts.any()
             self._block = block
-        tilt = _LEVEL if self._level else self._tilts[row]
-        return LoadReference(self._samples[row], tilt, (self.reference, step * self.period_s))
+        now = (self.reference, step * self.period_s)
+        return LoadReference(self._samples[row], self._tilts[row], now)

@@ -88,6 +88,16 @@ def test_a_pause_shifts_everything_after_it():
         assert np.array_equal(now.load_pose, undisturbed.at(begin + later_s).load_pose)
 
 
+def test_set_points_go_on_where_they_were_after_a_time_in_which_nobody_played():
+    player, asleep_s = ground_player(), 7.0
+    middle_s = time_of(player, "form_up")
+    before = play(player, 10.0, middle_s)
+    player.stand_still(asleep_s)
+    after = play(player, middle_s + asleep_s, 10.0 + player.plan.duration_s + asleep_s)
+    assert max(fastest([before[-1], after[0]])) < 0.1  # 7 s later it would be 2 m away
+    assert list(dict.fromkeys(s.stage for s in before + after)) == list(player.plan.stage_names)
+
+
 def test_a_goal_is_reached_at_the_transit_speed_and_held():
     player = ground_player()
     begin = time_of(player, "hold")

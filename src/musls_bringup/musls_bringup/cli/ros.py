@@ -78,7 +78,9 @@ def fly(
             factor = sim_s / max(wall_s, 1e-9)
             shown.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
 
-        summary = fly_through_graph(chosen, folder, flight_options, progress, shown.update)
+        summary = fly_through_graph(
+            chosen, folder, flight_options, progress, shown.update, shown.note
+        )
     return conclude(summary, folder)
 
 

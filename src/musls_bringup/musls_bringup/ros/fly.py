@@ -111,8 +111,12 @@ def fly_through_graph(
     options: FlyOptions,
     progress: Progress = lambda *_: None,
     say: Callable[[str], None] = lambda text: None,
+    alert: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Fly with one process per node and write what `musls fly` writes."""
+    """Fly with one process per node and write what `musls fly` writes.
+
+    `alert` hears at once when the formation is late or its guard acts.
+    """
     check_ros()
     check_px4(scenario)
     with (
@@ -139,7 +143,7 @@ def fly_through_graph(
             nodes.start(offboard_of(scenario))
             tells = {"stop_when_done": True, "progress": True}
             lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
-            flight = _Flight(nodes, lines, progress, ending)
+            flight = _Flight(nodes, lines, progress, alert, ending)
             interrupted = flight.run(graph.formation(file, autostart=True, start_with_listeners=1))
             if nodes.stop("embedded_sim") or not statistics.is_file():
                 raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
@@ -181,10 +185,11 @@ class _Flight:
         nodes: graph.Graph,
         lines: queue.SimpleQueue[str | None],
         progress: Progress,
+        alert: Callable[[str], None],
         ending: Ending,
     ) -> None:
         self._nodes, self._lines, self._progress = nodes, lines, progress
-        self._ending = ending
+        self._alert, self._ending = alert, ending
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
         self.lost_messages: dict[str, int] = {}
@@ -227,6 +232,8 @@ class _Flight:
                 others.append("formation")
             elif word == "progress":
                 self._note(float(rest[0]), rest[1])
+            elif word == "alert":
+                self._alert(line.partition(" ")[2])
             elif word == "lost":
                 self.lost_messages = json.loads(line.partition(" ")[2])
             elif word == "done":

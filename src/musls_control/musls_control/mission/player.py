@@ -235,6 +235,11 @@ class FlightPlayer(PlanPlayer):
         self.begin_s += time_s - self._paused_at_s
         self.state, self._paused_at_s, self._held = self._resume, None, False
 
+    def stand_still(self, time_s: float) -> None:
+        """For a time nobody played: the plan goes on where it was, so that nothing jumps."""
+        if self.state is not PlayState.PAUSED:
+            self.begin_s += time_s
+
     def go_to(self, load_pose: Array, time_s: float) -> None:
         """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
 

@@ -112,6 +112,7 @@ APPLY, EVENTS = "musls/apply_event", "events"
 """Topics of a delivery: events that are to happen, and what has happened."""
 
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+"""Stages and events: a new one must not replace one that the network has not sent yet."""
 
 _DOWN = {"landed", "silent", "released"}
 """Phases of drones for which a flight that the guard ends does not wait."""
@@ -125,6 +126,10 @@ TOO_OLD_S = 0.1
 """Age of the motion of load or drones at which a controller gives way to the formation."""
 
 LOOK_EVERY_S, REPORT_EVERY_S = 0.1, 1.0
+LONGEST_GAP_S = 0.5
+"""After a longer gap between two steps the drones hold already: the plan must not jump ahead."""
+RETURN_S = 1.0
+"""Time after such a gap in which drones that still hold are no fault."""
 """Of the guard, and of `/diagnostics`."""
 
 
@@ -158,7 +163,8 @@ class FormationNode(ManagedNode):
         self._motion_inputs: list[Subscription] = []
         self._apply_out: Publisher | None = None
         self._pending, self._pending_since_s = False, -1.0
-        self._looked_s, self._reported_s = -np.inf, -np.inf
+        self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
+        self._watched_from_s = -np.inf
         self._guard = Guard()
         self._make_topics()
         self._listen_to_poses()
@@ -235,7 +241,7 @@ class FormationNode(ManagedNode):
             for body in self._bodies
         }
         self._reference_out = self.create_publisher(PoseStamped, "load/reference", 10)
-        self._stage_out = self.create_publisher(String, "mission/stage", LATCHED)
+        self._stage_out = self.create_publisher(String, "mission/stage", _HAPPENED)
         self._state_out = self.create_publisher(String, "formation/state", LATCHED)
         self._events_out = self.create_publisher(String, EVENTS, _HAPPENED)
         self._diagnostics_out = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -278,6 +284,12 @@ class FormationNode(ManagedNode):
 
         A controller or a delivery waits for the motion of that time, at most until the next step.
         """
+        gap_s, self._stepped_s = time_s - self._stepped_s, time_s
+        if gap_s > LONGEST_GAP_S and self._player is not None:
+            self._player.stand_still(gap_s)
+            self._watched_from_s = time_s + RETURN_S
+            if self._player.state is not PlayState.IDLE:
+                self._tell_event("late", f"no set-points for {gap_s:.1f} s: the plan goes on later")
         if not self._looked_s <= time_s < self._looked_s + LOOK_EVERY_S:
             self._looked_s = time_s
             self._look(time_s)
@@ -344,7 +356,11 @@ class FormationNode(ManagedNode):
         player = self._player
         if player is None or player.state in (PlayState.IDLE, PlayState.DONE):
             self._guard.step = GuardStep.WATCH
-        elif self.get_parameter("guard").value and not player.touches_down:
+        elif (
+            self.get_parameter("guard").value
+            and not player.touches_down
+            and time_s >= self._watched_from_s
+        ):
             watched = {body: h for body, h in bodies.items() if body != self._given_up}
             survives = self._survive(player, time_s, watched)
             step = None if survives else self._guard.look(time_s, watched)
@@ -541,12 +557,16 @@ class FormationNode(ManagedNode):
         self._show_state(state)
 
     def _asked(self, wanted: FormationSetpoint, time_s: float) -> tuple[list, list] | None:
-        """Accelerations and yaws that the controller asks for, None while it does not fly."""
+        """Accelerations and yaws that the controller asks for, None while it does not fly.
+
+        Where the guard acts, the drones hold the formation: a controller relies on all of them.
+        """
         control, player = self._control, self._player
         if control is None or player is None:
             return None
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
-        if not flying or wanted.stage in GROUND_PHASES:
+        guarded = self._guard.step in (GuardStep.PAUSE, GuardStep.LOWER, GuardStep.LAND)
+        if not flying or guarded or wanted.stage in GROUND_PHASES:
             control.rest()
             return None
         if control.age_s(time_s) > TOO_OLD_S:

@@ -2,8 +2,8 @@
 
 rosbag2 comes with ROS installations only; this needs none. The bag begins with the mission's first
 stage. On standard output it says `recording` when it can begin, `progress TIME STAGE` now and
-then, at the end `lost {TOPIC: COUNT}`, and `done` when the formation has finished, for whoever
-started it.
+then, `alert TEXT` when the formation is late or its guard acts, at the end `lost {TOPIC: COUNT}`,
+and `done` when the formation has finished, for whoever started it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from musls_sim.scenario.scenario import load_scenario
 QUEUE = 500
 POLL_S = 0.005
 PROGRESS_S = 0.2
+ALERTS = ("guard:", "late:")
+"""Events of the formation that whoever waits for the flight has to know at once."""
 
 
 class Recorder(DescribedNode):
@@ -39,7 +41,7 @@ class Recorder(DescribedNode):
         if not path or not folder:
             raise ConfigError("parameters scenario_file and bag: both are needed")
         self._stop_when_done = self.value("stop_when_done", False, "End with the mission.")
-        self._tells = self.value("progress", False, "Print time and stage five times a second.")
+        self._tells = self.value("progress", False, "Print time, stage and alerts.")
         self._bag = ReceivedBag(Path(folder), load_scenario(Path(path)).system)
         self._system_time = self.value(
             "system_time", False, "Real flight: no /clock, times are those of the computer."
@@ -50,7 +52,8 @@ class Recorder(DescribedNode):
         for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
             msgtype = self._bag.topics[topic]
             depth = 50 if topic in (STAGE, EVENTS) else QUEUE
-            take = {CLOCK: self._take_clock, STAGE: self._take_stage}.get(topic)
+            own = {CLOCK: self._take_clock, STAGE: self._take_stage, EVENTS: self._take_event}
+            take = own.get(topic)
             if take is None and (topic == TF or has_header(msgtype)):
                 take = partial(self._take_stamped, topic)
             take = take or partial(self._take_unstamped, topic)
@@ -101,9 +104,14 @@ class Recorder(DescribedNode):
         time_ns = self._time_ns(published_ns)
         if not self._stage:
             self._bag.begin(time_ns)
-        length = int.from_bytes(data[4:8], "little")
-        self._stage = data[8 : 7 + length].decode()
+        self._stage = _text(data)
         self._bag.add(STAGE, data, time_ns)
+
+    def _take_event(self, data: bytes, published_ns: int) -> None:
+        text = _text(data)
+        if self._tells and text.startswith(ALERTS):
+            print(f"alert {text}", flush=True)
+        self._take_unstamped(EVENTS, data, published_ns)
 
     def _take_stamped(self, topic: str, data: bytes, _: int) -> None:
         self._bag.add(topic, data)
@@ -117,6 +125,12 @@ class Recorder(DescribedNode):
     def _on_state(self, message: String) -> None:
         if self._stage:
             self._state = message.data
+
+
+def _text(data: bytes) -> str:
+    """Text of a std_msgs/msg/String."""
+    length = int.from_bytes(data[4:8], "little")
+    return data[8 : 7 + length].decode(errors="replace")
 
 
 def main(args: list[str] | None = None) -> int:

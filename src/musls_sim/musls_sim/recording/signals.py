@@ -573,7 +573,7 @@ def qos(topic: str) -> Qos:
     What is sent at changes only is latched (transient local), so that a late subscriber gets it.
     """
     latched = topic in (STAGE, EVENTS) or topic.endswith("/setpoint")
-    depth = {"/tf": 100, "/clock": 1, EVENTS: 100}.get(topic, 1 if latched else 10)
+    depth = {"/tf": 100, "/clock": 1, STAGE: 100, EVENTS: 100}.get(topic, 1 if latched else 10)
     return Qos(
         QosHistory.KEEP_LAST,
         depth,
