@@ -70,6 +70,15 @@ def test_imports_point_one_way(path):
     assert not top_level_imports(path) & higher
 
 
+def test_all_packages_say_that_they_have_types():
+    folders = [
+        *(ROOT / "src").glob("musls_*/musls_*/__init__.py"),
+        ROOT / "src/musls_bringup/musls/__init__.py",
+    ]
+    assert len(folders) == len(PACKAGES) + 1
+    assert all(path.with_name("py.typed").is_file() for path in folders)
+
+
 def module_name(path):
     """Returns the dotted name of a module of ours."""
     return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts[1:]).removesuffix(
