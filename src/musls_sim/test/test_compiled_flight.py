@@ -37,13 +37,7 @@ FLIGHTS = {
         "imperfections.command_latency_s=0.012",
         "recording={rate_hz: 125, shape_rate_hz: 25}",
     ),
-    "an obstacle": (
-        "cable_model=rigid_rods",
-        "start=air",
-        HOLD,
-        "world.obstacles=[{kind: box, name: wall, position_enu_m: [2, 0, 0.2], "
-        "size_m: [0.3, 0.3, 0.2]}]",
-    ),
+    "rigid rods": ("cable_model=rigid_rods", "start=air", HOLD),
 }
 
 

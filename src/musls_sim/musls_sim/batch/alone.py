@@ -37,6 +37,9 @@ AFTER = ("cable_events", "energy", "collisions")
 COMPILED = ("separation", "observers", "control", "command_latency", "wind", "plant", "estimation")
 """Steps of a session that are called before and after compiled code, and those that are in it."""
 
+CHANGING = ("tick", "failed", "drawn", "halted", "verdict", "recorded")
+"""Numbers of the record that Python reads, or sets, in flight."""
+
 
 class CompiledFlight:
     """Flies a session to its end, and records it."""
@@ -75,6 +78,7 @@ class CompiledFlight:
         }
         self._arrays["asked"][:, :4] = np.nan  # nothing: the set-points are flown
         self._world = np.zeros(1, WORLD)
+        self._now = {name: self._world[name] for name in CHANGING}
         self._write_record()
         self._noisy = bool(self._world["gusty"][0] or self._world["first"][0] >= 0)
         self._kernel = kernel_of(session.scenario.cable_model)
@@ -100,10 +104,11 @@ class CompiledFlight:
         values |= {name: array.ctypes.data for name, array in arrays.items()}
         for name, value in values.items():
             self._world[name] = value
+        self._address = self._world.ctypes.data
 
     def run(self) -> None:
         """Fly; see `Session.run`."""
-        session, steps = self._session, self._session.steps
+        session, steps, now = self._session, self._session.steps, self._now
         before = [steps[name] for name in BEFORE]
         after = [steps[name] for name in AFTER if name in steps]
         with session, user_code(lambda: f" at {session.time_s:.3f} s"):
@@ -112,39 +117,40 @@ class CompiledFlight:
                     step(session.tick)
                 begin, end = session.tick, self._advance(self._periods())
                 self._read_rows(begin)
-                failed, verdict = int(self._world["failed"][0]), int(self._world["verdict"][0])
+                failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
                 session.tick = end - 1 + failed
                 session.plant.account(verdict, session.inputs, end - begin + failed)
-                for step in after:
-                    step(session.tick)
+                if now["halted"][0] or session.tick % ENERGY_PERIODS == 0:
+                    for step in after:
+                        step(session.tick)
                 session.tick = end
 
     def _periods(self) -> int:
         """Control periods until a step in Python has something to do."""
         session, tick = self._session, self._session.tick
-        if session.scenario.world.obstacles or tick % ENERGY_PERIODS == 0:
+        if tick % ENERGY_PERIODS == 0:
             return 1
         planned = ceil(session.guidance.next_s / session.plant.period_s)
         return max(1, min(planned - tick, ENERGY_PERIODS - tick % ENERGY_PERIODS))
 
     def _advance(self, periods: int) -> int:
         """Advance by so many periods, or fewer; the number of the period then."""
-        session, world = self._session, self._world
-        if self._noisy and world["drawn"][0] == PIECE:
-            world["drawn"] = 0
+        session, now = self._session, self._now
+        if self._noisy and now["drawn"][0] == PIECE:
+            now["drawn"][0] = 0
             session.components.wind.fill(self._arrays["gusts_ahead"])
             if (mocap := motion_capture_of(session)) is not None:
                 mocap.source.fill(self._arrays["noise_ahead"])
-        left = PIECE - int(world["drawn"][0]) if self._noisy else PIECE
-        world["halted"] = world["recorded"] = 0
+        left = PIECE - int(now["drawn"][0]) if self._noisy else PIECE
+        now["halted"][0] = now["recorded"][0] = 0
         begin_s = perf_counter()
-        self._kernel(world.ctypes.data, 0, 1, min(periods, left))
+        self._kernel(self._address, 0, 1, min(periods, left))
         session.plant_s += perf_counter() - begin_s
-        return int(world["tick"][0])
+        return int(now["tick"][0])
 
     def _read_rows(self, tick: int) -> None:
         """Record what was seen since a period, and note how close the drones came."""
-        count, every = int(self._world["recorded"][0]), self._every
+        count, every = int(self._now["recorded"][0]), self._every
         if count == 0:
             return
         ticks = every * (-(-tick // every) + np.arange(count))
@@ -180,6 +186,8 @@ def _check(session: Session) -> None:
     check_scenario(scenario)
     if session.flying is not None:
         refuse(scenario, "controller.kind", scenario.controller.kind, "formation")
+    if scenario.world.obstacles:
+        refuse(scenario, "world.obstacles", scenario.world.obstacles[0].name, "empty")
     if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:
         refuse(scenario, "system", scenario.system.name, "drones with a load")
     check_session(session)
