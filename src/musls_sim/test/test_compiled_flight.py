@@ -38,6 +38,19 @@ FLIGHTS = {
         "recording={rate_hz: 125, shape_rate_hz: 25}",
     ),
     "rigid rods": ("cable_model=rigid_rods", "start=air", HOLD),
+    "payload": (
+        "cable_model=massless",
+        "start=air",
+        HOLD,
+        "controller=payload",
+        "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
+    ),
+    "payload, direct": (
+        "cable_model=massless",
+        "start=air",
+        HOLD,
+        "controller={kind: payload, output: direct, allocation: qp}",
+    ),
 }
 
 
@@ -104,7 +117,8 @@ def test_what_has_no_compiled_code_is_named():
     gust = "events=[{kind: gust, when: {time_s: 1}, velocity_enu_m_s: [1, 0, 0], duration_s: 1}]"
     for overrides, key in (
         ((gust,), "events"),
-        (("controller=payload", "start=air"), "controller"),
+        (("controller=payload",), "start.kind"),
+        (("controller=rotortm", "start=air"), "ideal_thrust_moment"),
     ):
         session, recorder = session_of("cable_model=massless", *overrides)
         with pytest.raises(ConfigError, match=key):

@@ -7,6 +7,7 @@ What is recorded, and how close the drones come, is read from rows that the comp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, gcd
 from time import perf_counter
 from types import SimpleNamespace
@@ -15,10 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.controllers.interface import level_of
 from musls_description.errors import ConfigError
 from musls_description.registry import user_code
 from musls_description.system import SlungLoadSystem
+from musls_sim.batch.laws import law_of, sampled
 from musls_sim.batch.parts import (
+    ALL_LEVELS,
+    CONTROLLERS,
     PIECE,
     arrays_of,
     check_scenario,
@@ -28,12 +33,13 @@ from musls_sim.batch.parts import (
     numbers_of,
     refuse,
 )
-from musls_sim.batch.world import SETPOINTS, WORLD
+from musls_sim.batch.world import AUTOPILOT_FORCES, IDEAL_THRUST_MOMENT, SETPOINTS, WORLD
 from musls_sim.recording.recorder import MemoryRecorder
+from musls_sim.session.guidance import ANNOUNCE_EVERY
 from musls_sim.session.session import ENERGY_PERIODS, Session
 
 BEFORE = ("reference", "events", "links")
-AFTER = ("cable_events", "energy", "collisions")
+AFTER = ("cable_events", "energy", "collisions", "controller_events")
 COMPILED = ("separation", "observers", "control", "command_latency", "wind", "plant", "estimation")
 """Steps of a session that are called before and after compiled code, and those that are in it."""
 
@@ -68,8 +74,17 @@ class CompiledFlight:
         }
         rows = PIECE // self._every + 1
         self._rows = {name: np.zeros((rows, *array.shape)) for name, array in shown.items()}
+        self._level, self._fly_load = SETPOINTS, None
+        law = dict[str, NDArray[Any]]()
+        if session.flying is not None:
+            session.control.take_over(0.0)
+            self._fly_load, law = law_of(session.flying)
+            self._level = ALL_LEVELS[level_of(session.flying)]
+            plan = session.components.plan
+            law["reference"] = sampled(plan.reference, session.plant.period_s, plan.duration_s)
         self._arrays: dict[str, NDArray[Any]] = {
-            **arrays_of(session),
+            **arrays_of(session, self._level),
+            **law,
             **session.collisions.arrays,
             **shown,
             **{f"{name}_rows": array for name, array in self._rows.items()},
@@ -89,7 +104,8 @@ class CompiledFlight:
         session, plant, arrays = self._session, self._session.plant, self._arrays
         peak = plant.state.tension_peak_n
         values = numbers_of(session) | {
-            "level": SETPOINTS,
+            "level": self._level,
+            "reference_rows": len(arrays.get("reference", ())),
             "drawn": PIECE,
             "watched": 1,
             "every": self._every,
@@ -144,9 +160,24 @@ class CompiledFlight:
         left = PIECE - int(now["drawn"][0]) if self._noisy else PIECE
         now["halted"][0] = now["recorded"][0] = 0
         begin_s = perf_counter()
-        self._kernel(self._address, 0, 1, min(periods, left))
+        periods = min(periods, left)
+        if self._fly_load is None:
+            self._kernel(self._address, 0, 1, periods)
+        else:
+            self._advance_controlled(self._fly_load, periods)
         session.plant_s += perf_counter() - begin_s
         return int(now["tick"][0])
+
+    def _advance_controlled(self, fly_load: Callable[[int, int, int], None], periods: int) -> None:
+        """The same with a controller of the load."""
+        session, now = self._session, self._now
+        for tick in range(session.tick, session.tick + periods):
+            fly_load(self._address, 0, 1)
+            self._kernel(self._address, 0, 1, 1)
+            if self._level == AUTOPILOT_FORCES and tick % ANNOUNCE_EVERY == 0:
+                session.guidance.on_controller_acceleration(tick)
+            if now["halted"][0] or now["failed"][0]:
+                return
 
     def _read_rows(self, tick: int) -> None:
         """Record what was seen since a period, and note how close the drones came."""
@@ -184,8 +215,14 @@ def _check(session: Session) -> None:
     """Refuse what has no compiled code."""
     scenario = session.scenario
     check_scenario(scenario)
+    if scenario.controller.kind not in CONTROLLERS:
+        refuse(scenario, "controller.kind", scenario.controller.kind, ", ".join(CONTROLLERS))
     if session.flying is not None:
-        refuse(scenario, "controller.kind", scenario.controller.kind, "formation")
+        if scenario.start.kind == "ground":
+            refuse(scenario, "start.kind", "ground", "air or state with a controller")
+        if ALL_LEVELS.get(level_of(session.flying)) in (None, IDEAL_THRUST_MOMENT):
+            level = level_of(session.flying).value
+            raise ConfigError(f"a controller of level {level} has no compiled code")
     if scenario.world.obstacles:
         refuse(scenario, "world.obstacles", scenario.world.obstacles[0].name, "empty")
     if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:

@@ -24,6 +24,9 @@ from musls_description.records import pack
 from musls_description.typed import typed
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
 from musls_sim.batch.parts import (
+    ALL_LEVELS,
+    CONTROLLERS,
+    LEVELS,
     PIECE,
     arrays_of,
     check_scenario,
@@ -33,12 +36,9 @@ from musls_sim.batch.parts import (
     refuse,
 )
 from musls_sim.batch.world import (
-    AUTOPILOT_FORCES,
     FORCES,
-    IDEAL_THRUST_MOMENT,
     ROTOR_SPEEDS,
     SETPOINTS,
-    THRUST_MOMENT,
     WORLD,
 )
 from musls_sim.scenario.physics import Wind
@@ -48,21 +48,6 @@ from musls_sim.sensors.estimation import SensorNoise
 from musls_sim.session.compose import streams
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
-
-LEVELS = {
-    ControlLevel.DRONE_SETPOINTS: SETPOINTS,
-    ControlLevel.FORCES: FORCES,
-    ControlLevel.THRUST_MOMENT: THRUST_MOMENT,
-    ControlLevel.ROTOR_SPEEDS: ROTOR_SPEEDS,
-}
-
-ALL_LEVELS = LEVELS | {
-    ControlLevel.AUTOPILOT_FORCES: AUTOPILOT_FORCES,
-    ControlLevel.IDEAL_THRUST_MOMENT: IDEAL_THRUST_MOMENT,
-}
-
-CONTROLLERS = ("formation", "payload", "rotortm")
-"""Kinds that fly in compiled code."""
 
 CHUNKS = 4
 """Parts that a thread gets, so that one with slow worlds does not keep the others waiting."""
@@ -473,17 +458,12 @@ class _Start:
 
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
         """Arrays of a world by their names in `WORLD`, but those of the law."""
-        control, level, nothing = session.control, self.level, np.zeros(0)
         return {
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
             "setpoint": session.guidance.setpoint.data,
             "command": session.inputs.rotor_command_rad_s,
-            "thrust": control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
-            "attitude": control.attitude.drones if level == FORCES else nothing,
-            "gains": control.attitude.gains if level == FORCES else nothing,
-            "shares": control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
-            **arrays_of(session),
+            **arrays_of(session, self.level),
         }
 
     def _move_plant(self) -> None:

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.controllers import ControlLevel
 from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_description.errors import ConfigError
+from musls_sim.batch.world import (
+    AUTOPILOT_FORCES,
+    FORCES,
+    IDEAL_THRUST_MOMENT,
+    ROTOR_SPEEDS,
+    SETPOINTS,
+    THRUST_MOMENT,
+)
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture, Truth
 from musls_sim.session.session import Session
@@ -22,6 +31,21 @@ KERNELS = {
     "elastic": "elastic",
 }
 """Module of this package that advances worlds of a cable model."""
+
+LEVELS = {
+    ControlLevel.DRONE_SETPOINTS: SETPOINTS,
+    ControlLevel.FORCES: FORCES,
+    ControlLevel.THRUST_MOMENT: THRUST_MOMENT,
+    ControlLevel.ROTOR_SPEEDS: ROTOR_SPEEDS,
+}
+
+ALL_LEVELS = LEVELS | {
+    ControlLevel.AUTOPILOT_FORCES: AUTOPILOT_FORCES,
+    ControlLevel.IDEAL_THRUST_MOMENT: IDEAL_THRUST_MOMENT,
+}
+
+CONTROLLERS = ("formation", "payload", "rotortm")
+"""Kinds that fly in compiled code."""
 
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
@@ -52,14 +76,18 @@ def motion_capture_of(session: Session) -> MotionCapture | None:
     return estimator if isinstance(estimator, MotionCapture) else None
 
 
-def arrays_of(session: Session) -> dict[str, NDArray[Any]]:
-    """Arrays of a world by their names in `WORLD`, whoever commands it."""
+def arrays_of(session: Session, level: int) -> dict[str, NDArray[Any]]:
+    """Arrays of a world by their names in `WORLD`, commanded at a level."""
     components, wind, latency = session.components, session.components.wind, session.latency
     cascade, mocap = components.autopilot, motion_capture_of(session)
     assert isinstance(cascade, Px4Cascade)
     n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
-    steps, nothing = session.plant.step_arrays, np.zeros(0)
+    control, steps, nothing = session.control, session.plant.step_arrays, np.zeros(0)
     return {
+        "thrust": control.ask.thrust if level == AUTOPILOT_FORCES else nothing,
+        "attitude": control.attitude.drones if level == FORCES else nothing,
+        "gains": control.attitude.gains if level == FORCES else nothing,
+        "shares": control.mixer.rotors if level in (FORCES, THRUST_MOMENT) else nothing,
         "estimate": components.estimator.estimate.data,
         "constants": cascade.constants,
         "state": cascade.state,
