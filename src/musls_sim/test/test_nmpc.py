@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.spatial import Delaunay
+from scipy.spatial.transform import Rotation
 
 import musls
 from musls_control.reference import LoadReference
@@ -14,6 +15,7 @@ from musls_sim.session.session import Session
 
 ca = pytest.importorskip("casadi")
 
+from musls_control.nmpc.disturbance import DisturbanceObserver  # noqa: E402
 from musls_control.nmpc.obstacles import Planes  # noqa: E402
 from musls_control.nmpc.ocp import POSE, Body, drone_motion, rate  # noqa: E402
 
@@ -220,6 +222,68 @@ def test_one_and_six_drones_fly(name):
     chosen = scenario(name, controller="nmpc", start="air", events=[])
     worst, kinds, _ = miss(chosen, 3.0)
     assert worst < 0.08 and not kinds
+
+
+def test_missing_forces_are_found_behind_a_low_pass():
+    """Bodies that constant forces move besides those counted on."""
+    rng, period_s, bandwidth_1_s = np.random.default_rng(7), 0.004, 2.0
+    with Session(scenario(**HOLD)) as session:
+        model, estimate = session.flying._model, session.estimate
+    observer = DisturbanceObserver(SYSTEM, model, bandwidth_1_s, period_s)
+    observer.start(estimate)
+    mass_kg = np.r_[model.mass_kg, model.drone_mass_kg][:, None]
+    directions = np.array([[0.5, 0.0, -1.0], [-0.3, 0.4, -1.0], [-0.2, -0.4, -1.0]])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    pull_n = 5.0 * directions
+    thrust_n, missing_n = rng.uniform(5.0, 9.0, N), rng.normal(0.0, 0.3, (1 + N, 3))
+    for _ in range(250):
+        turn = Rotation.random(N, random_state=rng)
+        up = turn.apply([0.0, 0.0, 1.0])
+        estimate.drones.orientation_wxyz[:] = turn.as_quat(scalar_first=True)
+        observer.step(thrust_n[:, None] * up, pull_n, estimate)
+        force = missing_n + mass_kg * [0.0, 0.0, -G]
+        force[0] -= pull_n.sum(axis=0)
+        force[1:] += pull_n + thrust_n[:, None] * up
+        estimate.velocity_enu_m_s[:] += period_s * force / mass_kg
+    share = 1.0 - (1.0 - bandwidth_1_s * period_s) ** 249
+    assert np.allclose(observer.missing_n, share * missing_n, atol=1e-9)
+    assert share == pytest.approx(1.0 - np.exp(-bandwidth_1_s), abs=0.01)
+
+    found = observer.disturbances_n(directions)
+    assert np.allclose(found.sum(axis=0), observer.missing_n.sum(axis=0))  # cables are inside
+    beside = np.cross(found[1:] - observer.missing_n[1:], directions)
+    assert np.allclose(beside, 0.0, atol=1e-12)
+    cost = np.sum((found / mass_kg) ** 2)
+    for i in range(N):  # the smallest of those that differ by a tension
+        for tension_n in (-0.05, 0.05):
+            other = found.copy()
+            other[1 + i] += tension_n * directions[i]
+            other[0] -= tension_n * directions[i]
+            assert np.sum((other / mass_kg) ** 2) > cost
+
+
+def test_a_steady_pull_at_the_load_leaves_no_error():
+    """A fifth of its weight, as of a heavier load: stiffness alone leaves it 0.3 m low."""
+    heavy = {"kind": "poke", "when": {"stage": "hold"}, "body": "load",
+             "force_enu_n": [0.5, 0, -0.2 * 1.4 * G], "duration_s": 5}  # fmt: skip
+    stage = {"kind": "hold", "position_m": [0, 0, 2], "duration_s": 5}
+    settings = {**HOLD, "mission.stages": [stage], "events": [heavy]}
+    settings["controller"] = {"kind": "nmpc", "horizon_s": 1.0, "steps": 8, "disturbance_1_s": 2.0}
+    with Session(scenario(**settings)) as session:
+        gaps = []
+        while session.time_s < 5.0:
+            session.advance(5)
+            gaps.append(session.state.position_enu_m[0] - [0.0, 0.0, 2.0])
+        assert np.min(gaps, axis=0)[2] < -0.08 and np.max(gaps, axis=0)[0] > 0.07
+        assert abs(gaps[-1][2]) < 0.01 and np.linalg.norm(gaps[-1]) < 0.04
+        disturbance = session.flying.problem.disturbance_n.sum(axis=0)
+    assert disturbance == pytest.approx([0.5, 0.0, -0.2 * 1.4 * G], abs=0.15)
+
+
+def test_an_incremental_tracker_makes_up_for_disturbances_alone():
+    with Session(scenario(**HOLD, **{"autopilot.tracker": "indi"})) as session:
+        session.advance(50)
+        assert not session.flying._observer.missing_n.any()
 
 
 def test_without_a_fresh_plan_the_formation_flies():

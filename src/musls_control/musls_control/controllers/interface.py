@@ -63,6 +63,7 @@ class ControlSetup:
         period_s: Time between two calls of `Controller.step`.
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
         obstacles: Obstacles of the world.
+        incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
     """
 
     system: SlungLoadSystem
@@ -71,6 +72,7 @@ class ControlSetup:
     period_s: float
     rods: bool = False
     obstacles: tuple[AnyObstacle, ...] = ()
+    incremental: bool = False
 
 
 class Controller(ABC):

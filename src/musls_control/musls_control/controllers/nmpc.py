@@ -13,6 +13,7 @@ from pydantic import Field
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.payload import Output
 from musls_control.estimate import Estimate
+from musls_control.nmpc.disturbance import DisturbanceObserver
 from musls_control.payload.allocation import shares_of
 from musls_control.payload.model import PayloadModel, attitude_lag_s
 from musls_control.reference import LoadReference
@@ -52,6 +53,9 @@ class NmpcSpec:
         clearance_m: Room that drones, load and cables leave to obstacles.
         position_1_s2: Acceleration of a drone per error of its position.
         velocity_1_s: Acceleration of a drone per error of its velocity.
+        disturbance_1_s: Bandwidth of the observer of the forces that a plan leaves out (a heavier
+            load, wind, weak rotors); 0 for none, as always with `autopilot.tracker: indi`, which
+            makes up for them itself.
     """
 
     kind: Literal["nmpc"] = "nmpc"
@@ -70,6 +74,7 @@ class NmpcSpec:
     clearance_m: NonNegative = 0.05
     position_1_s2: NonNegative = 5.0
     velocity_1_s: NonNegative = 4.0
+    disturbance_1_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.5
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
@@ -113,7 +118,7 @@ class Plan:
         times_s: Times of the nodes from there, (N + 1,).
         x: States, (N + 1, nx).
         u: Inputs between the nodes, (N, nu).
-        drones: Positions, velocities, accelerations and forces, (N + 1, n, 4, 3).
+        drones: Positions, velocities, accelerations, forces of rotors and cables, (N + 1, n, 5, 3).
     """
 
     begin_s: float
@@ -123,7 +128,7 @@ class Plan:
     drones: Array
 
     def at(self, time_s: float) -> Array:
-        """Positions, velocities, accelerations and forces at a time, (n, 4, 3)."""
+        """Positions, velocities, accelerations, forces of rotors and cables, (n, 5, 3)."""
         k, share = self._place(time_s)
         between: Array = (1.0 - share) * self.drones[k] + share * self.drones[k + 1]
         # A straight line between two positions is too short by a h^2 / 8.
@@ -173,6 +178,8 @@ class NmpcController(Controller):
         self._ahead_s = attitude_lag_s(system, setup.gravity_m_s2, direct)
         self._every = max(1, round(1.0 / (given.rate_hz * setup.period_s)))
         self.problem = _problem(given, setup, model)
+        bandwidth_1_s = 0.0 if setup.incremental else given.disturbance_1_s
+        self._observer = DisturbanceObserver(system, model, bandwidth_1_s, setup.period_s)
         self.solve_s: list[float] = []
         self._failures = 0
         self._commands = np.zeros((n, 10))
@@ -184,6 +191,7 @@ class NmpcController(Controller):
         self._coming: tuple[float, Plan | None] | None = None
         self._next_s = time_s
         self._failed = self._fell_back = False
+        self._observer.start(estimate)
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, no moments, forces counted on, (n, 10)."""
@@ -213,6 +221,10 @@ class NmpcController(Controller):
         out[:, 0:3] = counted[:, 3] + mass * back
         out[:, 3] = model.yaws_rad + reference.yaw_rad
         out[:, 7:10] = mass * counted[:, 2] - counted[:, 3]
+        tension_n = np.linalg.norm(wanted[:, 4], axis=1, keepdims=True)
+        _, gap = self._cables(estimate)
+        pull_n = tension_n * gap / np.linalg.norm(gap, axis=1, keepdims=True)
+        self._observer.step(out[:, 0:3], pull_n, estimate)
         return out
 
     def numbers(self) -> dict[str, float]:
@@ -246,7 +258,10 @@ class NmpcController(Controller):
         """A plan from the estimate on, None if none was found, and the time until it is there."""
         begin_s = thread_time()
         problem, before = self.problem, self._plan
-        wanted, measured = self._wanted(reference), self._measured(estimate)
+        measured = self._measured(estimate)
+        directions = measured[13:].reshape(2, -1, 3)[0]
+        problem.disturbance_n[:] = self._observer.disturbances_n(directions)
+        wanted = self._wanted(reference)
         if before is None or self._failed:
             x, u, steps = wanted.copy(), np.zeros((problem.nodes, problem.nu)), FIRST_STEPS
         else:
@@ -273,17 +288,22 @@ class NmpcController(Controller):
 
     def _measured(self, estimate: Estimate) -> Array:
         """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""
-        model, load, drones = self._model, estimate.records[0], estimate.drones
+        load, drones = estimate.records[0], estimate.drones
         turn = matrix(load["attitude"])
-        arms = model.attachments_m @ turn.T
-        hooks = rotate(drones.orientation_wxyz, model.hooks_m)
-        gap = load["position"] + arms - drones.position_enu_m - hooks
+        arms, gap = self._cables(estimate)
         length = np.linalg.norm(gap, axis=1, keepdims=True)
         s = gap / length
         moving = load["velocity"] + np.cross(turn @ load["omega"], arms) - drones.velocity_enu_m_s
         r = np.cross(s, moving) / length
         body = [load[name] for name in ("position", "attitude", "velocity", "omega")]
         return np.concatenate([*body, s.ravel(), r.ravel()])
+
+    def _cables(self, estimate: Estimate) -> tuple[Array, Array]:
+        """Attachments from the load's centre and the cables from drone to load, world, (n, 3)."""
+        model, load, drones = self._model, estimate.records[0], estimate.drones
+        arms = model.attachments_m @ matrix(load["attitude"]).T
+        hooks = rotate(drones.orientation_wxyz, model.hooks_m)
+        return arms, load["position"] + arms - drones.position_enu_m - hooks
 
     def _wanted(self, reference: LoadReference) -> Array:
         """States of the reference at the nodes, cables as near to the formation as it allows."""
@@ -293,7 +313,8 @@ class NmpcController(Controller):
         for k, (row, tilt) in enumerate(zip(derivatives, tilts, strict=True)):
             then = LoadReference(row, tilt)
             turn = then.rotation
-            push = turn.T @ (model.mass_kg * (row[2, :3] - self._gravity))
+            push = model.mass_kg * (row[2, :3] - self._gravity) - problem.disturbance_n[0]
+            push = turn.T @ push
             w = then.omega_body_rad_s
             moment = model.inertia_kg_m2 @ then.alpha_body_rad_s2
             moment += np.cross(w, model.inertia_kg_m2 @ w)
@@ -311,12 +332,12 @@ class NmpcController(Controller):
     def _formation(self, reference: LoadReference) -> Array:
         """Places in formation round the load's reference, as `Plan.at` returns them."""
         model, turn = self._model, from_yaw(np.array(reference.yaw_rad))
-        motion = np.zeros((len(model.yaws_rad), 4, 3))
+        motion = np.zeros((len(model.yaws_rad), 5, 3))
         motion[:, 0] = reference.position_enu_m + rotate(turn, model.formation_m)
         motion[:, 1], motion[:, 2] = reference.velocity_enu_m_s, reference.acceleration_enu_m_s2
         pull = rotate(turn, model.resting_n)
         felt = motion[:, 2] - self._gravity
-        motion[:, 3] = model.drone_mass_kg[:, None] * felt + pull
+        motion[:, 3], motion[:, 4] = model.drone_mass_kg[:, None] * felt + pull, -pull
         return motion
 
 

@@ -4,17 +4,20 @@ S. Sun et al., "Agile and cooperative aerial manipulation of a cable-suspended l
 Robotics 10 (2025). With s the direction of a cable from drone to load, r its angular velocity
 (world) and t its tension, m, J, rho those of the load, l the length,
 
-    p' = v,   v' = -sum t s / m + g,   q' = q (0, w) / 2,   J w' = -w x J w + sum t (R^T s) x rho,
+    p' = v,   v' = (d_0 - sum t s) / m + g,   q' = q (0, w) / 2,
+    J w' = -w x J w + sum t (R^T s) x rho,
     s' = r x s,    r' = a,    a' = u_r,    t' = b,    b' = u_t,
 
 and of each drone, by derivatives of its place (no drone's own dynamics are needed),
 
-    p_i = p + R rho - l s,      thrust_i = m_i (p_i'' - g) - t s.
+    p_i = p + R rho - l s,      thrust_i = m_i (p_i'' - g) - t s - d_i.
 
 States are x = (p, q, v, w; s, r; a, t, b), inputs u = (u_r, u_t): every drone's acceleration is
 continuous. (The paper differentiates a once more.) Where the plan begins, p to r are measured; a, t
 and b are free, near to those of the plan before: pinned to them, tensions that the drones did not
-reach would be carried on.
+reach would be carried on. The forces d on load and drones are what the model leaves out, constant
+over a plan (offset-free: G. Pannocchia, J. Rawlings, "Disturbance models for offset-free
+model-predictive control", AIChE Journal 2003; `nmpc/disturbance.py`).
 
 The cost is a sum of squares of x - x_ref and u, so its Hessian is constant. Constraints on thrust,
 tilt, distances and obstacles are softened by one variable for each of these groups and node. A step
@@ -24,7 +27,7 @@ by HPIPM (G. Frison, M. Diehl, IFAC 2020), which CasADi brings along.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -58,6 +61,8 @@ class Body:
         drone_mass_kg: Drones with half of their cable, (n,).
         box_m: Centre and half edges of the load's box about its centre of mass, (2, 3).
         gravity_m_s2: Gravity.
+        disturbance_n: Forces d on load and drones, world, (1 + n, 3), symbols or numbers; None for
+            none.
     """
 
     mass_kg: float
@@ -68,6 +73,7 @@ class Body:
     drone_mass_kg: Array
     box_m: Array
     gravity_m_s2: float
+    disturbance_n: Any = None
 
 
 @dataclass(frozen=True)
@@ -130,11 +136,16 @@ def _load_accelerations(body: Body, x: Any) -> tuple[Any, Any]:
     """Linear, world, and angular, body."""
     s, _, _, t, _ = _cable_states(x, len(body.lengths_m))
     turn, w, inertia = _rotation(x[Q]).T, x[W], ca.DM(body.inertia_kg_m2)
-    linear, moment = ca.vertcat(0, 0, -body.gravity_m_s2), -ca.cross(w, inertia @ w)
+    linear = ca.vertcat(0, 0, -body.gravity_m_s2) + _disturbance(body, 0) / body.mass_kg
+    moment = -ca.cross(w, inertia @ w)
     for k, arm in enumerate(body.attachments_m):
         linear = linear - t[k] / body.mass_kg * s[k]
         moment = moment + t[k] * ca.cross(turn @ s[k], ca.DM(arm))
     return linear, ca.inv(inertia) @ moment
+
+
+def _disturbance(body: Body, k: int) -> Any:
+    return ca.DM.zeros(3) if body.disturbance_n is None else body.disturbance_n[k, :].T
 
 
 def rate(body: Body, x: Any, u: Any) -> Any:
@@ -148,8 +159,8 @@ def rate(body: Body, x: Any, u: Any) -> Any:
     return ca.vertcat(x[V], spin, linear, angular, *swings, *a, u[: 3 * n], b, u[3 * n :])
 
 
-def drone_motion(body: Body, x: Any, i: int) -> tuple[Any, Any, Any, Any]:
-    """Position, velocity, acceleration and force of the rotors of a drone, world."""
+def drone_motion(body: Body, x: Any, i: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Position, velocity, acceleration, force of the rotors and of the cable of a drone, world."""
     s, r, a, t, _ = (part[i] for part in _cable_states(x, len(body.lengths_m)))
     turn, w, arm, length = _rotation(x[Q]), x[W], ca.DM(body.attachments_m[i]), body.lengths_m[i]
     linear, angular = _load_accelerations(body, x)
@@ -162,8 +173,8 @@ def drone_motion(body: Body, x: Any, i: int) -> tuple[Any, Any, Any, Any]:
         - length * (ca.cross(a, s) + ca.cross(r, swing))
     )
     up = ca.vertcat(0, 0, body.gravity_m_s2)
-    force = body.drone_mass_kg[i] * (acceleration + up) - t * s
-    return position, velocity, acceleration, force
+    force = body.drone_mass_kg[i] * (acceleration + up) - t * s - _disturbance(body, 1 + i)
+    return position, velocity, acceleration, force, t * s
 
 
 class Problem:
@@ -174,6 +185,7 @@ class Problem:
         times_s: Times of the nodes from the plan's beginning, (N + 1,).
         nx: Length of a state.
         nu: Length of an input with the slacks.
+        disturbance_n: Forces d in the plans to come, (1 + n, 3).
         shapes: Sparsity of the quadratic programme, for other solvers of CasADi.
     """
 
@@ -184,19 +196,23 @@ class Problem:
         self.n = n = len(body.lengths_m)
         self.nodes, self.nx, self.nu = len(steps_s), POSE + 11 * n, 4 * n + GROUPS
         self._steps_s = steps_s
+        self.disturbance_n = np.zeros((1 + n, 3))
+        self._d = ca.SX.sym("d", 1 + n, 3)
+        self._disturbed = disturbed = replace(body, disturbance_n=self._d)
         self.times_s = np.concatenate([[0.0], np.cumsum(steps_s)])
         motion = ca.SX.sym("x", self.nx)
-        columns = [ca.horzcat(*drone_motion(body, motion, i)) for i in range(n)]
-        self._drones = ca.Function("drones", [motion], [ca.horzcat(*columns)]).map(self.nodes + 1)
+        columns = [ca.horzcat(*drone_motion(disturbed, motion, i)) for i in range(n)]
+        drones = ca.Function("drones", [motion, self._d], [ca.horzcat(*columns)])
+        self._drones = drones.map(self.nodes + 1)
         self._programme = self._gauss_newton(bounds)
 
     def _integrated(self, x: Any, u: Any, dt: Any) -> Any:
         """One Runge-Kutta step of fourth order, with unit quaternion and directions."""
         inputs = u[: 4 * self.n]
-        k1 = rate(self.body, x, inputs)
-        k2 = rate(self.body, x + dt / 2 * k1, inputs)
-        k3 = rate(self.body, x + dt / 2 * k2, inputs)
-        k4 = rate(self.body, x + dt * k3, inputs)
+        k1 = rate(self._disturbed, x, inputs)
+        k2 = rate(self._disturbed, x + dt / 2 * k1, inputs)
+        k3 = rate(self._disturbed, x + dt / 2 * k2, inputs)
+        k4 = rate(self._disturbed, x + dt * k3, inputs)
         y = x + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         first, after = _vectors(self.n)[:2]
         units = [y[k : k + 3] for k in range(first, after, 3)]
@@ -205,9 +221,9 @@ class Problem:
 
     def _constraints(self, bounds: Bounds, x: Any, planes: Any) -> list[list[Any]]:
         """Functions that shall not be negative, by their groups."""
-        drones = [drone_motion(self.body, x, i) for i in range(self.n)]
+        drones = [drone_motion(self._disturbed, x, i) for i in range(self.n)]
         thrust = []
-        for i, (_, _, _, force) in enumerate(drones):
+        for i, (_, _, _, force, _) in enumerate(drones):
             size = ca.norm_2(force)
             low, high = bounds.thrust_n[:, i]
             thrust += [high - size, size - low, force[2] - np.cos(bounds.tilt_rad) * size]
@@ -237,13 +253,14 @@ class Problem:
             by_both = ca.jacobian(after, ca.vertcat(x, u))[:, -moved.numel() :]
             gap = by_both @ moved - after
             found = [gap, ca.vec(ca.densify(by_both).T)]
-            dynamics.append(ca.Function("dynamics", [x, u, dt], found))
+            dynamics.append(ca.Function("dynamics", [x, u, dt, self._d], found))
         planes = ca.SX.sym("planes", self._planes.columns)
         groups = self._constraints(bounds, x, planes)
         rows = ca.vertcat(*(ca.vertcat(*group) for group in groups))
         self._group = np.repeat(np.arange(GROUPS), [len(group) for group in groups])
         slope = ca.densify(ca.jacobian(rows, x))
-        path = ca.Function("path", [x, planes], [slope @ x - rows, ca.vec(slope.T)])
+        found = [slope @ x - rows, ca.vec(slope.T)]
+        path = ca.Function("path", [x, planes, self._d], found)
         return dynamics[0], dynamics[1], path
 
     def _gauss_newton(self, bounds: Bounds) -> ca.Function:
@@ -253,9 +270,11 @@ class Problem:
         x, u = ca.MX.sym("x", nx, N + 1), ca.MX.sym("u", nu, N)
         wanted = ca.MX.sym("reference", nx, N + 1)
         planes = ca.MX.sym("planes", self._planes.columns, N - 1)
-        gap_0, matrix_0 = first(x[:, 0], u[:, 0], self._steps_s[0])
-        gaps, matrices = later.map(N - 1)(x[:, 1:N], u[:, 1:], self._steps_s[1:])
-        lows, slopes = path.map(N - 1)(x[:, 1:N], planes)
+        d = ca.MX.sym("d", 1 + n, 3)
+        gap_0, matrix_0 = first(x[:, 0], u[:, 0], self._steps_s[0], d)
+        each = ca.repmat(d, 1, N - 1)
+        gaps, matrices = later.map(N - 1)(x[:, 1:N], u[:, 1:], self._steps_s[1:], each)
+        lows, slopes = path.map(N - 1)(x[:, 1:N], planes, each)
 
         # Variables x0 (free part), u0, x1, u1, ...; rows dynamics 0, dynamics 1, constraints 1, ...
         sizes = [5 * n, *[nx] * N]
@@ -302,8 +321,8 @@ class Problem:
         self._places = states, [slice(one.stop, one.stop + nu) for one in states[:-1]]
         given = [linear - diagonal * ca.vertcat(*goal), matrix, ca.vertcat(*low), ca.vertcat(*high)]
         names = ["g", "a", "lba", "uba"]
-        arguments = ["x", "u", "reference", "planes"]
-        return ca.Function("programme", [x, u, wanted, planes], given, arguments, names)
+        arguments = ["x", "u", "reference", "planes", "d"]
+        return ca.Function("programme", [x, u, wanted, planes, d], given, arguments, names)
 
     def _costs_and_bounds(self, bounds: Bounds) -> tuple[Array, Array, Array, Array]:
         """Hessian's diagonal, linear costs, least and largest values of the variables."""
@@ -337,7 +356,8 @@ class Problem:
         directions = inner[:, POSE : POSE + 3 * self.n].reshape(-1, self.n, 3)
         ends = drones + self.body.hooks_m + self.body.lengths_m[:, None] * directions
         planes = self._planes.around(inner[:, P], drones, ends)
-        found = self._programme(x=x.T, u=u.T, reference=reference.T, planes=planes.T)
+        given = {"x": x.T, "u": u.T, "reference": reference.T, "planes": planes.T}
+        found = self._programme(**given, d=self.disturbance_n)
         return {**found, **self._fixed}
 
     def solve(self, x: Array, u: Array, reference: Array) -> tuple[Array, Array, bool]:
@@ -361,9 +381,10 @@ class Problem:
         return x, u, solved
 
     def drones(self, x: Array) -> Array:
-        """Positions, velocities, accelerations and forces of the drones, (N + 1, n, 4, 3)."""
-        found = np.array(self._drones(x.T)).T
-        return found.reshape(len(x), self.n, 4, 3)
+        """What `drone_motion` says of the drones, (N + 1, n, 5, 3)."""
+        each = np.tile(self.disturbance_n, len(x))
+        found = np.array(self._drones(x.T, each)).T
+        return found.reshape(len(x), self.n, 5, 3)
 
 
 def _dense(

@@ -52,6 +52,7 @@ def make_controller(
         period_s,
         rods=scenario.cable_model == "rigid_rods",
         obstacles=scenario.world.obstacles,
+        incremental=scenario.autopilot.tracker is Tracker.INDI,
     )
     if given is None:
         made = scenario.controller.build(setup)
