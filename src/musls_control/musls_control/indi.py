@@ -17,6 +17,10 @@ with the controller's force F_d and the moment M_d of the geometric attitude con
 controller counts on f_c = m a_d - F_d at once, this is the incremental law F = m a_d - H f of the
 papers but for f_c - H f_c. A cable, though, pulls with the thrust, which is late: f_c is delayed as
 the thrust is, sideways by the lag of the attitude, upwards by that of the rotors.
+
+The moment in yaw is left as it is, as in the public code of arXiv 2508.01522: a taut cable whose
+twist is locked holds the yaw of its drone, so it answers each moment with the opposite one, and
+feedback of that grows.
 """
 
 from __future__ import annotations
@@ -125,7 +129,7 @@ def measure(drones, bodies, speeds2, wrenches, commands, coefficients, period):
         moment = sub(moment, (wrench[1], wrench[2], wrench[3]))
         if commands.shape[1] > 4:
             moment = add(moment, commands[i, 4:7])
-        smooth(drone.moment, moment, coefficients)
+        smooth(drone.moment, (moment[0], moment[1], 0.0), coefficients)  # not in yaw, see above
         if commands.shape[1] > 7:
             force = scale(drone.mass, body.acceleration)
             force = sub(force, rotate_by(body.attitude, (0.0, 0.0, wrench[0])))

@@ -244,6 +244,23 @@ def test_incremental_tracker_holds_a_load_that_is_heavier_than_known():
     assert sag["geometric"] > 0.04 and sag["indi"] < 0.3 * sag["geometric"]
 
 
+def test_incremental_tracker_leaves_a_yaw_that_cables_hold_alone():
+    """Light drones on cables with locked twist: with feedback in yaw they turn at 1 rad/s."""
+    chosen = scenario(
+        "eight_agile",
+        "mission.stages=[{kind: hold, duration_s: 8, position_m: [0, 0, 2]}]",
+        "controller={kind: payload, output: direct}",
+        "autopilot.tracker=indi",
+    )
+    with Session(chosen) as session:
+        session.advance(1750)
+        turning = 0.0
+        for _ in range(250):
+            session.advance(1)
+            turning = max(turning, np.abs(session.state.omega_body_rad_s[1:, 2]).max())
+    assert turning < 0.1
+
+
 def test_incremental_tracker_needs_a_controller_of_forces():
     chosen = scenario("circle_payload", "cable_model=massless", "autopilot.tracker=indi")
     with pytest.raises(ConfigError, match=r"autopilot\.tracker = indi .* autopilot_forces"):
