@@ -176,31 +176,51 @@ def scores(recording: Recording, scenario: Scenario) -> Row:
 def digest(rows: Sequence[Row]) -> str:
     """SHA-256 of the tasks' file and of all that does not depend on the machine's speed."""
     kept = [{k: v for k, v in row.items() if k != "controller_us"} for row in rows]
-    text = read_text(TASKS) + json.dumps(kept, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _hash(read_text(TASKS), kept)
+
+
+def _hash(text: str, content: Any) -> str:
+    return hashlib.sha256((text + json.dumps(content, sort_keys=True)).encode()).hexdigest()
+
+
+def _sealed(content: Row) -> Row:
+    """A file's content with the SHA-256 of all else in it."""
+    kept = {name: value for name, value in content.items() if name != "file_digest"}
+    return kept | {"file_digest": _hash("", kept)}
+
+
+def _configuration(controller: str) -> Row:
+    """Settings of a controller of the tasks' file, or the SHA-256 of a source of one's own."""
+    named: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
+    source, _, name = controller.rpartition(":")
+    if named is not None or not source.endswith(".py"):
+        return named or {"controller": controller}
+    return {"class": name, "source_sha256": hashlib.sha256(Path(source).read_bytes()).hexdigest()}
 
 
 def check(results: Path) -> str:
-    """Digest of a results.json, if it is that of its rows and of this version's tasks.
+    """Digest of the flights of a results.json, if all of it is as it was written.
 
     Raises:
-        ConfigError: It is not, or the file is none of these.
+        ConfigError: It is not, it is of other tasks, or the file is none of these.
     """
     data = read_json(results)
-    if not isinstance(data, Mapping) or not {"benchmark", "digest", "rows"} <= set(data):
+    if not isinstance(data, Mapping) or not {"benchmark", "digest", "file_digest"} <= set(data):
         raise ConfigError(f"{results}: no results.json of musls benchmark")
     if data["benchmark"] != TASKS.stem:
         raise ConfigError(
             f"{results}: of benchmark {data['benchmark']}, here is {TASKS.stem}: check it with "
             f"musls {data.get('musls')}"
         )
+    if _sealed(dict(data))["file_digest"] != data["file_digest"]:
+        raise ConfigError(f"{results}: its file_digest is not that of its content: it was changed")
     if digest(data["rows"]) != data["digest"]:
-        raise ConfigError(f"{results}: its digest is not that of its rows: they were changed")
+        raise ConfigError(f"{results}: its digest is not that of its flights and of the tasks here")
     return str(data["digest"])
 
 
 def write(rows: Sequence[Row], out: Path) -> list[Path]:
-    """Write results.json (with versions and digest), tables as CSV, HTML, LaTeX, and errors.png."""
+    """Write results.json (see the docs), tables as CSV, HTML, LaTeX, and errors.png."""
     heads, cells = table(rows)
     line = " & ".join
     tex = [line(heads).replace("_", r"\_").replace("%", r"\%") + r" \\ \hline"]
@@ -209,21 +229,19 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
         "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>\n"
         for tag, row in [("th", heads), *(("td", row) for row in cells)]
     )
+    results = {
+        "benchmark": TASKS.stem,
+        "musls": VERSION,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "machine": platform.machine(),
+        "controllers": {row["controller"]: _configuration(row["controller"]) for row in rows},
+        "digest": digest(rows),
+        "scores": SCORES,
+        "rows": list(rows),
+    }
     content = {
-        "results.json": json.dumps(
-            {
-                "benchmark": TASKS.stem,
-                "musls": VERSION,
-                "python": platform.python_version(),
-                "packages": {name: _version(name) for name in PACKAGES},
-                "machine": platform.machine(),
-                "digest": digest(rows),
-                "scores": SCORES,
-                "rows": list(rows),
-            },
-            indent=2,
-        )
-        + "\n",
+        "results.json": json.dumps(_sealed(results), indent=2) + "\n",
         "results.csv": "\n".join([",".join(rows[0]), *map(_csv, rows)]) + "\n",
         "table.html": f"<table>\n{html}</table>\n",
         "table.tex": "\\begin{tabular}{lll" + "r" * (len(heads) - 3) + "}\n"

@@ -1,5 +1,6 @@
 """`musls benchmark`: cases, scores, results."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -57,9 +58,17 @@ def test_a_flight_that_fails_is_a_row_with_its_reason(tmp_path):
     assert written["results.csv"].count("\n") == 2 and "<td>0/1</td>" in written["table.html"]
     assert r"hover\_poke" in written["table.tex"]
     assert bench.check(files["results.json"]) == bench.digest([row])
-    files["results.json"].write_text(written["results.json"].replace('"seed": 0', '"seed": 1'))
-    with pytest.raises(ConfigError, match="they were changed"):
-        bench.check(files["results.json"])
+    results = json.loads(written["results.json"])
+    (told,) = results["controllers"].values()
+    assert told == {
+        "class": "Mine", "source_sha256": hashlib.sha256(file.read_bytes()).hexdigest()
+    }  # fmt: skip
+    changes = [("musls", "9"), ("packages", {}), ("controllers", {}), ("extra", 1)]
+    changes += [("rows", [{**row, name: 1.5}]) for name in ("seed", "controller_us")]
+    for name, value in changes:
+        files["results.json"].write_text(json.dumps({**results, name: value}))
+        with pytest.raises(ConfigError, match="it was changed"):
+            bench.check(files["results.json"])
     files["results.json"].write_text(written["results.json"].replace('"v2"', '"v1"'))
     with pytest.raises(ConfigError, match="of benchmark v1, here is v2"):
         bench.check(files["results.json"])
