@@ -95,26 +95,17 @@ def deviations(result):
 
 
 @pytest.mark.slow
-def test_known_parameters_come_back(truth, system):
-    result = fit(Replay(noisy(truth, 1), SPEC), system, list(TRUTH))
-    assert result.converged and result.at_bound == ("",) * 4
-    assert np.abs(deviations(result)).max() < 4.0
-    assert np.all(result.uncertainty.std < [0.005, 0.005, 0.005, 0.025])
-    for name, tolerance in zip(TRUTH, (0.01, 0.01, 0.01, 0.03), strict=True):
-        assert result.values[name] == pytest.approx(TRUTH[name], abs=tolerance)
-    # What is left is how exactly noisy poses tell the load's state when it is let go.
-    assert result.after.translational_error_m < 0.5 * result.before.translational_error_m
-
-
-@pytest.mark.slow
-def test_stated_deviations_cover_the_truth(truth, system):
+def test_known_parameters_come_back_within_what_is_stated(truth, system):
     """Four noises, four parameters: errors are at most twice what is stated (docs: 1.6 times)."""
-    names = list(TRUTH)
-    scatter = [
-        deviations(fit(Replay(noisy(truth, seed), SPEC), system, names)) for seed in range(4)
-    ]
+    results = [fit(Replay(noisy(truth, seed), SPEC), system, list(TRUTH)) for seed in range(4)]
+    for result in results:
+        assert result.converged and result.at_bound == ("",) * 4
+        assert np.all(result.uncertainty.std < [0.008, 0.008, 0.008, 0.03])
+        # What is left is how exactly noisy poses tell the load's state when it is let go.
+        assert result.after.translational_error_m < 0.5 * result.before.translational_error_m
+    scatter = np.array([deviations(result) for result in results])
     assert 0.5 < np.sqrt(np.mean(np.square(scatter))) < 2.0
-    assert np.mean(np.abs(scatter) < 2.0) > 0.7
+    assert np.mean(np.abs(scatter) < 2.0) > 0.7 and np.abs(scatter).max() < 4.0
 
 
 @pytest.mark.slow
