@@ -37,6 +37,18 @@ FLIGHTS = {
         "imperfections.command_latency_s=0.012",
         "recording={rate_hz: 125, shape_rate_hz: 25}",
     ),
+    "events": (
+        "cable_model=rigid_links",
+        "system.cables.links=3",
+        "start=air",
+        HOLD,
+        "events=[{kind: rotor_failure, when: {time_s: 0.5013}, drone: 1, rotor: 2, "
+        "efficiency: 0.7, duration_s: 1.001}, "
+        "{kind: poke, when: {stage: hold, after_s: 0.1}, duration_s: 0.5, force_enu_n: [1, 0, 0]}, "
+        "{kind: gust, when: {time_s: 0.7}, velocity_enu_m_s: [2, 0, 0], duration_s: 0.3}, "
+        "{kind: mocap_outage, when: {time_s: 1}, duration_s: 0.3}, "
+        "{kind: drone_lost, when: {time_s: 1.7}, drone: 3}]",
+    ),
     "rigid rods": ("cable_model=rigid_rods", "start=air", HOLD),
     "payload": (
         "cable_model=massless",
@@ -114,9 +126,10 @@ def test_a_flight_that_diverges():
 
 
 def test_what_has_no_compiled_code_is_named():
-    gust = "events=[{kind: gust, when: {time_s: 1}, velocity_enu_m_s: [1, 0, 0], duration_s: 1}]"
+    low = "events=[{kind: gust, when: {height: {body: load, below_m: 1}}, duration_s: 1, "
+    low += "velocity_enu_m_s: [1, 0, 0]}]"
     for overrides, key in (
-        ((gust,), "events"),
+        ((low,), "events"),
         (("controller=payload",), "start.kind"),
         (("controller=rotortm", "start=air"), "ideal_thrust_moment"),
     ):

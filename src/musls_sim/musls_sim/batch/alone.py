@@ -146,7 +146,8 @@ class CompiledFlight:
         session, tick = self._session, self._session.tick
         if tick % ENERGY_PERIODS == 0:
             return 1
-        planned = ceil(session.guidance.next_s / session.plant.period_s)
+        next_s = min(session.guidance.next_s, session.events.next_s)
+        planned = ceil(next_s / session.plant.period_s)
         return max(1, min(planned - tick, ENERGY_PERIODS - tick % ENERGY_PERIODS))
 
     def _advance(self, periods: int) -> int:
@@ -223,6 +224,11 @@ def _check(session: Session) -> None:
         if ALL_LEVELS.get(level_of(session.flying)) in (None, IDEAL_THRUST_MOMENT):
             level = level_of(session.flying).value
             raise ConfigError(f"a controller of level {level} has no compiled code")
+    for event in scenario.events:
+        when = event.when
+        if not event.changes_numbers_only or when.condition is not None or when.event is not None:
+            allowed = "rotors, motion capture, pokes and gusts, at a time or in a stage"
+            refuse(scenario, "events", event.kind, allowed)
     if scenario.world.obstacles:
         refuse(scenario, "world.obstacles", scenario.world.obstacles[0].name, "empty")
     if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:

@@ -594,6 +594,8 @@ def _check(scenario: Scenario, level: int, mission: bool) -> None:
     if kind not in (CONTROLLERS if level == SETPOINTS and mission else CONTROLLERS[:1]):
         key = "controller.kind"
         refuse(scenario, key, kind, "formation, or payload and rotortm on the mission")
+    if scenario.events:
+        refuse(scenario, "events", scenario.events[0].kind, "empty")
     if scenario.limits.collision == "end":
         refuse(
             scenario, "limits.collision", "end", "another one: a batch does not watch collisions"

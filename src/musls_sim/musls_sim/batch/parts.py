@@ -151,8 +151,6 @@ def check_scenario(scenario: Scenario) -> None:
         refuse(scenario, "autopilot.tracker", scenario.autopilot.tracker.value, "geometric")
     if scenario.mission.kind == "delivery":
         refuse(scenario, "mission.kind", "delivery", "a flight, not a delivery")
-    if scenario.events:
-        refuse(scenario, "events", scenario.events[0].kind, "empty")
     if faults.setpoint_delay_s or faults.setpoint_jitter_s:
         late = max(faults.setpoint_delay_s, faults.setpoint_jitter_s)
         refuse(scenario, "imperfections.setpoint_delay_s, setpoint_jitter_s", late, "0")

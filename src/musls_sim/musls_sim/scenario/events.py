@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -313,11 +313,14 @@ class Event:
         kind: Kind of the event.
         name: By which other events can follow it.
         when: What triggers it.
+        changes_numbers_only: Whether it leaves all arrays of the session where they are, so that
+            compiled code flies on.
     """
 
     kind: str
     name: str | None = None
     when: When
+    changes_numbers_only: ClassVar[bool] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -360,6 +363,7 @@ class RotorFailure(OnDrone, Event):
     """
 
     kind: Literal["rotor_failure"] = "rotor_failure"
+    changes_numbers_only: ClassVar[bool] = True
     rotor: One | None = None
     rotors: tuple[One, ...] = ()
     efficiency: Fraction = 0.0
@@ -406,6 +410,7 @@ class Poke(Event):
     """
 
     kind: Literal["poke"] = "poke"
+    changes_numbers_only: ClassVar[bool] = True
     body: str = "load"
     force_enu_n: Vector3 = (0.0, 0.0, 0.0)
     moment_enu_n_m: Vector3 = (0.0, 0.0, 0.0)
@@ -440,6 +445,7 @@ class DroneLost(OnDrone, Event):
     """All motors of a drone stop for good."""
 
     kind: Literal["drone_lost"] = "drone_lost"
+    changes_numbers_only: ClassVar[bool] = True
 
     def begin(self, context: EventContext) -> str:
         context.apply(RotorEfficiency(self.drone, None, 0.0))
@@ -458,6 +464,7 @@ class MocapOutage(Event):
     """
 
     kind: Literal["mocap_outage"] = "mocap_outage"
+    changes_numbers_only: ClassVar[bool] = True
     drones: tuple[One, ...] = ()
     load: bool = True
     duration_s: Positive
@@ -498,6 +505,7 @@ class Gust(Event):
     """
 
     kind: Literal["gust"] = "gust"
+    changes_numbers_only: ClassVar[bool] = True
     velocity_enu_m_s: Vector3
     duration_s: Positive
 

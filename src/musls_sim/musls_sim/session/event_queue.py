@@ -72,6 +72,18 @@ class EventQueue:
             raise ConfigError(f"no event '{name}' is waiting, nor any other")
         raise ConfigError(f"no event '{name}' is waiting: {near_names(name, known)}")
 
+    @property
+    def next_s(self) -> float:
+        """When `step` has something to do next; a time that has passed where nobody can say."""
+        times = [end_s for end_s, _ in self._active]
+        for waiting in self._waiting:
+            when = waiting.event.when
+            if waiting.at_once or when.condition is not None or when.event is not None:
+                return 0.0
+            begin_s = self._begin_s(when)
+            times.append(np.inf if begin_s is None else begin_s + when.after_s)
+        return min(times, default=np.inf) - ROUNDING_S
+
     def step(self, tick: int) -> None:
         """Begin and end what is due."""
         stage = self._stage_now()
