@@ -2,7 +2,7 @@
 
 All close the loop with the cascade, 3 drones in the air on the paper's circle. Per core is by
 processor time, so that other programs do not count. The column DART is the time that DART alone
-needs for a step of 15 links a cable over that of a period.
+needs for a step of 15 links a cable over that of a period of a batch. A run of a sweep is recorded.
 
     .venv/bin/python benchmarks/batch.py
     .venv/bin/python benchmarks/batch.py --worlds 4096 --threads 1 2 4 --models massless
@@ -16,7 +16,9 @@ import resource
 from time import perf_counter, process_time
 
 from musls_bringup.shipped import SCENARIOS
+from musls_sim.batch.alone import CompiledFlight
 from musls_sim.batch.batch import Batch
+from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.session import Session
 
@@ -36,6 +38,19 @@ def single(scenario: Scenario, periods: int) -> float:
         begin = process_time()
         session.advance(periods)
         return periods / (process_time() - begin)
+
+
+def run_of_a_sweep(scenario: Scenario) -> float:
+    """Control periods per second of processor time of a whole flight in compiled code."""
+    with Session(scenario) as session:
+        recorder = MemoryRecorder(
+            scenario.system, step_period_s=session.plant.period_s, shape_rate_hz=None
+        )
+        session.observe_with(recorder)
+        flight = CompiledFlight(session, recorder)
+        begin = process_time()
+        flight.run()
+        return session.tick / (process_time() - begin)
 
 
 def batched(scenario: Scenario, worlds: int, threads: int, periods: int) -> tuple[float, float]:
@@ -65,17 +80,19 @@ def main() -> None:
     given = parser.parse_args()
     dart_us = bare_dart_us()
     print(f"{given.worlds} worlds, {given.periods} periods; bare DART step {dart_us:.1f} us")
-    print(f"{'':16} {'one flight':>12} {'per core':>12} {'DART':>6}  on the clock, by threads")
+    heads = f"{'one flight':>12} {'in a sweep':>12} {'per core':>12} {'DART':>6}"
+    print(f"{'':17} {heads}  on the clock, by threads")
     for name in given.models:
         scenario = load_scenario(SCENARIOS / "circle.yaml", ["start=air", *MODELS[name]])
-        alone, cells, per_core = single(scenario, 10 * given.periods), [], 0.0
+        alone, swept = single(scenario, 10 * given.periods), run_of_a_sweep(scenario)
+        cells, per_core = [], 0.0
         for threads in given.threads:
             core, clock = batched(scenario, given.worlds, threads, given.periods)
             per_core = core if threads == given.threads[0] else per_core
             cells.append(f"{threads}: {clock:.0f}/s")
         ratio = dart_us * 1e-6 * per_core
-        line = f"{name:16} {alone:10.0f}/s {per_core:10.0f}/s {ratio:6.1f}  {', '.join(cells)}"
-        print(line, flush=True)
+        figures = f"{alone:10.0f}/s {swept:10.0f}/s {per_core:10.0f}/s {ratio:6.1f}"
+        print(f"{name:17} {figures}  {', '.join(cells)}", flush=True)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     print(f"largest memory of the process {peak_mb:.0f} MB")
 
