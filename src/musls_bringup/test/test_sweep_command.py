@@ -48,7 +48,8 @@ def test_a_small_sweep_flies_and_resumes(tmp_path, monkeypatch, capsys):
     assert main(["sweep", "small.yaml"]) == 2
     assert "--resume continues it" in capsys.readouterr().err
     assert main(["sweep", "small.yaml", "--resume"]) == 0
-    assert "2 runs finished (2 from before), 0 failed" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 runs finished (2 from before), 0 failed" in said and "[mm]" in said
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()} == before
 
 

@@ -29,7 +29,7 @@ from musls_description.errors import file_name
 # ---------- Names, units and colours
 
 _UNITS = {"_m": "m", "_deg": "°", "_n": "N", "_s": "s", "_us": "µs"}
-_MILLIMETRES = "translational_error"
+_MILLIMETRES = "translational_error", "held_translational_error"
 _SPECIAL = {
     "real_time_factor": "speed [times real time]",
     "refined_periods": "refined control periods",

@@ -255,6 +255,8 @@ def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: 
 
 def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
     """Mean over the repetitions of each point."""
+    from rich.markup import escape
+
     from musls_analysis.sweep.figures import distinct, metric_text
 
     columns = [
@@ -265,10 +267,10 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
     ]  # fmt: skip
     table = new_table()
     for key in plan.sweep.parameters:
-        table.add_column(plan.sweep.label(key))
+        table.add_column(escape(plan.sweep.label(key)))
     for column in columns:
         text = metric_text(column)
-        table.add_column(f"{text.series} {text.axis}" if "." in column else text.axis)
+        table.add_column(escape(f"{text.series} {text.axis}" if "." in column else text.axis))
     points = distinct([{key: row[key] for key in plan.sweep.parameters} for row in rows])
     for point in points[:MAX_ROWS]:
         same = [row for row in rows if all(row[key] == point[key] for key in point)]

@@ -98,6 +98,7 @@ class CompiledFlight:
         self._noisy = bool(self._world["gusty"][0] or self._world["first"][0] >= 0)
         self._kernel = kernel_of(session.scenario.cable_model)
         self._advance(0)  # compiles, if that has not been done
+        session.plant_s = 0.0
 
     def _write_record(self) -> None:
         """Write what does not change in the flight."""
