@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import musls
+from musls_bringup.benchmark import cases
+from musls_bringup.cli.options import flight_overrides
 from musls_control.controllers.learned import Policy
 from musls_description.registry import UserCodeError
 
@@ -24,7 +26,7 @@ COLUMNS = {
 }
 
 
-def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=()):
+def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=(), metadata=None):
     """An ONNX file of tanh(observation @ weights + bias), (OBSERVED, size) and (size,)."""
     number = getattr(onnx.TensorProto, kind)
     dtype = {"FLOAT": np.float32, "DOUBLE": np.float64}[kind]
@@ -46,6 +48,7 @@ def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=()):
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
+    onnx.helper.set_model_props(model, metadata or {})
     onnx.save(model, path)
     return path
 
@@ -57,6 +60,7 @@ def linear(size, scale=0.02):
 
 def scenario(path, level="forces", history=0, **more):
     controller = {"kind": "learned", "policy": str(path), "level": level, "history": history}
+    controller = {key: value for key, value in controller.items() if value is not None}
     return musls.load_scenario("hold", OVERRIDES | {"controller": controller} | more)
 
 
@@ -85,7 +89,8 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     goal = musls.load_scenario("hold").mission.stages[0].position_m
     observation, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})
     assert observation.shape == (seen,) and observation.dtype == np.float32
-    network = Policy(str(path), seen, size, "test")
+    network = Policy(str(path))
+    network.check(seen, size, "test")
     for _ in range(STEPS):
         action = network(observation).ravel()
         assert 1e-3 < np.abs(action).max() < 1.0
@@ -152,6 +157,40 @@ def test_bad_files_are_named_in_one_line(tmp_path):
         tmp_path / "two.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), inputs=["obs", "memory"]
     )
     assert "2 inputs (obs, memory), must be one" in refusal(scenario(two))
+
+
+TRAINED = {"level": "drone_setpoints", "periods_per_step": "2", "history": "1", "by": "PPO"}
+
+
+def test_a_file_says_how_it_was_trained_and_a_scenario_may_say_otherwise(tmp_path):
+    size = DRONES * COLUMNS["drone_setpoints"]
+    weights = np.random.default_rng(3).standard_normal((OBSERVED + size, size))
+    told = write_policy(tmp_path / "told.onnx", weights, np.zeros(size), metadata=TRAINED)
+    silent = write_policy(tmp_path / "silent.onnx", weights, np.zeros(size))
+    more = {"seed": 2, "controller.periods_per_step": 2}
+    flight = flown(scenario(told, None, None, seed=2))
+    assert np.array_equal(flight, flown(scenario(silent, "drone_setpoints", 1, **more)))
+    slow = flown(scenario(told, None, None, seed=2, **{"controller.periods_per_step": 9}))
+    assert not np.array_equal(flight, slow)
+
+
+@pytest.mark.parametrize(("key", "value"), [("level", "high"), ("history", "-1")])
+def test_metadata_that_say_nonsense_are_named(tmp_path, key, value):
+    path = write_policy(
+        tmp_path / "p.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), metadata={key: value}
+    )
+    expected = f"controller.policy = {path}: metadata: {key} = '{value}': "
+    assert expected in refusal(scenario(path, None, None))
+
+
+def test_the_command_line_and_the_benchmark_take_a_file_as_controller(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_policy("mine.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), metadata={"level": "forces"})
+    flown_with = flight_overrides(None, None, None, "mine.onnx")
+    assert musls.load_scenario("circle_payload", flown_with).controller.kind == "learned"
+    assert len(cases(["mine.onnx"], quick=True)) == 3
+    with pytest.raises(musls.ConfigError, match=r"none\.onnx: there is no such file"):
+        cases(["none.onnx"], quick=True)
 
 
 @pytest.mark.parametrize("level", ["forces", "drone_setpoints"])

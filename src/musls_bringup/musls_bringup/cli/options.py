@@ -93,8 +93,8 @@ Autopilot = Annotated[
 OwnController = Annotated[
     str | None,
     typer.Option(
-        metavar="KIND|FILE.py:CLASS",
-        help="A kind of controller (see musls list controllers), or a class of your own.",
+        metavar="KIND|FILE.py:CLASS|FILE.onnx",
+        help="A kind of controller (see musls list controllers), a class of your own, a policy.",
         show_default="scenario's",
     ),
 ]
@@ -115,6 +115,9 @@ def flight_overrides(
         overrides.append(f"autopilot.kind={autopilot}")
     if controller is None:
         return overrides
+    if controller.endswith(".onnx"):
+        policy = Path(controller).absolute()
+        return [*overrides, "controller.kind=learned", f"controller.policy={policy}"]
     if ":" not in controller:
         return [*overrides, f"controller={controller}"]
     source = Path(controller).absolute() if ".py:" in controller else controller

@@ -292,7 +292,8 @@ def benchmark(
     controllers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KIND|FILE.py:CLASS]...", help="Controllers; default formation and payload."
+            metavar="[KIND|FILE.py:CLASS|FILE.onnx]...",
+            help="Controllers; default formation and payload.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three tasks with three drones.")] = False,

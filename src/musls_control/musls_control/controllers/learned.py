@@ -6,6 +6,7 @@ them from here.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError, install_command
 from musls_description.registry import UserCodeError
 from musls_description.rotations import from_yaw, matrix, matrix_to_body, rotate
-from musls_description.schema import spec
+from musls_description.schema import build, spec
 from musls_description.spawn import freed, hanging_equilibrium
 from musls_description.system import formation_of
 
@@ -256,28 +257,51 @@ class Actions:
 
 
 @spec
-class LearnedSpec:
-    """A trained policy of the environment `musls/Transport-v0`, one for all drones, from a file.
-
-    Observation and action are those of the environment; the goal is the load's reference.
+class Training:
+    """How a policy was trained; a file says it in its metadata.
 
     Attributes:
-        kind: "learned".
-        policy: ONNX file with one input, an observation, whose first output is an action.
-        level: Level of the actions, as it was trained.
-        periods_per_step: Control periods (4 ms) an action is held for, as it was trained.
-        history: Number of last actions that the policy sees, as it was trained.
+        level: Level of the actions.
+        periods_per_step: Control periods (4 ms) an action is held for.
+        history: Number of last actions that the policy sees.
     """
 
-    kind: Literal["learned"] = "learned"
-    policy: str
     level: ActionLevel = ActionLevel.ACCELERATIONS
     periods_per_step: Annotated[int, Field(ge=1)] = PERIODS_PER_STEP
     history: Annotated[int, Field(ge=0)] = 0
 
+
+@spec
+class LearnedSpec:
+    """A trained policy of the environment `musls/Transport-v0`, one for all drones, from a file.
+
+    Observation and action are those of the environment; the goal is the load's reference. What is
+    not given of the training is as the file's metadata say, or accelerations, 5 and 0.
+
+    Attributes:
+        kind: "learned".
+        policy: ONNX file with one input, an observation, whose first output is an action.
+        level: Level of the actions.
+        periods_per_step: Control periods (4 ms) an action is held for.
+        history: Number of last actions that the policy sees.
+    """
+
+    kind: Literal["learned"] = "learned"
+    policy: str
+    level: ActionLevel | None = None
+    periods_per_step: Annotated[int, Field(ge=1)] | None = None
+    history: Annotated[int, Field(ge=0)] | None = None
+
     def build(self, setup: ControlSetup) -> Controller:
         """Load the policy and make the controller."""
-        return LearnedController(self, setup)
+        policy = Policy(self.policy)
+        given = {name: getattr(self, name) for name in TRAINING}
+        said: dict[str, Any] = {k: v for k, v in policy.metadata.items() if k in TRAINING}
+        said |= {name: value for name, value in given.items() if value is not None}
+        return LearnedController(policy, build(Training, said, f"{policy.name}: metadata"), setup)
+
+
+TRAINING = tuple(field.name for field in fields(Training))
 
 
 class LearnedController(Controller):
@@ -285,15 +309,15 @@ class LearnedController(Controller):
 
     level = ControlLevel.FORCES  # of the class; each object has its own
 
-    def __init__(self, given: LearnedSpec, setup: ControlSetup) -> None:
-        self.level = given.level.control  # type: ignore[misc]  # by the scenario
-        self._actions = Actions(given.level, setup)
-        self._periods = given.periods_per_step
+    def __init__(self, policy: Policy, trained: Training, setup: ControlSetup) -> None:
+        self.level = trained.level.control  # type: ignore[misc]  # as it was trained
+        self._policy, self._periods = policy, trained.periods_per_step
+        self._actions = Actions(trained.level, setup)
         drones, columns = self._actions.shape
-        self._observe = Observations(setup, given.history, drones * columns)
-        self._last = np.zeros((given.history, drones * columns))
-        what = f"{drones} drones, {columns} each at level {given.level.value}"
-        self._policy = Policy(given.policy, self._observe.size, drones * columns, what)
+        self._observe = Observations(setup, trained.history, drones * columns)
+        what = f"{drones} drones, {columns} each at level {trained.level.value}"
+        policy.check(self._observe.size, drones * columns, what)
+        self._last = np.zeros((trained.history, drones * columns))
         self._calls = 0
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -327,10 +351,11 @@ class Policy:
     Attributes:
         name: How messages name it.
         output: Name of the network's output that is the action.
+        metadata: What else the file says, texts by name.
     """
 
-    def __init__(self, path: str, inputs: int, outputs: int, what: str) -> None:
-        """Read and check the file; `what` says in messages why there are so many outputs."""
+    def __init__(self, path: str) -> None:
+        """Read the file."""
         self.name = f"controller.policy = {path}"
         try:
             import onnxruntime
@@ -351,6 +376,11 @@ class Policy:
             )
         except Exception as error:  # its classes of errors are not public
             raise ConfigError(f"{self.name}: not an ONNX model: {_line(error)}") from None
+        self.output = self._network.get_outputs()[0].name
+        self.metadata = self._network.get_modelmeta().custom_metadata_map
+
+    def check(self, inputs: int, outputs: int, what: str) -> None:
+        """Refuse other sizes; `what` says in messages why there are so many outputs."""
         given = self._network.get_inputs()
         if len(given) != 1:
             names = ", ".join(one.name for one in given)
@@ -373,7 +403,6 @@ class Policy:
                 f"[{inputs}], the observation of this system"
             )
         self._shape = wanted
-        self.output = self._network.get_outputs()[0].name
         try:
             first = self(np.zeros(inputs))
         except Exception as error:
