@@ -20,6 +20,9 @@ from musls.envs import TransportVectorEnv
 from musls_bringup.api import load_scenario
 from musls_sim.session.session import Session
 
+PERIODS = 5
+"""Control periods of a step."""
+
 
 def per_call_s(function: Callable[[], object], seconds: float) -> float:
     """Processor time of a call, of as many as fit into some seconds."""
@@ -44,13 +47,15 @@ def main() -> None:
     print(f"{'level':16} {'worlds':>6} {'steps/s':>9} {'batch':>6} {'DART':>5} {'reset':>10}")
     for level in given.levels:
         for worlds in given.worlds:
-            env = TransportVectorEnv(worlds, level=level, threads=1, duration_s=1e4)
+            env = TransportVectorEnv(
+                worlds, level=level, periods_per_step=PERIODS, threads=1, duration_s=1e4
+            )
             env.reset(seed=0)
             action = np.zeros(env.action_space.shape)
             step = per_call_s(lambda e=env, a=action: e.step(a), given.seconds)
-            batch = per_call_s(lambda e=env: e.batch.advance(5), given.seconds)
+            batch = per_call_s(lambda e=env: e.batch.advance(PERIODS), given.seconds)
             reset = per_call_s(env.reset, 0.2) / worlds * 1e6
-            rate, ratio = worlds / step, dart_us * 5e-6 * worlds / step
+            rate, ratio = worlds / step, dart_us * 1e-6 * PERIODS * worlds / step
             share = f"{batch / step:6.0%}"
             print(
                 f"{level:16} {worlds:6} {rate:9.0f} {share} {ratio:5.2f} {reset:7.1f} us",

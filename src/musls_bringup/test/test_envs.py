@@ -14,10 +14,14 @@ import musls.envs  # noqa: E402
 from musls.envs import TransportVectorEnv  # noqa: E402
 
 LEVELS = ("accelerations", "forces", "thrust_moment", "rotor_speeds", "drone_setpoints")
+PERIODS = 5
+"""Control periods an action is held for, where nothing else is said."""
 
 
 def worlds(number, *arguments, **given):
-    return TransportVectorEnv(number, *arguments, threads=1, **given)
+    return TransportVectorEnv(
+        number, *arguments, threads=1, **{"periods_per_step": PERIODS, **given}
+    )
 
 
 def nothing(env):
@@ -51,7 +55,10 @@ def test_make_vec_makes_worlds_of_one_batch():
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_single_environment_is_a_world(level):
     """A world among others moves as one alone, whatever the others do."""
-    many, one = worlds(3, level=level), musls.envs.TransportEnv(level=level)
+    one = musls.envs.TransportEnv(level=level)
+    many = worlds(3, level=level, periods_per_step=None)
+    quick = level in ("thrust_moment", "rotor_speeds")
+    assert many.step_s == one.worlds.step_s == (0.02 if quick else 0.08)
     goal = [0.2, -0.1, 2.3]
     options = {"goal_position_enu_m": goal, "goal_yaw_rad": 0.3}
     many.reset(seed=1, options=options)
@@ -310,7 +317,7 @@ def test_an_agent_whose_motors_stop_leaves_and_the_others_go_on():
     pytest.importorskip("pettingzoo")
     from musls.agents import TransportParallelEnv
 
-    env = TransportParallelEnv("lost_drone")
+    env = TransportParallelEnv("lost_drone", periods_per_step=PERIODS)
     alone = worlds(1, "lost_drone", autoreset_mode="Disabled")
     env.reset(seed=3)
     alone.reset(seed=3)

@@ -56,12 +56,12 @@ def test_a_benchmark_finds_what_it_imports(monkeypatch, script):
 @pytest.mark.slow
 def test_a_policy_is_trained_and_flies(here, monkeypatch, capsys):
     """A few steps only: what comes out is a file that the controller flies with."""
-    for package in ("torch", "onnx", "onnxruntime", "gymnasium"):
+    for package in ("jax", "optax", "onnx", "onnxruntime", "gymnasium"):
         pytest.importorskip(package, reason=f"{package} is not installed")
-    monkeypatch.setattr(sys, "argv", ["train_ppo.py", "--steps", "20000", "--out", "short.onnx"])
+    monkeypatch.setattr(sys, "argv", ["train_ppo.py", "--steps", "5000", "--out", "short.onnx"])
     runpy.run_path(str(EXAMPLES / "train_ppo.py"), run_name="__main__")
     returns = dict(re.findall(r"(formation|learned) +return +(-?\d+\.\d)", capsys.readouterr().out))
-    assert float(returns["formation"]) > 400.0 and "learned" in returns
+    assert float(returns["formation"]) > 110.0 and "learned" in returns
     controller = {"kind": "learned", "policy": "short.onnx"}
     with musls.Session(musls.load_scenario("transport", {"controller": controller})) as session:
         session.advance(50)

@@ -60,6 +60,7 @@ def linear(size, scale=0.02):
 
 def scenario(path, level="forces", history=0, **more):
     controller = {"kind": "learned", "policy": str(path), "level": level, "history": history}
+    controller["periods_per_step"] = level and PERIODS
     controller = {key: value for key, value in controller.items() if value is not None}
     return musls.load_scenario("hold", OVERRIDES | {"controller": controller} | more)
 
@@ -84,7 +85,12 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     estimation = {"estimation": {"kind": "mocap" if noisy else "truth"}}
     changes = OVERRIDES | estimation
     env = gymnasium.make(
-        "musls/Transport-v0", scenario="hold", level=level, overrides=changes, history=history
+        "musls/Transport-v0",
+        scenario="hold",
+        level=level,
+        overrides=changes,
+        history=history,
+        periods_per_step=PERIODS,
     ).unwrapped
     goal = musls.load_scenario("hold").mission.stages[0].position_m
     observation, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})

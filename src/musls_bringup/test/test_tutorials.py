@@ -112,6 +112,21 @@ def test_px4_and_ros(walk):
     assert "hold" in load_errors("runs/builtin")
 
 
+def test_train_a_policy(walk):
+    pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    mean_return = walk("tutorials/train_a_policy.md")["mean_return"]
+    assert mean_return["random"] < 20.0 < 60.0 < mean_return["nothing"] < 90.0
+    assert 110.0 < mean_return["formation"] < 125.0
+    example = (DOCS.parent / "examples" / "train_ppo.py").read_text(encoding="utf-8")
+    lines = {line.strip() for line in example.splitlines()}
+    shown = [
+        text for language, _, text in blocks("tutorials/train_a_policy.md") if language == "py"
+    ]
+    assert (
+        len(shown) == 4 and {line.strip() for text in shown for line in text.splitlines()} <= lines
+    )
+
+
 def test_extending(walk):
     walk("extending.md")
     events = json.loads(Path("runs/own/summary.json").read_text())["events"]

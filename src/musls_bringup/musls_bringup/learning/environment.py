@@ -20,7 +20,6 @@ from musls_bringup.api import load_scenario
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.learned import (
     LARGEST_SEEN,
-    PERIODS_PER_STEP,
     ActionLevel,
     Actions,
     Goal,
@@ -144,7 +143,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["rgb_array"],
-        "render_fps": round(1.0 / (PERIODS_PER_STEP * CONTROL_PERIOD_S)),
+        "render_fps": 12,  # of steps of 80 ms
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -162,7 +161,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         reward: Callable[..., Any] | None = None,
         dict_observations: bool = False,
         history: int = 0,
-        periods_per_step: int = PERIODS_PER_STEP,
+        periods_per_step: int | None = None,
         duration_s: float = 10.0,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
@@ -182,7 +181,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             reward: Function of this environment that replaces the task's, (worlds,).
             dict_observations: Parts by name instead of one vector.
             history: Last actions that are part of the observation, at most 1000.
-            periods_per_step: Control periods (4 ms) an action is held for.
+            periods_per_step: Control periods (4 ms) an action is held for; by default 20, and 5 at
+                levels thrust_moment and rotor_speeds.
             duration_s: Simulated time after which an episode is truncated.
             autoreset_mode: "NextStep", "SameStep" or "Disabled", see Gymnasium.
             render_mode: "rgb_array" or None.
@@ -200,6 +200,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         levels = [known.value for known in ActionLevel]
         if level not in levels:
             raise ConfigError(f"level = {level}: choose one of {', '.join(levels)}")
+        self.level = ActionLevel(level)
+        if periods_per_step is None:
+            periods_per_step = self.level.periods_per_step
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
         for name, value, least in (
@@ -214,7 +217,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             raise ConfigError(f"history = {history}: must be at most {LONGEST_HISTORY}")
         if not 0.0 < duration_s < np.inf:
             raise ConfigError(f"duration_s = {duration_s}: must be more than 0")
-        self.level, self.duration_s, self.render_mode = ActionLevel(level), duration_s, render_mode
+        self.duration_s, self.render_mode = duration_s, render_mode
         self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
         self.step_s = periods_per_step * CONTROL_PERIOD_S
         self.num_envs = num_envs

@@ -45,9 +45,6 @@ MOMENT_SHARE = 0.1
 SETPOINT_REACH_M = 0.5
 """Largest shift of a drone's set-point by an action at level drone_setpoints."""
 
-PERIODS_PER_STEP = 5
-"""Control periods (4 ms) that an action is held for, unless another number is given."""
-
 
 class ActionLevel(str, Enum):
     """Level of a policy's actions; `Actions` says what they mean.
@@ -70,6 +67,15 @@ class ActionLevel(str, Enum):
     def control(self) -> ControlLevel:
         """Level of the commands that come of it."""
         return ControlLevel("forces" if self is ActionLevel.ACCELERATIONS else self.value)
+
+    @property
+    def periods_per_step(self) -> int:
+        """Control periods (4 ms) that an action is held for unless another number is given.
+
+        80 ms where control below keeps the drones level: the longer an action holds, the better a
+        learner can tell what it did from what the others did.
+        """
+        return 5 if self in (ActionLevel.THRUST_MOMENT, ActionLevel.ROTOR_SPEEDS) else 20
 
 
 class Goal(NamedTuple):
@@ -262,12 +268,12 @@ class Training:
 
     Attributes:
         level: Level of the actions.
-        periods_per_step: Control periods (4 ms) an action is held for.
+        periods_per_step: Control periods (4 ms) an action is held for; by default the level's.
         history: Number of last actions that the policy sees.
     """
 
     level: ActionLevel = ActionLevel.ACCELERATIONS
-    periods_per_step: Annotated[int, Field(ge=1)] = PERIODS_PER_STEP
+    periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] = 0
 
 
@@ -276,7 +282,7 @@ class LearnedSpec:
     """A trained policy of the environment `musls/Transport-v0`, one for all drones, from a file.
 
     Observation and action are those of the environment; the goal is the load's reference. What is
-    not given of the training is as the file's metadata say, or accelerations, 5 and 0.
+    not given of the training is as the file's metadata say, or as by default in the environment.
 
     Attributes:
         kind: "learned".
@@ -311,7 +317,8 @@ class LearnedController(Controller):
 
     def __init__(self, policy: Policy, trained: Training, setup: ControlSetup) -> None:
         self.level = trained.level.control  # type: ignore[misc]  # as it was trained
-        self._policy, self._periods = policy, trained.periods_per_step
+        self._policy = policy
+        self._periods = trained.periods_per_step or trained.level.periods_per_step
         self._actions = Actions(trained.level, setup)
         drones, columns = self._actions.shape
         self._observe = Observations(setup, trained.history, drones * columns)
