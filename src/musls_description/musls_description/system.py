@@ -495,6 +495,7 @@ class Cable:
         joint: Damping, stiffness and friction of each joint of rigid links; by default none.
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
             links, "locked" for none.
+        twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two.
         elastic: What it is made of, for elastic segments.
         load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
@@ -506,9 +507,14 @@ class Cable:
     links: Annotated[int, Field(ge=1, le=1000), Number]
     joint: CableJoint = Field(default_factory=lambda: CableJoint(damping_n_m_s_rad=0.0))
     twist: Literal["locked", "free"] = "free"
+    twist_damping_n_m_s_rad: NonNegative | None = None
     elastic: ElasticLine = Field(default_factory=ElasticLine)
     load_cell: LoadCell | None = None
     ends: tuple[CableEnd, CableEnd] | None = None
+
+    def __post_init__(self) -> None:
+        if self.twist == "locked" and self.twist_damping_n_m_s_rad is not None:
+            raise ValueError("twist_damping_n_m_s_rad needs twist: free")
 
     @property
     def link_length_m(self) -> float:
@@ -534,6 +540,13 @@ class Cable:
             return self.joint.bending_damping_n_m2_s / self.link_length_m
         assert self.joint.damping_n_m_s_rad is not None  # checked by CableJoint
         return self.joint.damping_n_m_s_rad
+
+    @property
+    def free_twist_damping_n_m_s_rad(self) -> float:
+        """Damping of the axis about which a cable with free twist turns [N m s/rad]."""
+        if self.twist_damping_n_m_s_rad is None:
+            return self.joint_damping_n_m_s_rad
+        return self.twist_damping_n_m_s_rad
 
 
 @spec

@@ -57,11 +57,12 @@ class Body:
         joint_in_child_position_m: Its origin in this body's frame, (3,).
         com_m: Centre of mass in the body's frame, (3,).
         inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
-        damping_n_m_s_rad: Viscous damping of the joint axes.
+        damping_n_m_s_rad: Viscous damping of the joint axes y and z.
         stiffness_n_m_rad: Spring of the joint axes y and z.
         friction_n_m: Coulomb friction torque of the joint axes.
         axes: Axes of the joint in the order in which they turn: "yz" is a universal joint, "xyz"
             turns about the cable's axis too, "" is a free joint.
+        twist_damping_n_m_s_rad: Viscous damping of the joint axis x.
     """
 
     name: str
@@ -77,11 +78,16 @@ class Body:
     stiffness_n_m_rad: float = 0.0
     friction_n_m: float = 0.0
     axes: str = "yz"
+    twist_damping_n_m_s_rad: float = 0.0
 
     @property
     def freedom(self) -> int:
         """Number of the joint's coordinates: 6 of a free joint, else one for each axis."""
         return len(self.axes) or 6
+
+    def axis_damping_n_m_s_rad(self, axis: str) -> float:
+        """Viscous damping of one axis of the joint [N m s/rad]."""
+        return self.twist_damping_n_m_s_rad if axis == "x" else self.damping_n_m_s_rad
 
     def pose_in_parent(self, coordinates: Array) -> tuple[Array, Array]:
         """Rotation to the parent's frame (the world's for a free joint), (3, 3), and origin, (3,).
@@ -194,6 +200,7 @@ def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twi
         cable.joint.stiffness_n_m_rad,
         cable.joint.friction_n_m,
         "xyz" if twists else "yz",
+        cable.free_twist_damping_n_m_s_rad,
     )
 
 

@@ -217,6 +217,27 @@ def test_friction_joins_the_joints_own_damping():
     assert both[1] == pytest.approx(expected, rel=0.005)
 
 
+@pytest.mark.parametrize("own", [None, 0.004])
+def test_a_cable_turns_about_itself_with_a_damping_of_its_own(own):
+    """Of a hanging cylinder, I = m r^2 / 2: its turn comes to rest after I w / c. Default: c."""
+    joint, inertia, radius_m = 0.02, 0.5 * 0.1**2, 0.1
+    base = rod_system(damping_n_m_s_rad=joint)
+    rod = dataclasses.replace(
+        base.cables[0], radius_m=radius_m, twist="free", twist_damping_n_m_s_rad=own
+    )
+    system = dataclasses.replace(base, cables=(rod,))
+    memory, records = build_records(
+        system, build_tree(system), gravity_m_s2=0.0, ground_height_enu_m=None, ahead_s=0.004
+    )
+    records.bodies["drag"] = 0.0
+    records.rate[FIRST] = 2.0
+    for _ in range(1000):
+        one_step(memory.ctypes.data, 0.004)
+    damping = joint if own is None else own
+    turned = inertia * 2.0 / damping * (1.0 - np.exp(-damping / inertia * 4.0))
+    assert records.angle[FIRST] == pytest.approx(turned, rel=1e-3)
+
+
 def pushed(friction, exact):
     """Three-link trio whose load is pushed and turned: places of all bodies over 0.5 s."""
     system = trio({"damping_n_m_s_rad": 2e-4, "friction_n_m": friction}, links=3)

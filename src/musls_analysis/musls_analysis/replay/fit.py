@@ -40,7 +40,7 @@ AXES = "xyz"
 OF_ELASTIC = ("ea", "axial_damping")
 """Parameters of elastic cables alone."""
 
-OF_LINKS = ("damping", "stiffness", "friction")
+OF_LINKS = ("damping", "twist_damping", "stiffness", "friction")
 """Parameters of cables of links alone."""
 
 
@@ -91,6 +91,7 @@ class Parameter(Shown):
 
 GROUPS = {
     "damping": "viscous damping of the cables' joints [N m s/rad]",
+    "twist_damping": "viscous damping of cables that turn about themselves [N m s/rad]",
     "stiffness": "spring of the cables' joints [N m/rad]",
     "friction": "Coulomb friction of the cables' joints [N m]",
     "ea": "axial stiffness of elastic cables [N]",
@@ -138,6 +139,11 @@ def _all(setup: Setup) -> dict[str, Parameter]:
         _of_cables(
             "damping", "N m s/rad", (1e-5, 0.1), each, lambda c: c.joint_damping_n_m_s_rad,
             _with_damping,
+        ),
+        _of_cables(
+            "twist_damping", "N m s/rad", (1e-5, 0.1), each,
+            lambda c: c.free_twist_damping_n_m_s_rad,
+            lambda c, value, _: replace(c, twist_damping_n_m_s_rad=value),
         ),
         _of_cables(
             "stiffness", "N m/rad", (1e-4, 1.0), each, lambda c: c.joint.stiffness_n_m_rad,

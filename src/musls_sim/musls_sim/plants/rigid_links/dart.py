@@ -56,7 +56,7 @@ def _set_joint(joint: dartpy.dynamics.Joint, body: Body, friction: bool) -> None
         _isometry(body.joint_in_child_rotation, body.joint_in_child_position_m)
     )
     for k, axis in enumerate(body.axes):
-        joint.setDampingCoefficient(k, body.damping_n_m_s_rad)
+        joint.setDampingCoefficient(k, body.axis_damping_n_m_s_rad(axis))
         if axis != "x":  # a rope resists bending, not turning about itself
             joint.setSpringStiffness(k, body.stiffness_n_m_rad)
         if friction:

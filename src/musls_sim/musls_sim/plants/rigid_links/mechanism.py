@@ -370,7 +370,7 @@ def tree_coordinates(tree: Tree) -> Records:
     rows = np.zeros(tree.n_coordinates, COORDINATE)
     for body, first in zip(tree.bodies, tree.first_coordinate, strict=True):
         for k, axis in enumerate(body.axes, int(first)):
-            rows[k]["damping"] = body.damping_n_m_s_rad
+            rows[k]["damping"] = body.axis_damping_n_m_s_rad(axis)
             rows[k]["friction"] = body.friction_n_m
             # A rope resists bending, not turning about itself.
             rows[k]["stiffness"] = 0.0 if axis == "x" else body.stiffness_n_m_rad
