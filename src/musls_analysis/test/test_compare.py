@@ -71,6 +71,35 @@ def test_both_flights_are_as_far_from_what_is_asked_by_one_measure():
         assert (of_load.sim_m > 0.49) is not held
 
 
+def shifted_flights(seed, count, bias_m=0.0):
+    """Circles of which each is off by 50 mm along each axis, and by some more."""
+    random = np.random.default_rng(seed)
+    shifts = bias_m + 0.05 * random.standard_normal((count, 3))
+    turns = 0.03 * random.standard_normal(count)
+    return [
+        flight("circle", shift_m=tuple(shift), turn_rad=turn, repetitions=1, rate_hz=5.0)
+        for shift, turn in zip(shifts, turns, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("bias_m", [0.0, 0.3])
+def test_bands_hold_the_share_that_they_say(bias_m):
+    """Of flights of the simulated kind; if all real ones are off alike, others of these tell it."""
+    sims, others = shifted_flights(0, 40), shifted_flights(1, 40, bias_m)
+    cuts = [[cut(one, "circle") for one in some] for some in (others[:20], sims, others[20:])]
+    found = compare_stage("circle", cuts[0], cuts[1], others=cuts[2])
+    inside = np.mean([its.inside for its in found.bands.values()])
+    assert inside == pytest.approx(0.9, abs=0.06)
+    wide = np.mean([np.mean(its.high - its.low, axis=0)[:3] for its in found.bands.values()])
+    # Two-sided 90 % of a normal distribution; a bias is added on either side.
+    assert wide == pytest.approx(2.0 * (1.645 * 0.05 + bias_m), rel=0.25)
+    alone = compare_stage("circle", cuts[0], cuts[1])
+    plain = np.mean([its.inside[:3] for its in alone.bands.values()])
+    assert bool(plain < 0.05) is (bias_m > 0.0)
+    assert "recorded rows inside the 90 % bands" in str(found)
+    assert not compare_stage("circle", cuts[0], cuts[1][:9]).bands
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_known_shift_and_turn_come_back(kind):
     """3, 4, 12 cm are 13 cm; the turn is a yaw of 5 degrees."""

@@ -256,7 +256,7 @@ def _variants(
         fit = fit_drones(cuts, base, ideal=ideal)
         folder = work / f"{name}_fitted" / f"{group}fit"
         folder.mkdir(parents=True)
-        write_fit(fit, folder, options.command)
+        write_fit(fit, folder, options.command, plain)
         overrides[group] = [*plain, faults_override(fit.imperfections)]
     groups = {stage: "" if seen else f"without_{stage}_" for stage in real}
     return [*found, Variant(f"{name}_fitted", overrides, groups, mission)]

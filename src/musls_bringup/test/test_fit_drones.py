@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from musls_analysis.paper.imperfections import imperfections_of
+from musls_bringup.api import plan_montecarlo
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.reproduce import faults_override
@@ -56,3 +57,7 @@ def test_what_was_put_into_a_flight_is_found(tmp_path):
         np.testing.assert_allclose(found.level_tilt_rad, truth.level_tilt_rad, atol=4e-3)
         np.testing.assert_allclose(found.thrust_tilt_rad, truth.thrust_tilt_rad, atol=3e-3)
         assert found.mocap_offset_m[2] == pytest.approx(truth.mocap_offset_m[2], abs=5e-3)
+    worlds = plan_montecarlo("paper", out / "posterior.yaml", 20, 0).runs
+    delays_s = [world.settings["imperfections"]["setpoint_delay_s"] for world in worlds]
+    assert np.mean(delays_s) == pytest.approx(faults.setpoint_delay_s, abs=0.01)
+    assert 0.001 < np.std(delays_s) < 0.03

@@ -29,6 +29,12 @@ from musls_description.arrays import Array
 from musls_description.errors import ConfigError, file_name
 from musls_description.tables import Shown, Table
 
+BAND = 0.9
+"""Share that bands and intervals are to hold."""
+
+MIDDLE = (5.0, 95.0)
+"""Percentiles, ends of its middle."""
+
 CONFIDENCE_FACTOR = 1.959963984540054
 """Two-sided 95 % of the normal distribution: mean +- 1.96 s / sqrt(n)."""
 
@@ -267,6 +273,28 @@ class AskedErrors:
     held: bool
 
 
+@dataclass(frozen=True)
+class Band:
+    """Band of flights that differ by what is not known, and how much of a recording it holds.
+
+    Columns are x, y, z [m], roll, pitch, yaw [rad]. Between the 5th and 95th percentile of all
+    simulated cycles at a phase lies what these flights say. What they all miss is told by other
+    recordings: the ends are moved outward by the 90 % quantile of how far their rows are outside
+    (conformalised quantiles, Romano, Patterson and Candes, NeurIPS 2019).
+
+    Attributes:
+        low: Lower end at each phase, (M, 6).
+        high: Upper end, (M, 6).
+        margin: By which both were moved, negative inward, (6,).
+        inside: Share of the recorded rows inside, (6,).
+    """
+
+    low: Array
+    high: Array
+    margin: Array
+    inside: Array
+
+
 @dataclass(frozen=True, repr=False)
 class StageComparison(Shown):
     """One stage of a real and a simulated system; mean cycles, errors and fits are by body.
@@ -283,6 +311,7 @@ class StageComparison(Shown):
         by_motion: Whether the cycles were found in the motion of the drones, not in set-points.
         frames: The rotation of the body's recorded frame that fits best.
         asked: Distances to what is asked, of bodies of which all recordings know it.
+        bands: Middle 90 % of the simulated cycles, of enough flights.
     """
 
     stage: str
@@ -300,6 +329,7 @@ class StageComparison(Shown):
     by_motion: bool = False
     frames: Mapping[str, FrameFit] = field(default_factory=dict)
     asked: Mapping[str, AskedErrors] = field(default_factory=dict)
+    bands: Mapping[str, Band] = field(default_factory=dict)
 
     def shown(self) -> Iterator[str | Table]:
         """Errors of each body, then the lag and what was averaged."""
@@ -320,6 +350,16 @@ class StageComparison(Shown):
         )
         if self.by_motion:
             yield BY_MOTION
+        if self.bands:
+            yield "recorded rows inside the 90 % bands (of all bodies, then of each):"
+            yield from (f"  {line}" for line in self._coverage())
+
+    def _coverage(self) -> Iterator[str]:
+        inside = {body.replace("_", " "): band.inside for body, band in self.bands.items()}
+        for kind, columns in (("places", slice(0, 3)), ("angles", slice(3, 6))):
+            each = {body: float(np.nanmean(share[columns])) for body, share in inside.items()}
+            bodies = ", ".join(f"{body} {100 * share:.0f} %" for body, share in each.items())
+            yield f"{kind} {100 * np.mean(list(each.values())):.0f} %: {bodies}"
 
 
 def compare_stage(
@@ -327,13 +367,15 @@ def compare_stage(
     real: CutStage | Sequence[CutStage],
     sims: Sequence[CutStage],
     options: CompareOptions | None = None,
+    others: Sequence[CutStage] = (),
 ) -> StageComparison:
-    """Compare the mean trajectories of a stage."""
+    """Compare the mean trajectories of a stage; `others` are recordings that widen the bands."""
     options = options or CompareOptions()
     reals = [real] if isinstance(real, CutStage) else list(real)
-    bodies = _bodies([*reals, *sims], options)
-    cuts, notes = _one_length(stage, [*reals, *sims])
-    reals, sims = cuts[: len(reals)], cuts[len(reals) :]
+    bodies = _bodies([*reals, *sims, *others], options)
+    cuts, notes = _one_length(stage, [*reals, *sims, *others])
+    ends = len(reals), len(reals) + len(sims)
+    reals, sims, others = cuts[: ends[0]], cuts[ends[0] : ends[1]], cuts[ends[1] :]
     first = reals[0]
     phase = phases(options.grid, first.periodic)
     means = []
@@ -356,7 +398,65 @@ def compare_stage(
         first.by_motion,
         {body: frame_fit(of_real[body], its) for body, its in of_sim.items()},
         _asked_errors(bodies, reals, sims),
+        {} if len(sims) < FEWEST_FLIGHTS else {
+            body: band(reals, sims, others, body, phase, options.offsets_m.get(body, (0, 0, 0)))
+            for body in bodies
+        },
     )  # fmt: skip
+
+
+# ---------- Bands of simulated flights, and how much of a recording they hold
+
+FEWEST_FLIGHTS = 10
+"""Simulated flights of which a band is made."""
+
+
+def band(
+    reals: Sequence[CutStage],
+    sims: Sequence[CutStage],
+    others: Sequence[CutStage],
+    body: str,
+    phase: Array,
+    offset_m: Sequence[float] = (0.0, 0.0, 0.0),
+) -> Band:
+    """Band of one body on a grid of phases (M,), widened by other recordings, see `Band`."""
+    flown = slices(sims, body, phase, offset_m)
+    middle = _unwrapped(rotations.roll_pitch_yaw(rotations.chordal_mean(flown.orientation_wxyz)))
+    every = _coordinates(flown.position_enu_m, flown.orientation_wxyz, middle)
+    low, high = np.nanpercentile(every, MIDDLE, axis=0)
+
+    def outside(cuts: Sequence[CutStage]) -> Array:
+        """How far each recorded row is outside, less than 0 inside, (k, 6)."""
+        found = []
+        for one in cuts:
+            track = one.recording.bodies[body]
+            for cycle in one.cycles:
+                rows = (track.time_s >= cycle.start_s) & (track.time_s < cycle.end_s)
+                at = (track.time_s[rows] - cycle.start_s) / (cycle.end_s - cycle.start_s)
+
+                def there(grid: Array, at: Array = at, periodic: bool = one.periodic) -> Array:
+                    period = 1.0 if periodic else None
+                    columns = [np.interp(at, phase, x, period=period) for x in grid.T]
+                    return np.column_stack(columns)
+
+                value = _coordinates(
+                    track.position_enu_m[rows], track.orientation_wxyz[rows], there(middle)
+                )
+                found.append(np.maximum(there(low) - value, value - there(high)))
+        return np.concatenate(found)
+
+    margin = np.nanquantile(outside(others), BAND, axis=0) if others else np.zeros(6)
+    away = outside(reals)
+    known = np.isfinite(away)
+    inside = np.sum(known & (away <= margin), axis=0) / np.maximum(known.sum(axis=0), 1)
+    return Band(low - margin, high + margin, margin, inside)
+
+
+def _coordinates(position_enu_m: Array, orientation_wxyz: Array, about_rad: Array) -> Array:
+    """Position, and roll, pitch, yaw within half a turn of given ones, (..., 6)."""
+    angles = rotations.roll_pitch_yaw(orientation_wxyz)
+    near = about_rad + rotations.wrapped(angles - about_rad)
+    return np.concatenate([position_enu_m, near], axis=-1)
 
 
 def _asked_errors(
@@ -557,9 +657,6 @@ def _best_lag_s(
 DRAWS = 100
 INTERVAL_GRID = 100
 """Phases of a cycle; means over it need fewer than curves do."""
-MIDDLE = (5.0, 95.0)
-"""Percentiles."""
-
 Interval = tuple[tuple[float, float], tuple[float, float]]
 """Lower (translational error [mm], geodesic error [deg]), and upper."""
 
@@ -678,6 +775,10 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
         "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
         "offsets": {body: asdict(its) for body, its in comparison.offsets.items()},
         "asked": {body: asdict(its) for body, its in comparison.asked.items()},
+        "bands": {
+            body: {"inside": its.inside.tolist(), "margin": its.margin.tolist()}
+            for body, its in comparison.bands.items()
+        },
         "frames": {  # JSON has no NaN: what is not known is null
             body: {key: v if np.all(np.isfinite(v)) else None for key, v in its.items()}
             for body, its in frames.items()

@@ -67,7 +67,10 @@ def _bounds_enu_m(comparison: StageComparison) -> np.ndarray:
 
 
 def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
-    """Draw a body's mean pose with 95 % bands: x, y, z left; roll, pitch, yaw right (Fig. 8)."""
+    """Draw a body's mean pose: x, y, z left; roll, pitch, yaw right (Fig. 8).
+
+    With the band of many simulated flights, else with the 95 % confidence of both means.
+    """
     (sim,) = style.body_handles([body])
     sim.set_label(f"{style.label(body)}, sim")
     handles = [_real_handle(), sim]
@@ -75,7 +78,17 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     sim_values, sim_ci = _columns(comparison.sim[body])
     turns = np.round(np.nanmedian(real_values[:, 3:] - sim_values[:, 3:], axis=0) / 360.0)
     sim_values[:, 3:] += 360.0 * turns
-    if np.isfinite(np.concatenate([real_ci, sim_ci])).any():
+    its = comparison.bands.get(body)
+    ends = None
+    if its is not None:
+        sim_ci[:], real_ci[:] = np.nan, np.nan
+        handles.append(Patch(color=style.colour(body), alpha=0.22, lw=0, label="90 % band"))
+        ends = [np.hstack([x[:, :3], np.degrees(x[:, 3:])]) for x in (its.low, its.high)]
+        middle = 0.5 * (ends[0] + ends[1])
+        whole = 360.0 * np.round(np.nanmedian(sim_values[:, 3:] - middle[:, 3:], axis=0) / 360.0)
+        for end in ends:
+            end[:, 3:] += whole
+    elif np.isfinite(np.concatenate([real_ci, sim_ci])).any():
         handles.append(Patch(color=style.FAINT, alpha=0.4, lw=0, label="95 % confidence"))
     figure, axes = pose_axes(3.9, handles, 0.0)
     time_s = comparison.phase * comparison.period_s
@@ -85,6 +98,11 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     )
     for k, ax in enumerate(axes.T.flat):
         shown = []
+        if ends is not None:
+            ax.fill_between(
+                time_s, ends[0][:, k], ends[1][:, k], color=style.colour(body), alpha=0.22, lw=0
+            )
+            shown += [ends[0][:, k], ends[1][:, k]]
         for values, half_widths, line in drawn:
             value, half = values[:, k], half_widths[:, k]
             if np.isfinite(half).any():

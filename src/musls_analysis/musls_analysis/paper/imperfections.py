@@ -29,7 +29,8 @@ from musls_analysis.recordings.recording import (
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
 from musls_description.rotations import relative, yaw_of
-from musls_description.schema import to_yaml
+from musls_description.schema import to_data, to_yaml
+from musls_description.strict_yaml import parse_yaml
 from musls_sim.scenario.imperfections import (
     LARGEST_OFFSET_M,
     LARGEST_TILT_RAD,
@@ -63,6 +64,8 @@ class DroneFit:
         lean: Tilts of the rotors, x and y of each, (2 n) [rad].
         height: Of the point that each drone brings to its set-point, above the recorded one,
             (n,) [m].
+        between: Standard deviations of the three from one recording to another, see
+            `between_recordings`.
         factor: By which the linear answer is smaller or larger than the simulated one.
         stages: From which stages, with their real cycles.
         notes: Doubts, for people.
@@ -72,6 +75,7 @@ class DroneFit:
     push: Estimated
     lean: Estimated
     height: Estimated
+    between: tuple[Array, Array, Array]
     factor: float
     stages: Mapping[str, int]
     notes: Sequence[str] = field(default_factory=tuple)
@@ -96,9 +100,12 @@ def identify(
     faults = imperfections_of(found[0].value, found[1].value, found[2].value * carry)
     again = models(faults)
     factor = _factor(first, again, found[0].value)
+    more = _estimate(again, factor)
+    still = replace(more[2], value=np.where(carry, more[2].value, -_values_of(faults)[2]))
+    between = between_recordings(again, factor, (*more[:2], still))
     push, lean, height = (
         replace(more, value=more.value + about, low=more.low + about, high=more.high + about)
-        for more, about in zip(_estimate(again, factor), _values_of(faults), strict=True)
+        for more, about in zip(more, _values_of(faults), strict=True)
     )
     height = replace(
         height, value=height.value * carry, low=height.low * carry, high=height.high * carry
@@ -111,7 +118,9 @@ def identify(
         for stage, cuts in mission.real.items():
             stages[stage] = stages.get(stage, 0) + sum(len(c.cycles) for c in cuts)
     faults = imperfections_of(push.value, lean.value, height.value)
-    return DroneFit(faults, push, lean, height, factor, stages, tuple(dict.fromkeys(notes)))
+    return DroneFit(
+        faults, push, lean, height, between, factor, stages, tuple(dict.fromkeys(notes))
+    )
 
 
 def names_of(n: int) -> list[str]:
@@ -195,6 +204,39 @@ def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, .
     )
 
 
+def between_recordings(
+    models: Sequence[StageModel], factor: float, about: Sequence[Estimated]
+) -> tuple[Array, Array, Array]:
+    """Standard deviations of pushes and delay, tilts, heights from one recording to another.
+
+    Each recording, a stage of a flight, is fitted alone and held against what is used for all.
+    """
+    alone = [_estimate([one], factor) for model in models for one in model.recordings()]
+    push, lean, height = (
+        excess_deviation(
+            np.array([its.value - used.value for its in each]),
+            np.array([_deviation(its) for its in each]),
+        )
+        for used, *each in zip(about, *alone, strict=True)
+    )
+    return push, lean, height
+
+
+def excess_deviation(off: Array, deviation: Array) -> Array:
+    """Standard deviation of what k values (k, p) are off beyond their own deviations, (p,).
+
+    By the method of moments, sqrt(max(0, (sum (off / s)^2 - k) / sum 1 / s^2)) (DerSimonian and
+    Laird, Controlled Clinical Trials 7, 1986; here about a value that is known).
+    """
+    weight = deviation**-2.0
+    excess = (np.sum(weight * off**2, axis=0) - len(off)) / weight.sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(excess, 0.0)))
+
+
+def _deviation(its: Estimated) -> Array:
+    return np.maximum((its.high - its.low) / (2.0 * _NORMAL_90), 1e-9)
+
+
 def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
     """Drones whose height helps on recordings from which it was not learnt, (n,).
 
@@ -202,7 +244,7 @@ def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
     height is kept if that lowers the mean square error by more than its standard error (Breiman et
     al., Classification and Regression Trees, 1984, section 3.4.3). One recording cannot tell.
     """
-    every = [m.above[m.recording == k] for m in models for k in np.unique(m.recording)]
+    every = [one.above for model in models for one in model.recordings()]
     if len(every) < 2:
         return np.ones(every[0].shape[-1], bool)
     means = np.array([np.nanmean(above, axis=(0, 1)) for above in every])
@@ -238,11 +280,16 @@ def _notes(push: Estimated) -> list[str]:
     return [*notes, *alike(names, push), *UNOBSERVABLE]
 
 
-def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
-    """Write imperfections.yaml, which a scenario takes, and summary.json."""
+def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str] = ()) -> None:
+    """Write imperfections.yaml, which a scenario takes, posterior.yaml and summary.json.
+
+    Worlds drawn from the posterior have `overrides`.
+    """
     lines = [f"# {command}", *(f"# {line}" for line in summary_of(fit))]
     text = "\n".join(lines) + "\n" + to_yaml(fit.imperfections)
     (folder / "imperfections.yaml").write_text(text, encoding="utf-8")
+    drawn = to_yaml(posterior(fit, overrides))
+    (folder / "posterior.yaml").write_text(f"# {command}\n{drawn}", encoding="utf-8")
     data: dict[str, Any] = {
         "command": command,
         "stages": dict(fit.stages),
@@ -256,6 +303,45 @@ def write_fit(fit: DroneFit, folder: Path, command: str) -> None:
         "notes": list(fit.notes),
     }
     (folder / "summary.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
+    """What is not known of drones in another flight, as `musls montecarlo --vary` takes it.
+
+    Normal distributions about the imperfections: how well they are known, and how they differ from
+    one recording to another. A rotor's tilt moves the tilt of the board with it, see
+    `imperfections_of`. All worlds have `overrides`.
+    """
+    push, lean, height = (
+        np.hypot(_deviation(its), more)
+        for its, more in zip((fit.push, fit.lean, fit.height), fit.between, strict=True)
+    )
+    parameters: dict[str, Any] = {}
+    correlations = []
+    for i, drone in enumerate(fit.imperfections.drones):
+        key = f"imperfections.drones.{i}."
+        for k in range(2):
+            tilt = float(lean[2 * i + k])
+            board = float(np.hypot(tilt, push[2 * i + 1 - k] / GRAVITY_M_S2))
+            keys = [f"{key}thrust_tilt_rad.{k}", f"{key}level_tilt_rad.{k}"]
+            means = drone.thrust_tilt_rad[k], drone.level_tilt_rad[k]
+            for name, mean, std in zip(keys, means, (tilt, board), strict=True):
+                parameters[name] = _normal(mean, std, LARGEST_TILT_RAD)
+            correlations.append({"keys": keys, "value": round(min(tilt / board, 0.999), 4)})
+        point = f"{key}mocap_offset_m.2"
+        parameters[point] = _normal(drone.mocap_offset_m[2], height[i], LARGEST_OFFSET_M)
+    delay = _normal(fit.imperfections.setpoint_delay_s, push[-1], 2.0)
+    parameters["imperfections.setpoint_delay_s"] = delay | {"min": 0.0}
+    shared: dict[str, Any] = dict(text.split("=", 1) for text in overrides)
+    shared = {key: parse_yaml(value, key) for key, value in shared.items()}
+    shared["imperfections"] = to_data(fit.imperfections)
+    return {
+        "parameters": parameters, "correlations": correlations, "set": shared, "keep": "bag",
+    }  # fmt: skip
+
+
+def _normal(mean: float, std: float, limit: float) -> dict[str, float]:
+    return {"mean": mean + 0.0, "std": round(max(float(std), 1e-6), 6), "min": -limit, "max": limit}
 
 
 def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
@@ -315,6 +401,17 @@ class StageModel:
     above: Array
     lean: Array
     recording: Array
+
+    def recordings(self) -> list[StageModel]:
+        """The same of each recording alone."""
+        rows = [self.recording == k for k in np.unique(self.recording)]
+        return [
+            replace(
+                self, off=self.off[its], above=self.above[its], lean=self.lean[its],
+                recording=self.recording[its],
+            )
+            for its in rows
+        ]  # fmt: skip
 
     def sensitivity(self, factor: float) -> Array:
         """Derivatives of `off` by all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,7 @@ class Variation:
         correlations: Parameters that are drawn together.
         set: Keys of the scenario that differ from the file in all worlds.
         metrics: Figures besides the usual ones.
+        keep: "summary": figures of the flights and the load's path; "bag": also result folders.
         timeout_s: Wall time after which a world is ended and counts as failed.
     """
 
@@ -61,6 +62,7 @@ class Variation:
     correlations: tuple[Correlation, ...] = ()
     set: dict[str, Any] = Field(default_factory=dict)
     metrics: tuple[Metric, ...] = ()
+    keep: Literal["summary", "bag"] = "summary"
     timeout_s: Annotated[float, Field(gt=0.0, le=LONGEST_RUN_S), Number] | None = None
 
 

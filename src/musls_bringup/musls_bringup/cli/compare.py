@@ -29,6 +29,10 @@ _Sims = Annotated[
 ]
 _STAGE = "Stage to compare, such as circle, shm, engage; may be repeated."
 _DELAY = "How late the stamps of a body of the real flight are [s]; may be repeated."
+_CALIBRATE = (
+    "Another real flight, by which the 90 % bands of ten and more simulated ones are widened; may "
+    "be repeated."
+)
 _LAG = "Largest time shift that is tried, in both directions [s]."
 _EULER = "Average roll, pitch and yaw one by one, as the paper does."
 _BODIES = "Bodies to compare, separated by commas."
@@ -51,6 +55,7 @@ def run(
     euler_mean: Annotated[bool, typer.Option("--euler-mean", help=_EULER)] = False,
     offset: options.SimulatedPoints = None,
     frames: options.Frames = None,
+    calibrate: Annotated[list[Path] | None, typer.Option(metavar="REAL", help=_CALIBRATE)] = None,
     delay: Annotated[list[str] | None, typer.Option(metavar="BODY=S", help=_DELAY)] = None,
     bodies: Annotated[
         str | None, typer.Option(metavar="BODY,...", help=_BODIES, show_default="all")
@@ -76,18 +81,23 @@ def run(
         offsets_m=options.offsets_m(offset),
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
+    others = list(calibrate or ())
     recordings = _read(
-        real, sims, ReadOptions(frames=options.frames_of(frames), delays_s=_delays(delay))
+        [real, *others],
+        sims,
+        ReadOptions(frames=options.frames_of(frames), delays_s=_delays(delay)),
     )
-    skips = [skip_real, *[skip_sim] * len(sims)]
+    skips = [*[skip_real] * (1 + len(others)), *[skip_sim] * len(sims)]
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
     for name in dict.fromkeys(stage):
-        cuts = cut_alike(recordings, name, skips, [spans_s[0], *[spans_s[1]] * len(sims)])
-        comparisons.append(compare_stage(name, cuts[0], cuts[1:], compare_options))
+        spans = [spans_s[0], *[[]] * len(others), *[spans_s[1]] * len(sims)]
+        first, *cuts = cut_alike(recordings, name, skips, spans)
+        flown = cuts[len(others) :]
+        comparisons.append(compare_stage(name, first, flown, compare_options, cuts[: len(others)]))
         for line in comparisons[-1].warnings:
             tell("warning", line)
-    about = _about(recordings, compare_options)
+    about = _about(recordings, len(others), compare_options)
     with result_folder(folder, overwrite=overwrite) as work:
         write_comparison(comparisons, about, work)
         write_figures(comparisons, work / "figures")
@@ -104,10 +114,10 @@ def _delays(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
-def _read(real: Path, sims: list[Path], read_options: ReadOptions) -> list[Recording]:
+def _read(reals: list[Path], sims: list[Path], read_options: ReadOptions) -> list[Recording]:
     from musls_analysis.recordings.readers import read_recording
 
-    recordings = [read_recording(real, read_options)]
+    recordings = [read_recording(real, read_options) for real in reals]
     recordings += [read_recording(sim) for sim in sims]
     for recording in recordings:
         for line in recording.warnings:
@@ -115,13 +125,16 @@ def _read(real: Path, sims: list[Path], read_options: ReadOptions) -> list[Recor
     return recordings
 
 
-def _about(recordings: list[Recording], compare_options: CompareOptions) -> dict[str, Any]:
+def _about(
+    recordings: list[Recording], others: int, compare_options: CompareOptions
+) -> dict[str, Any]:
     """Sources and options of the comparison, for its JSON file."""
     from musls_analysis.comparison.compare import moved_points
 
     return {
         "real": recordings[0].source,
-        "sims": [recording.source for recording in recordings[1:]],
+        "bands_widened_by": [recording.source for recording in recordings[1 : 1 + others]],
+        "sims": [recording.source for recording in recordings[1 + others :]],
         "compared_points": f"body origins as recorded{moved_points(compare_options.offsets_m)}",
         "rotations_averaged": (
             "roll, pitch, yaw one by one" if compare_options.euler_mean else "on SO(3), chordal"

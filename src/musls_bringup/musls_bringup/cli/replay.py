@@ -319,10 +319,12 @@ def identify(
                 real = some_cycles(flights, options.frames_of(frames))
                 with ProgressDisplay("flights") as shown:
                     fitted = fit_drones(real, [f"system={work}/system.yaml"], progress=shown.count)
+                flown_with = [f"system={folder}/system.yaml"]
             except ConfigError as error:
                 tell("note", f"drones are not identified: {error}")
             else:
-                write_fit(fitted, work, f"musls identify {' '.join(map(str, flights))}")
+                command = f"musls identify {' '.join(map(str, flights))}"
+                write_fit(fitted, work, command, flown_with)
                 print("\n".join(summary_of(fitted)))
     typer.echo(f"results in {folder}: --set system={folder}/system.yaml", err=True)
 

@@ -93,13 +93,15 @@ def fit(
 
     folder = chosen_folder(out, "fit-drones", overwrite=overwrite)
     real = some_cycles(flights, options.frames_of(frames))
+    overrides = [f"system={system}", *(settings or ())]
     with ProgressDisplay("flights") as shown:
-        found = fit_drones(real, [*(settings or ()), f"system={system}"], progress=shown.count)
+        found = fit_drones(real, overrides, progress=shown.count)
     with result_folder(folder, overwrite=overwrite) as work:
         write_fit(
             found,
             work,
             _command("fit-drones", *map(str, flights), system=[system], set=settings, topic=frames),
+            overrides,
         )
     print("\n".join(summary_of(found)))
     typer.echo(f"results in {folder}: --set imperfections={folder}/imperfections.yaml", err=True)
