@@ -13,6 +13,7 @@ from pydantic import Field
 
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError
+from musls_description.rotations import parts_of
 from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
 
 
@@ -81,7 +82,7 @@ def drone_poses(
     """
     load_yaw = np.asarray(load_yaw_rad)[..., None]
     cos, sin = np.cos(load_yaw), np.sin(load_yaw)
-    x, y, z = np.moveaxis(offsets_m, -1, 0)
+    x, y, z = parts_of(offsets_m)
     turned = np.broadcast_arrays(cos * x - sin * y, sin * x + cos * y, z)
     position = load_position_enu_m[..., None, :] + np.stack(turned, axis=-1)
     yaw = load_yaw + azimuths_rad + np.pi

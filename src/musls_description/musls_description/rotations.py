@@ -6,13 +6,15 @@ for compiled code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rotation from b to a: conj(b) a, elementwise over the rows."""
-    w1, x1, y1, z1 = np.moveaxis(b * np.array([1.0, -1.0, -1.0, -1.0]), -1, 0)
-    w2, x2, y2, z2 = np.moveaxis(a, -1, 0)
+    w1, x1, y1, z1 = parts_of(b * np.array([1.0, -1.0, -1.0, -1.0]))
+    w2, x2, y2, z2 = parts_of(a)
     return np.stack(
         [
             w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2,
@@ -29,7 +31,7 @@ def roll_pitch_yaw(q: np.ndarray) -> np.ndarray:
 
     Roll, pitch, yaw [rad] (..., 3).
     """
-    w, x, y, z = np.moveaxis(q, -1, 0)
+    w, x, y, z = parts_of(q)
     roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
     pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
     yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
@@ -44,7 +46,7 @@ def wrapped(angle_rad: np.ndarray) -> np.ndarray:
 def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
     """Unit quaternions body to world (..., 4), the inverse of `roll_pitch_yaw`: extrinsic x-y-z."""
     (cr, cp, cy), (sr, sp, sy) = (
-        np.moveaxis(f(0.5 * np.asarray(angles_rad)), -1, 0) for f in (np.cos, np.sin)
+        parts_of(f(0.5 * np.asarray(angles_rad))) for f in (np.cos, np.sin)
     )
     return np.stack(
         [
@@ -57,6 +59,17 @@ def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:
     )
 
 
+def parts_of(vectors: np.ndarray) -> Iterator[np.ndarray]:
+    """Components of vectors or quaternions (..., n), n times (...)."""
+    return (vectors[..., k] for k in range(vectors.shape[-1]))
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross products (..., 3); `np.cross` takes three times as long, for few and many."""
+    (x, y, z), (u, v, w) = parts_of(a), parts_of(b)
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+
+
 def from_yaw(yaw_rad: np.ndarray) -> np.ndarray:
     """Turns about the vertical, (...) [rad] to quaternions."""
     zero = np.zeros_like(yaw_rad)
@@ -65,7 +78,7 @@ def from_yaw(yaw_rad: np.ndarray) -> np.ndarray:
 
 def yaw_of(q: np.ndarray) -> np.ndarray:
     """Yaw of unit quaternions (..., 4) in the sequence yaw, pitch, roll [rad], (...)."""
-    w, x, y, z = np.moveaxis(q, -1, 0)
+    w, x, y, z = parts_of(q)
     return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
@@ -74,7 +87,7 @@ def matrix_to_body(q: np.ndarray) -> np.ndarray:
 
     C-contiguous; the rows are the body's axes in the world frame.
     """
-    w, x, y, z = np.moveaxis(q, -1, 0)
+    w, x, y, z = parts_of(q)
     return np.stack(
         [
             np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], -1),
@@ -146,8 +159,8 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def rotate(q: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Turn vectors by unit quaternions: the vectors in the world frame (..., 3)."""
-    t = 2.0 * np.cross(q[..., 1:], vector)
-    return vector + q[..., :1] * t + np.cross(q[..., 1:], t)
+    t = 2.0 * cross(q[..., 1:], vector)
+    return vector + q[..., :1] * t + cross(q[..., 1:], t)
 
 
 def slerp(a: np.ndarray, b: np.ndarray, share: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError, install_command
 from musls_description.registry import UserCodeError
-from musls_description.rotations import from_yaw, matrix, matrix_to_body, rotate
+from musls_description.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
 from musls_description.schema import build, spec
 from musls_description.spawn import freed, hanging_equilibrium
 from musls_description.system import formation_of
@@ -241,7 +241,7 @@ class Actions:
             return np.concatenate([places, yaws[..., None]], axis=-1)
         pull = self._pull_n(motion, tension_n)
         back = motion[..., 1:, 6:10] * [1.0, -1.0, -1.0, -1.0]
-        moment = -np.cross(self._at_drone, rotate(back, pull))
+        moment = -cross(self._at_drone, rotate(back, pull))
         if level is ActionLevel.FORCES:
             force = rotate(turn, self._hover_n + 0.5 * self._most_n[:, None] * action)
         else:
