@@ -97,8 +97,9 @@ class CompiledFlight:
         self._write_record()
         self._noisy = bool(self._world["gusty"][0] or self._world["first"][0] >= 0)
         self._kernel = kernel_of(session.scenario.cable_model)
-        self._advance(0)  # compiles, if that has not been done
-        session.plant_s = 0.0
+        self._kernel(self._address, 0, 0, 0)  # compiles, if that has not been done
+        if self._fly_load is not None:
+            self._fly_load(self._address, 0, 0)
 
     def _write_record(self) -> None:
         """Write what does not change in the flight."""
