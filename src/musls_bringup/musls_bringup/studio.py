@@ -255,7 +255,8 @@ def build_app(runs: Runs) -> Dash:
         State("status", "children"),
     )  # fmt: skip
     def fly(_: int, __: int, ___: int, name: str, lines: str, shown: str | None, said: str) -> Any:
-        if ctx.triggered_id == "fly" and not flights:
+        pressed = ctx.triggered_prop_ids.values()  # a slow browser joins a press with a look
+        if "fly" in pressed and not flights:
             overrides = [line.strip() for line in lines.splitlines() if line.strip()]
             try:
                 scenario = find_scenario(name, overrides)
@@ -263,7 +264,7 @@ def build_app(runs: Runs) -> Dash:
                 flights.append(Flight(name, overrides, out))
             except MuslsError as error:
                 said = str(error)
-        if ctx.triggered_id == "stop" and flights:
+        if "stop" in pressed and flights:
             flights[0].stop()
         if flights and flights[0].flies:
             said = flights[0].said
@@ -334,9 +335,9 @@ body { --Dash-Text-Primary: var(--ink); --Dash-Text-Strong: var(--ink);
   --Dash-Fill-Inverse-Strong: var(--card); --Dash-Fill-Interactive-Strong: var(--accent); }
 main { max-width: none; padding: 18px 20px; } section h2 { margin-top: 18px; }
 .studio { display: grid; grid-template-columns: 360px minmax(0, 1fr); gap: 20px; }
-.side label { display: block; font-weight: 600; margin: 10px 0 4px; }
+.side section > label { display: block; font-weight: 600; margin: 10px 0 4px; }
 .row { display: flex; gap: 8px; margin-top: 8px; } .row > div { flex: 1; min-width: 0; }
-textarea, input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);
+textarea, .row input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);
   font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
   border: 1px solid var(--line); border-radius: 8px; }
 button { font: inherit; padding: 6px 18px; border-radius: 8px; border: 1px solid var(--line);

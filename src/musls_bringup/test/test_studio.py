@@ -1,4 +1,4 @@
-"""`musls studio` over HTTP: what is served, to whom, and a flight from its page."""
+"""`musls studio` over HTTP and in a browser: what is served, to whom, flights from its page."""
 
 import json
 import re
@@ -125,3 +125,95 @@ def test_a_port_in_use_is_told_in_one_line(site, capsys):
     assert main(["studio", "--port", port, "--no-browser"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"musls: error: --port {port}: Address already in use")
+
+
+# ---------- In a browser
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: apt install chromium")
+    software = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=software)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser, site):
+    """The studio with its newest run shown."""
+    errors = []
+    page = browser.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(site)
+    page.frame_locator("#page").locator("svg.main-svg").first.wait_for()
+    yield page
+    page.close()
+    assert not errors
+
+
+@pytest.mark.slow
+def test_a_flight_by_keyboard_alone(page, here):
+    keys = page.keyboard
+
+    def tab_to(name):
+        for _ in range(12):
+            keys.press("Tab")
+            if page.evaluate("document.activeElement.id") == name:
+                return
+        raise AssertionError(f"Tab does not lead to {name}")
+
+    def focus_on(what):
+        page.wait_for_function(f"document.activeElement.matches('{what}')")
+
+    tab_to("scenario")
+    keys.press("Enter")  # the list opens at the present choice; its search is on top
+    focus_on("[value=circle]")
+    keys.press("Home")
+    focus_on("[type=search]")
+    keys.type("tiny")
+    page.wait_for_function("document.querySelectorAll('[type=radio]').length == 1")
+    keys.press("ArrowDown")
+    focus_on("[value^=tiny]")
+    keys.press("Enter")
+    page.locator("#about").get_by_text("a test").wait_for()
+    tab_to("overrides")
+    keys.type("system.cables.links=5\ncable_model=massless")
+    tab_to("fly")
+    keys.press("Enter")
+    stop = "document.getElementById('stop').disabled"
+    page.wait_for_function(f"!{stop}")
+    page.wait_for_function(stop, timeout=120_000)
+    assert page.inner_text("#status").startswith("flown: ")
+    (run,) = (path for path in (here / "runs").iterdir() if path.name.startswith("tiny_"))
+    shown = page.frame_locator("#page")
+    shown.get_by_role("heading", name=run.name).wait_for()
+    shown.locator("svg.main-svg .scatterlayer path.js-line").first.wait_for()
+    drawn = shown.locator("canvas").first.evaluate("c => c.width * c.height")  # in WebGL
+    assert drawn > 10_000
+
+
+@pytest.mark.slow
+def test_on_a_phone_in_the_dark(page):
+    """Nothing is wider than the screen; text stands out from the page by 7 to 1 (WCAG, AAA)."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(500)
+
+    def luminance(colour):
+        parts = [int(part) / 255.0 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for frame in page.frames:
+        wide, screen = frame.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= screen
+        style = frame.evaluate("(({color, backgroundColor}) => [color, backgroundColor])"
+                               "(getComputedStyle(document.body))")  # fmt: skip
+        ink, paper = map(luminance, style)
+        assert paper < 0.05 and (ink + 0.05) / (paper + 0.05) > 7.0
