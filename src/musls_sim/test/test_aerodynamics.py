@@ -65,6 +65,9 @@ def test_wake_has_the_speeds_of_momentum_theory():
     far_m = 30.0
     nozzle = 6.0 * math.sqrt(4.0 / math.pi) * math.sqrt(THRUST_N / RHO) / far_m
     assert speed_below(far_m) == pytest.approx(nozzle, rel=0.06)
+    half_m = math.hypot(RADIUS_M, GROWTH * far_m)
+    peak = math.sqrt(2.0 * THRUST_N / (math.pi * RHO)) / half_m
+    assert speed_below(far_m, half_m) == pytest.approx(peak / math.e, rel=1e-4)
 
 
 @pytest.mark.parametrize("wakes", [1, 4])
