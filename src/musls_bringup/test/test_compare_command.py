@@ -72,6 +72,7 @@ def test_the_compared_points_are_stated(capsys, real, sim, tmp_path):
         (["--stage", "shm", "--skip-sim", "9"], "no complete cycle of stage 'shm'"),
         (["--stage", "shm", "--real-cycle", "7"], "must be START:END"),
         (["--stage", "shm", "--real-cycle", "7:900"], "the recording is from"),
+        (["--stage", "shm", "--calibrate", "x.csv"], "10 simulated flights or more, here 1"),
         ([], "missing option '--stage'"),
     ],
 )

@@ -68,7 +68,12 @@ def run(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
-    from musls_analysis.comparison.compare import CompareOptions, compare_stage, write_comparison
+    from musls_analysis.comparison.compare import (
+        FEWEST_FLIGHTS,
+        CompareOptions,
+        compare_stage,
+        write_comparison,
+    )
     from musls_analysis.comparison.cycles import cut_alike
     from musls_analysis.figures.comparison import write_figures
     from musls_analysis.recordings.readers import ReadOptions
@@ -82,6 +87,11 @@ def run(
         bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
     )
     others = list(calibrate or ())
+    if others and len(sims) < FEWEST_FLIGHTS:
+        raise ConfigError(
+            f"--calibrate: bands are made of {FEWEST_FLIGHTS} simulated flights or more, "
+            f"here {len(sims)}"
+        )
     recordings = _read(
         [real, *others],
         sims,

@@ -85,7 +85,8 @@ def fit(
 ) -> None:
     """Identifies the imperfections of real drones: tilts, delay, with 90 % intervals.
 
-    Writes imperfections.yaml, for --set imperfections=FILE of any scenario.
+    Writes imperfections.yaml, for --set imperfections=FILE of any scenario, and posterior.yaml, for
+    musls montecarlo --vary FILE: what another flight may have.
     """
     from musls_analysis.paper.flights import some_cycles
     from musls_analysis.paper.imperfections import summary_of, write_fit
