@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup
 from musls_control.estimators.quasi_static import QuasiStaticSpec
+from musls_control.estimators.taut import cable_records, load_record, taut_tensions
 from musls_description.library import load_system
 
 G, DT = 9.80665, 0.004
@@ -82,3 +83,40 @@ def test_quasi_static_velocity_is_that_of_drones_that_move_and_turn_together():
     estimator.start(sensors, estimate, on_ground=False)
     assert estimate.data[0, 3:6] == pytest.approx(velocity, abs=1e-3)
     assert estimate.data[0, 10:13] == pytest.approx(omega, abs=5e-3)
+
+
+def tensions(known, estimate):
+    load = load_record(known.system, G, DT)[0]
+    cables = cable_records(known.system)
+    return taut_tensions(estimate.records[0], estimate.drones.records, cables, load)
+
+
+def test_taut_cables_carry_a_load_that_rises_with_its_drones():
+    known = setup()
+    estimate = hanging(known.system)
+    estimate.drones.acceleration_enu_m_s2[:, 2] = 2.0
+    mass = load_record(known.system, G, DT)[0]["mass"]
+    expected = mass * (G + 2.0) / 3.0 / np.cos(0.45)
+    assert tensions(known, estimate) == pytest.approx(np.full(3, expected), rel=1e-3)
+    estimate.drones.position_enu_m[:, 2] -= 0.1  # all slack
+    assert tensions(known, estimate) == pytest.approx(np.zeros(3))
+
+
+def test_a_pendulum_pulls_with_its_weight_and_its_swing():
+    """T = m (g cos + l rate^2) of a load that swings about its centre below a standing drone."""
+    known = setup("x500_solo")
+    cable, drone = cable_records(known.system)[0], Estimate.zeros(1)
+    angle, rate = 0.5, 1.5
+    along = np.array([np.sin(angle), 0.0, -np.cos(angle)])
+    drone.data[1, :3] = 0.0, 0.0, 5.0
+    upper = drone.data[1, :3] + cable["hook"]
+    turn = Rotation.from_rotvec([0.0, -angle, 0.0])  # the cable pulls through the load's centre
+    arm = np.linalg.norm(cable["attachment"])
+    reach = cable["length"] + arm
+    drone.data[0, :3] = upper + reach * along
+    drone.data[0, 6:10] = turn.as_quat(scalar_first=True)
+    drone.data[0, 3:6] = reach * rate * np.array([np.cos(angle), 0.0, np.sin(angle)])
+    drone.data[0, 10:13] = 0.0, -rate, 0.0
+    mass = load_record(known.system, G, DT)[0]["mass"]
+    expected = mass * (G * np.cos(angle) + reach * rate**2)
+    assert tensions(known, drone) == pytest.approx([expected], rel=1e-6)

@@ -2,9 +2,10 @@
 
 Velocities, accelerations and body rates are those of the smoothed poses. Where the recording has
 the rotors' speeds, their forces follow from these. Where it has none, a drone's thrust points along
-its z axis and is as large as it must be with the tension of its cable at rest in the apparent
-gravity (`quasi_static`): across the z axis the cable's force is then what attitude and acceleration
-say, along it what the load's weight says.
+its z axis and is as large as it must be with the tension that keeps its cable at its length
+(`taut_tensions`): across the z axis the cable's force is then what attitude and acceleration of the
+drone say, along it what the motion of the load says. What a drone pulls along its cable cannot be
+observed without its thrust.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ from musls_analysis.replay.replay import (
 )
 from musls_control.estimate import Estimate
 from musls_control.estimators import LOAD_ESTIMATORS, DroneSensors, EstimatorSetup, LoadEstimator
-from musls_control.estimators.quasi_static import QuasiStatic
-from musls_control.estimators.taut import cable_records, directions
+from musls_control.estimators.taut import (
+    cable_records,
+    directions,
+    load_record,
+    taut_tensions,
+)
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.registry import user_code
@@ -86,7 +91,7 @@ def estimate_load(
     estimate.orientation_wxyz[0] = state.orientation_wxyz[0]
     estimate.drones.data[:] = drones[0]
     speeds = _rotor_speeds(replay, motion, time_s)
-    carried = None if speeds is not None else _Carried(setup, estimate, on_ground=on_ground)
+    carried = None if speeds is not None else _Carried(setup)
     rotors = rotor_records(system)
     sensors = DroneSensors(estimate.drones, np.zeros((system.n_drones, 3)))
     rows: list[tuple[Array, ...]] = []
@@ -95,7 +100,7 @@ def estimate_load(
         if speeds is not None:
             rotor_forces(drones[tick], rotors, speeds[tick], sensors.rotor_force_enu_n)
         elif carried is not None:
-            carried.write(sensors)
+            carried.write(sensors, estimate)
         with user_code(lambda: f" at {now:.3f} s of the replay"):  # noqa: B023 (called in the loop)
             if tick == 0:
                 estimator.start(sensors, estimate, on_ground=on_ground)
@@ -146,22 +151,17 @@ def _rotor_speeds(replay: Replay, motion: Motion, time_s: Array) -> Array | None
 class _Carried:
     """Forces of rotors whose speeds are not recorded, from what the drones have to carry."""
 
-    def __init__(self, setup: EstimatorSetup, estimate: Estimate, *, on_ground: bool) -> None:
-        self._gravity, self._cables = setup.gravity_m_s2, cable_records(setup.system)
-        self._rest, self._hanging = QuasiStatic(), Estimate(estimate.data.copy())
-        self._rest.prepare(setup)
-        self._nothing = np.zeros((setup.system.n_drones, 3))
-        here = DroneSensors(self._hanging.drones, self._nothing)
-        self._rest.start(here, self._hanging, on_ground=on_ground)
+    def __init__(self, setup: EstimatorSetup) -> None:
+        self._cables = cable_records(setup.system)
+        self._load = load_record(setup.system, setup.gravity_m_s2, setup.period_s)
+        self._gravity = np.array([0.0, 0.0, setup.gravity_m_s2])
 
-    def write(self, sensors: DroneSensors) -> None:
-        """Write the forces into the sensors."""
-        drones, hanging, cables = sensors.drones, self._hanging, self._cables
-        hanging.drones.data[:] = drones.data
-        self._rest.step(DroneSensors(hanging.drones, self._nothing), hanging)
-        pull = hanging.tension_n[:, :1] * directions(hanging.records, drones.records, cables)[0]
+    def write(self, sensors: DroneSensors, estimate: Estimate) -> None:
+        """Write the forces into the sensors, for the load as it is estimated so far."""
+        drones, cables = sensors.drones, self._cables
+        tension = taut_tensions(estimate.records[0], drones.records, cables, self._load[0])
+        pull = tension[:, None] * directions(estimate.records[:1], drones.records, cables)[0]
         mass = (cables["drone_mass"] + 0.5 * cables["mass"])[:, None]
-        felt = drones.acceleration_enu_m_s2 + [0.0, 0.0, self._gravity]
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
-        thrust = np.sum((mass * felt + pull) * up, axis=1)
-        sensors.rotor_force_enu_n[:] = thrust[:, None] * up
+        carried = mass * (drones.acceleration_enu_m_s2 + self._gravity) + pull
+        sensors.rotor_force_enu_n[:] = np.sum(carried * up, axis=1)[:, None] * up

@@ -290,7 +290,7 @@ def correct(state, told, cables, c, innovations):
         unit = reach / length
         tension = force[i] @ unit
         by_load = chord_slope(rotation, cable)
-        if tension > c.taut:
+        if tension > c.taut or length > cable.length:  # none is longer than it is
             row[:6] = unit @ by_load
             take(error, covariance, row, cable.length - length, c.length_noise, innovations)
         if tension > 0.0:

@@ -7,6 +7,7 @@ small turn in its own frame, six columns.
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import nnls
 
 from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
@@ -141,3 +142,46 @@ def directions(motion: Records, drones: Records, cables: Records) -> tuple[Array
         out[i] = reach / length
         rates[i] = (rate - out[i] * (out[i] @ rate)) / length
     return out, rates
+
+
+SLACK_M = 0.01
+"""A cable whose ends are nearer than its length by this is slack: sag and noise are less."""
+
+BACK_1_S = 10.0
+"""Rate at which a stretch goes back (J. Baumgarte, 1972)."""
+
+
+def taut_tensions(motion: Records, drones: Records, cables: Records, load: Records) -> Array:
+    """Tensions that keep cables at their lengths, or slack, below moving drones, (n,).
+
+    `motion` and `load`: one record each. With the wrench w of a tension of one on the load, M the
+    load's inertia, b its weight and gyroscopic moment, the second derivative of each stretch e is
+
+        a - w^T M^-1 (sum w T + b) = -2 k e' - k^2 e,
+
+    a all that the drones' motion and the rates contribute, k = `BACK_1_S`. Tensions are not
+    negative (the quadratic programme of massless cables, solved as non-negative least squares).
+    """
+    n, rotation = len(cables), matrix_of(motion["attitude"])
+    omega, by_mass = motion["omega"], np.eye(6) / load["mass"]
+    by_mass[3:, 3:] = load["inverse_inertia"]
+    rest = np.zeros(6)
+    rest[2] = -load["mass"] * load["gravity"]
+    rest[3:] = -np.cross(omega, load["inertia"] @ omega)
+    wrenches, asked, slack = np.zeros((n, 6)), np.zeros(n), np.zeros(n, bool)
+    for i, cable in enumerate(cables):
+        reach, rate = chord(motion, drones[i], cable)
+        length = np.linalg.norm(reach)
+        slack[i] = length < cable["length"] - SLACK_M
+        unit = reach / length
+        add_wrench(wrenches[i], unit, rotation, cable)
+        inwards = rotation @ np.cross(omega, np.cross(omega, cable["attachment"]))
+        asked[i] = unit @ (drones[i]["acceleration"] - inwards)
+        asked[i] += (rate @ rate - (unit @ rate) ** 2) / length
+        stretch = length - cable["length"]
+        asked[i] += 2.0 * BACK_1_S * (unit @ rate) + BACK_1_S**2 * stretch
+    asked -= wrenches @ by_mass @ rest
+    asked[slack], wrenches[slack] = 0.0, 0.0
+    root = np.linalg.cholesky(wrenches @ by_mass @ wrenches.T + 1e-9 * np.eye(n))
+    found: Array = nnls(root.T, np.linalg.solve(root, asked))[0]
+    return found
