@@ -357,8 +357,12 @@ def _turned_away(recording: Recording) -> Iterator[str]:
 
 def _load_on_ground(recording: Recording) -> Iterator[str]:
     load, asked = recording.bodies.get(LOAD), recording.setpoints.get(LOAD)
+    if load is None or asked is None:
+        return
     standing_m = standing_height_m(recording)
-    if load is None or asked is None or standing_m is None:
+    if standing_m is None:
+        standing_m = _lying_m(recording, load)
+    if standing_m is None:
         return
     above_m = asked.held_at(load.time_s).position_enu_m[:, 2] - standing_m
     low = (load.position_enu_m[:, 2] < standing_m + LOW_M) & (above_m > HIGH_M)
@@ -372,6 +376,24 @@ def _load_on_ground(recording: Recording) -> Iterator[str]:
                     f"{stage.name.replace('_', ' ')}"
                 )
                 return
+
+
+def _lying_m(recording: Recording, load: PoseTrack) -> float | None:
+    """Lowest height of a load that sank with its drones and is carried by something else there.
+
+    Of a flight that begins in the air, which does not say how high the load stands.
+    """
+    height_m = load.position_enu_m[:, 2]
+    low_s = load.time_s[height_m < height_m.min() + LOW_M]
+    for name in recording.drones:
+        track, asked = recording.bodies[name], recording.setpoints.get(name)
+        if asked is None:
+            return None
+        above_m = asked.held_at(track.time_s).position_enu_m[:, 2] - track.position_enu_m[:, 2]
+        if np.median(np.interp(low_s, track.time_s, above_m)) < HIGH_M:
+            return None
+    pull_n = float(np.median(_pull_n(recording, low_s)))
+    return float(height_m.min()) if pull_n < 0.5 * _carried_n(recording) else None
 
 
 def _tension(recording: Recording) -> Iterator[str]:
@@ -399,14 +421,18 @@ def _without(cable: CableTrack, events_s: Sequence[float]) -> CableTrack:
     return replace(cable, peak_time_s=time_s, peak_n=np.where(kept, peak_n, 0.0))
 
 
+def _pull_n(recording: Recording, time_s: Array) -> Array:
+    """Sum of the tensions of all cables at times, (T,)."""
+    cables = [cable for cable in recording.cables.values() if len(cable.time_s)]
+    each = [np.interp(time_s, cable.time_s, cable.tension_n[:, 0]) for cable in cables]
+    return np.sum(each, axis=0) if each else np.zeros(len(time_s))
+
+
 def _carried_n(recording: Recording) -> float:
     """Sum of the tensions of all cables while they carry the load."""
-    cables = [cable for cable in recording.cables.values() if len(cable.time_s)]
-    if not cables:
-        return 0.0
-    time_s = cables[0].time_s
-    total = sum(np.interp(time_s, cable.time_s, cable.tension_n[:, 0]) for cable in cables)
-    return float(np.percentile(total, CARRIED_PERCENTILE))
+    times_s = [cable.time_s for cable in recording.cables.values() if len(cable.time_s)]
+    pull_n = _pull_n(recording, times_s[0]) if times_s else np.zeros(1)
+    return float(np.percentile(pull_n, CARRIED_PERCENTILE))
 
 
 # ---------- The summary
