@@ -27,7 +27,6 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from mcap.data_stream import RecordBuilder
 from mcap.opcode import Opcode
 from mcap.records import (
@@ -49,6 +48,7 @@ from numpy.typing import NDArray
 from rosbags.rosbag2.metadata import dump_qos_v9
 
 from musls_description.errors import MuslsError, is_full_disk
+from musls_description.schema import to_yaml
 from musls_sim.recording.messages import serialize
 from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.signals import Columns, Row, qos
@@ -322,7 +322,7 @@ class BagFile:
             raise self._error("finish", full) from full
 
     def _finish(self) -> None:
-        information = _yaml(self._information())
+        information = to_yaml(self._information())
         self._append(self._end(information))
         text = f"rosbag2_bagfile_information:\n{indent(information, '  ')}"
         half = self.folder / "metadata.yaml.tmp"
@@ -479,7 +479,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
                 name=msgtype,
             )  # fmt: skip
         metadata = {
-            "offered_qos_profiles": _yaml(dump_qos_v9([qos(topic)])),
+            "offered_qos_profiles": to_yaml(dump_qos_v9([qos(topic)])),
             "topic_type_hash": _type_hash(msgtype),
         }
         channels.append(
@@ -492,11 +492,6 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
             )
         )
     return list(schemas.values()), channels
-
-
-def _yaml(content: object) -> str:
-    text: str = yaml.safe_dump(content, sort_keys=False)
-    return text
 
 
 @cache

@@ -468,7 +468,7 @@ class Row:
     def values(self, session: Any, *times: int) -> list[Array]:
         """The numbers now, in the order of the columns; of many times if arrays begin with them."""
         return [
-            np.reshape(column.source(self._system, session), times + self.shapes[key])
+            column.source(self._system, session).reshape(times + self.shapes[key])
             for key, column in self._columns.items()
             if column.source
         ]
