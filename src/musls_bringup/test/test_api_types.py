@@ -182,6 +182,11 @@ def test_forces_that_are_not_finite_name_what_jams():
         assert "rotor commands" not in told and ("cables that jam" in told) is named
         inputs.rotor_command_rad_s[0, 0] = np.nan
         assert "check rotor commands" in not_finite(session.plant, inputs)
+    for name, fits in (("hold", True), ("quad", False)):  # drones on given paths
+        plant = musls.Session(musls.load_scenario(name)).plant
+        plant.records.system[0]["guided"] = 1
+        told = not_finite(plant, PlantInputs.zeros(plant.system))
+        assert ("choose cable model elastic or massless" in told) is not fits
 
 
 def test_all_public_functions_are_tried():

@@ -85,6 +85,10 @@ WEIGHTS = 20.0
 """Outside forces of so many times the weight of all bodies are named as the cause of a failure."""
 
 
+MOST_GUIDED = 3
+"""With more taut cables, the places of drones on paths may ask for lengths that no pose has."""
+
+
 def not_finite(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
     """Forces that are not finite: names the input, or what jams."""
     named = [name for name, values in _inputs(inputs) if not np.isfinite(values).all()]
@@ -93,6 +97,11 @@ def not_finite(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
     elif not (cause := _too_large(plant, inputs)):
         jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
         cause = f"{jammed}joints beyond their stops; {_calmer(plant)}"
+        if plant.records.system[0]["guided"] and plant.system.n_drones > MOST_GUIDED:
+            cause = (
+                f"{plant.system.n_drones} taut cables that do not stretch seldom fit drones on "
+                "given paths; choose cable model elastic or massless"
+            )
     return f"forces are not finite at {plant.time_s:.3f} s: {cause}"
 
 
