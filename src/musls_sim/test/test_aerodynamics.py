@@ -187,7 +187,11 @@ def test_a_failed_rotor_has_no_wake_and_no_ground():
 @musls.aerodynamics.register("updraught")
 @musls.spec
 class Updraught(musls.AerodynamicModel):
-    """Lifts the load by a force."""
+    """Lifts the load by a force.
+
+    Attributes:
+        force_n: Upward.
+    """
 
     kind: Literal["updraught"] = "updraught"
     force_n: float
