@@ -326,7 +326,8 @@ def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, 
         begin_s = happens(watcher, nodes)
         print(f"{begin_s - line_s:.2f} s after the begin of the line")
         found = "going on without a drone: drone_2: "
-        assert watcher.until(lambda: watcher.after(begin_s, found) is not None, 60.0), watcher.said
+        told = watcher.until(lambda: watcher.after(begin_s, found) is not None, 60.0)
+        assert told, (watcher.said, nodes.log("formation"))
         print(name, happens.__name__, round(watcher.after(begin_s, found), 2), watcher.said)
         assert watcher.after(begin_s, found) < limit_s
         assert end in watcher.said[-1][1]

@@ -390,6 +390,8 @@ class FormationNode(ManagedNode):
         lost = self._bodies.index(name) - 1
         found = way.without(player.plan, player.row, lost, places[lost], falls=bool(falls))
         if found is None:
+            text = f"{name} is lost where no way of the others keeps clear of it"
+            self.get_logger().warning(text, once=True)
             return False
         plan, goes_on, what = found
         self._apply_event({"kind": "release", "cable": lost + 1})
