@@ -110,11 +110,18 @@ class Paper:
     groups: tuple[PaperGroup, ...]
 
 
+def _are_mappings(rows: object) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+
+
 def load_paper(name: str) -> Paper:
     """A paper by the number of its file."""
     path = named_file("paper", name, PAPERS)
     data = read_yaml(path)
-    for group in data.get("groups", ()):
+    groups = data.get("groups")
+    for group in groups if isinstance(groups, list) else ():
+        if not (isinstance(group, dict) and _are_mappings(group.get("rows", []))):
+            continue  # is told below
         shared = {key: group.pop(key) for key in list(group) if key not in ("title", "rows")}
         checked = {key: value for key, value in shared.items() if key != "value"}
         group["rows"] = [

@@ -7,6 +7,7 @@ import pytest
 from musls_bringup.cli import main
 from musls_bringup.paper import PAPERS, load_paper
 from musls_bringup.shipped import find_scenario, names_in
+from musls_description.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", names_in(PAPERS))
@@ -61,3 +62,11 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, monkeypatch, capsys):
         error = capsys.readouterr().err
         assert reason in error and len(error.splitlines()) == 1
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("groups", ["[x]", "{a: b}", "[{title: t, rows: y}]", "[{rows: [z]}]"])
+def test_a_file_of_the_wrong_shape_is_one_line(tmp_path, groups):
+    path = tmp_path / "p.yaml"
+    path.write_text(f"title: a\nsource: b\ngroups: {groups}\n")
+    with pytest.raises(ConfigError, match=r"p\.yaml: groups"):
+        load_paper(str(path))

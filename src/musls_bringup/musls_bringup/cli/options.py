@@ -184,7 +184,10 @@ def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
 def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:
     """A number of the command line, if it is in its range."""
     if not low <= value <= high:
-        raise ConfigError(f"{option} is {value:g}{unit}, must be from {low:g} to {high:g}{unit}")
+        text = (
+            f"{value:g}" if abs(value) < 1e15 else shown(str(value))
+        )  # no float holds all integers
+        raise ConfigError(f"{option} is {text}{unit}, must be from {low:g} to {high:g}{unit}")
     return value
 
 

@@ -42,6 +42,7 @@ class LoadEstimation:
         state: PlantState,
         estimate: Estimate,
         scenario: Scenario,
+        period_s: float,
         generator: np.random.Generator,
     ) -> None:
         self.estimator, self._state, self._estimate = estimator, state, estimate
@@ -51,7 +52,7 @@ class LoadEstimation:
         imu = None if estimator.load_imu is None else np.zeros(6)
         self._sensors = DroneSensors(estimate.drones, force, imu)
         self._on_ground = scenario.start.kind == "ground"
-        self._started = False
+        self._period_s, self._started = period_s, False
 
     @classmethod
     def of(
@@ -74,7 +75,7 @@ class LoadEstimation:
             system = weightless(system)
         setup = EstimatorSetup(system, scenario.physics.gravity_m_s2, period_s)
         estimator = chosen.build(setup)
-        return cls(estimator, state, estimate, scenario, generator)
+        return cls(estimator, state, estimate, scenario, period_s, generator)
 
     def check(self, controller: Controller | None) -> None:
         """Refuse a controller that flies without rotors, if the estimator goes by them."""
@@ -92,7 +93,7 @@ class LoadEstimation:
         rotor_forces(drones, self._rotors, speed, sensors.rotor_force_enu_n)
         if sensors.load_imu is not None:
             self._feel(sensors.load_imu)
-        with user_code(lambda: f" at {tick * self.estimator.setup.period_s:.3f} s"):
+        with user_code(lambda: f" at {tick * self._period_s:.3f} s"):
             if not self._started:
                 self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
                 self._started = True
