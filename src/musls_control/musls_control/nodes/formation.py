@@ -164,7 +164,7 @@ class FormationNode(ManagedNode):
         self._apply_out: Publisher | None = None
         self._pending, self._pending_since_s = False, -1.0
         self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
-        self._watched_from_s = -np.inf
+        self._returned_s = -np.inf
         self._guard = Guard()
         self._make_topics()
         self._listen_to_poses()
@@ -287,7 +287,7 @@ class FormationNode(ManagedNode):
         gap_s, self._stepped_s = time_s - self._stepped_s, time_s
         if gap_s > LONGEST_GAP_S and self._player is not None:
             self._player.stand_still(gap_s)
-            self._watched_from_s = time_s + RETURN_S
+            self._returned_s = time_s + RETURN_S
             if self._player.state is not PlayState.IDLE:
                 self._tell_event("late", f"no set-points for {gap_s:.1f} s: the plan goes on later")
         if not self._looked_s <= time_s < self._looked_s + LOOK_EVERY_S:
@@ -356,11 +356,7 @@ class FormationNode(ManagedNode):
         player = self._player
         if player is None or player.state in (PlayState.IDLE, PlayState.DONE):
             self._guard.step = GuardStep.WATCH
-        elif (
-            self.get_parameter("guard").value
-            and not player.touches_down
-            and time_s >= self._watched_from_s
-        ):
+        elif self.get_parameter("guard").value and not player.touches_down:
             watched = {body: h for body, h in bodies.items() if body != self._given_up}
             survives = self._survive(player, time_s, watched)
             step = None if survives else self._guard.look(time_s, watched)
@@ -425,7 +421,10 @@ class FormationNode(ManagedNode):
         if self._recent and body in self._poses and body != "load":
             wanted = np.stack(self._recent)[:, self._bodies.index(body) - 1]
             error_m = tracking_error_m(wanted, self._poses[body][:3])
-        return Health(age_s, error_m, self._phases.get(body, ""))
+        phase = self._phases.get(body, "")
+        if phase == "holding" and time_s < self._returned_s:
+            phase = "flying"  # they hold because this node was late
+        return Health(age_s, error_m, phase)
 
     def _act(
         self, step: GuardStep, player: FlightPlayer, time_s: float, bodies: dict[str, Health]
