@@ -22,7 +22,7 @@ docs/recordings.md has the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -41,9 +41,9 @@ from rosbags.interfaces import (
 
 from musls_description.arrays import Array
 from musls_description.propulsion import Battery
-from musls_description.rotations import from_matrix, from_roll_pitch_yaw, rotate
+from musls_description.rotations import from_roll_pitch_yaw, parts_of, rotate
 from musls_description.system import RigSystem
-from musls_sim.plants.interface import Plant
+from musls_description.vectors import from_matrix
 from musls_sim.recording import messages as msg
 
 Columns = Mapping[str, Array]
@@ -82,14 +82,14 @@ class Column:
         shape: Of the numbers of one owner, or a function that gets system and owner (from 0).
         source: Numbers of all owners, from system and session; None for what the recorder
             is told (`on_setpoint`, `on_acceleration`, `on_reference`).
-        written: What is written, from what is recorded; None for the same.
+        written: What is written, from the rows of a system; None for the same.
     """
 
     name: str
     field: str
     shape: tuple[int, ...] | Callable[[RigSystem, int], tuple[int, ...]]
     source: Callable[[RigSystem, Any], Array] | None = None
-    written: Callable[[Columns], Array] | None = None
+    written: Callable[[RigSystem, Columns], Array] | None = None
     dtype: str = "<f8"
 
 
@@ -191,8 +191,8 @@ def _motion(first: int, end: int) -> Callable[[RigSystem, Any], Array]:
     return motion
 
 
-def _omega_in_world(row: Columns) -> Array:
-    return rotate(row["pose.orientation_wxyz"], row["twist.omega_enu_rad_s"])
+def _omega_in_world(system: RigSystem, rows: Columns) -> Array:
+    return rotate(rows["pose.orientation_wxyz"], rows["twist.omega_enu_rad_s"])
 
 
 def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
@@ -208,8 +208,9 @@ def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
     return values
 
 
-def _nodes(system: RigSystem, session: Any) -> list[Array]:
-    return [session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
+def _nodes(system: RigSystem, session: Any) -> Array:
+    """From end 1 (the load) to end 2, cable after cable, (points, 3)."""
+    return np.concatenate([session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)])
 
 
 def _rotor_names(system: RigSystem, index: int) -> dict[str, Any]:
@@ -251,19 +252,27 @@ UPRIGHT = 1e-9
 """Horizontal share below which a segment has no heading."""
 
 
-def end_turns(plant: Plant, nodes: Sequence[Array]) -> Array:
-    """Frames of `PlantState.cable_force_n` to the world, (n_cables, 2, 4) [w, x, y, z].
+def _link_turns(system: RigSystem, session: Any) -> Array:
+    """Of the first and last rigid links; NaN where there are none."""
+    ends = [session.plant.cable_end_rotations(i) for i in range(system.n_cables)]
+    if not ends or ends[0] is None:
+        return np.full((system.n_cables, 2, 4), np.nan)
+    return np.array([from_matrix(rotation) for rotation in np.concatenate(ends)])
+
+
+def _end_turns(system: RigSystem, rows: Columns) -> Array:
+    """Frames of `PlantState.cable_force_n` to the world, (rows, n_cables, 2, 4) [w, x, y, z].
 
     x runs along the end link or segment from end 1 (the load) to end 2 (the drone). Rigid links
     tell y and z; a segment of a cable without twist has y horizontal, left of its heading.
-
-    `nodes` are given from end 1 to end 2, world, (nodes, 3) each.
     """
-    ends = [plant.cable_end_rotations(i) for i in range(len(nodes))]
-    if ends and ends[0] is not None:
-        return from_matrix(np.array(ends)).reshape(-1, 2, 4)
-    along = np.array([(n[1] - n[0], n[-1] - n[-2]) for n in nodes]).reshape(-1, 2, 3)
-    x, y, z = np.moveaxis(along, -1, 0)
+    turns = rows["shape.ends_wxyz"]
+    if not np.isnan(turns).any():
+        return turns
+    nodes = rows["shape.nodes_enu_m"].reshape(len(turns), -1, 3)
+    first = np.cumsum([0, *(cable.links + 1 for cable in system.cables)])
+    low = np.stack([first[:-1], first[1:] - 2], axis=1)  # of the end segments
+    x, y, z = parts_of(nodes[:, low + 1] - nodes[:, low])
     flat = np.hypot(x, y)
     heading = np.where(flat > UPRIGHT * np.abs(z), np.arctan2(y, x), 0.0)
     return from_roll_pitch_yaw(np.stack([0.0 * flat, -np.arctan2(z, flat), heading], axis=-1))
@@ -360,11 +369,9 @@ SIGNALS: dict[str, Signal] = {
             (
                 Column(
                     "nodes_enu_m", "points", lambda system, i: (system.cables[i].links + 1, 3),
-                    lambda system, s: np.concatenate(_nodes(system, s)),
+                    _nodes,
                 ),
-                Column(
-                    "ends_wxyz", "", (2, 4), lambda system, s: end_turns(s.plant, _nodes(system, s))
-                ),
+                Column("ends_wxyz", "", (2, 4), _link_turns, _end_turns),
             ),
             constants=_line,
         ),
@@ -476,7 +483,7 @@ class Row:
     def written(self, columns: Columns) -> dict[str, Array]:
         """Turn rows of recorded columns into what is written."""
         return {
-            key: column.written(columns) if column.written else columns[key]
+            key: column.written(self._system, columns) if column.written else columns[key]
             for key, column in self._columns.items()
         }
 

@@ -317,21 +317,26 @@ class MasslessPlant(LightLinesPlant):
 
         Infinitely far as long as the cable does not reach from the drone.
         """
-        (low, low_velocity), (high, high_velocity) = self._ends(cable)
+        low, high = self._ends(cable)
         length = self.system.cables[cable].length_m
         miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
         if np.linalg.norm(high - low) > length:
             miss = np.inf
-        return miss, float(np.linalg.norm(high_velocity - low_velocity))
+        load, drone = self.records.bodies[0], self.records.bodies[cable + 1]
+        velocities = [
+            body["velocity"] + np.cross(body["omega"], end - body["position"])
+            for body, end in ((load, low), (drone, high))
+        ]
+        return miss, float(np.linalg.norm(velocities[1] - velocities[0]))
 
-    def _ends(self, cable: int) -> list[tuple[Array, Array]]:
-        """Places and velocities of a cable's ends on load and drone, world, (3,) each."""
-        t, ends = self.records, []
-        for body, point in ((t.bodies[0], "load_point"), (t.bodies[cable + 1], "drone_point")):
-            arm = body["rotation"] @ t.cables[cable][point]
-            velocity = body["velocity"] + np.cross(body["omega"], arm)
-            ends.append((body["position"] + arm, velocity))
-        return ends
+    def _ends(self, cable: int) -> tuple[Array, Array]:
+        """Places of a cable's ends on load and drone, world, (3,) each."""
+        points = self.records.cables[cable]
+        load, drone = self.records.bodies[0], self.records.bodies[cable + 1]
+        return (
+            load["position"] + load["rotation"] @ points["load_point"],
+            drone["position"] + drone["rotation"] @ points["drone_point"],
+        )
 
     # --------------------------------------------------------------------------- what it shows
 
@@ -343,7 +348,7 @@ class MasslessPlant(LightLinesPlant):
         """
         cable, held = self.system.cables[index], self.held_by[index]
         points = cable.links + 1
-        (low, _), (high, _) = self._ends(index)
+        low, high = self._ends(index)
         if held == "both":
             return hanging_line(low, high, cable.length_m, points, self._ground)
         top = low if held == "load" else high
