@@ -180,6 +180,50 @@ def test_a_reward_of_ones_own():
     assert env.step(nothing(env))[2].tolist() == [False, True]
 
 
+class Residual(musls.envs.Transport):
+    """Sees the load and the time alone; its actions shift the formation by a tenth of the rest."""
+
+    def observe(self, env):
+        return {"load": env.parts["load"], "time": env.batch.time_s[:, None]}
+
+    def command(self, env):
+        command = super().command(env)
+        rest = env.actions.commands(0.0 * env.action, env.batch.estimate, None, env.goal)
+        return rest + 0.1 * (command - rest)
+
+
+def test_observations_and_commands_of_ones_own():
+    env = worlds(2, Residual(), level="drone_setpoints", dict_observations=True)
+    assert {name: box.shape for name, box in env.single_observation_space.items()} == {
+        "load": (18,),
+        "time": (1,),
+    }
+    seen, _ = env.reset(seed=0)
+    seen, *_ = env.step(nothing(env) + 1.0)
+    assert env.observation_space.contains(seen) and seen["time"][0, 0] == np.float32(env.step_s)
+    place = env.goal.position_enu_m[0] + [0.05, 0.05, 0.05]
+    shifted, _ = env.actions.places(place, 0.0)
+    np.testing.assert_allclose(env.batch.command[0, :, :3], shifted, atol=1e-12)
+    assert worlds(2, Residual(), level="drone_setpoints").observation_space.shape == (2, 19)
+
+    class Wrong(musls.envs.Transport):
+        def observe(self, env):
+            return {"time": env.batch.time_s[0]}
+
+    with pytest.raises(ConfigError, match=r"observe: time has shape \(\), must be \(2, \.\.\.\)"):
+        worlds(2, Wrong())
+
+
+def test_events_of_the_scenario_happen_in_every_episode():
+    push = {"kind": "poke", "when": {"time_s": 0.1}, "duration_s": 0.1, "force_enu_n": [0, 3, 0]}
+    env = worlds(2, level="drone_setpoints", overrides={"events": [push]})
+    for _ in range(2):
+        env.reset(seed=0, options={"goal_position_enu_m": env.start_enu_m[0]})
+        for _ in range(12):
+            env.step(nothing(env))
+        assert (env.batch.velocity_enu_m_s[:, 0, 1] > 0.05).all()
+
+
 # ------------------------------------------------------------------------ numbers that are drawn
 
 

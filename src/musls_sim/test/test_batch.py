@@ -55,6 +55,51 @@ def test_a_world_is_the_flight_alone(overrides):
     assert_same(batch, 1, session)
 
 
+EVENTS = (
+    "{kind: gust, when: {time_s: 0.1}, duration_s: 0.3, velocity_enu_m_s: [2, 1, 0]}",
+    "{kind: poke, when: {time_s: 0.2}, duration_s: 0.2, force_enu_n: [0.1, 0, 0]}",
+    "{kind: rotor_failure, drone: 1, rotor: 2, efficiency: 0.9, when: {time_s: 0.1}, "
+    "duration_s: 0.5}",
+    "{kind: mocap_outage, drones: [2], when: {stage: settle, after_s: 0.3}, duration_s: 0.1}",
+    "{kind: drone_lost, drone: 3, when: {time_s: 0.6}}",
+)
+MODELS = {
+    "massless": ("wind.gust_std_m_s=[0.5, 0.5, 0.2]",),
+    "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
+    "elastic": ("cable_model=elastic", "system.cables.links=3"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_events_happen_in_a_world_as_in_the_flight_alone(model):
+    made = scenario("start=air", f"events=[{', '.join(EVENTS)}]", *model)
+    batch = Batch(made, worlds=2, seeds=[1, 7], threads=1)
+    for _ in range(2):  # again after a reset
+        for periods in (50, 149, 1):
+            batch.advance(periods)
+        with Session(dataclasses.replace(made, seed=7)) as session:
+            session.advance(200)
+        happened = [event.kind for event in session.events.happened]
+        assert all(happened.count(kind) == 2 for kind in ("gust", "poke", "mocap_outage"))
+        assert_same(batch, 1, session)
+        assert batch.motion[1, 3, 2] < batch.motion[1, 1, 2] - 0.02
+        batch.reset(seeds=[1, 7])
+
+
+def test_worlds_begin_anew_as_scenarios_with_other_events():
+    """Each scenario has its own, and with commands from outside they come as well."""
+    push = "{kind: poke, when: {time_s: 0.04}, duration_s: 0.1, force_enu_n: [0, %s, 0]}"
+    made = [scenario("start=air", f"events=[{events}]") for events in ("", push % 2, push % -2)]
+    batch = Batch(made, worlds=3, seeds=[1, 1, 1], threads=1, mission=False)
+    for order in ([0, 1, 2], [2, 0, 1]):
+        batch.reset(seeds=[1, 1, 1], scenarios=order)
+        batch.advance(50)
+        assert np.argsort(batch.velocity_enu_m_s[:, 0, 1])[[0, 2]].tolist() == [
+            order.index(2),
+            order.index(1),
+        ]
+
+
 def test_a_world_lands_and_rests_as_the_flight_alone():
     """To the end of the mission: landing, disarming, and nothing after it."""
     short = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
@@ -242,7 +287,14 @@ def test_a_world_that_fails_leaves_the_others():
 
 
 REFUSED = {
-    "events": ("events=[{kind: cut, cable: 1, when: {time_s: 1}}]", "events"),
+    "events": (
+        "events=[{kind: load_mass, mass_kg: 1, when: {time_s: 1}}]",
+        "events = load_mass: must be rotors, motion capture, pokes and gusts, at a time",
+    ),
+    "conditions": (
+        "events=[{kind: drone_lost, drone: 1, when: {height: {below_m: 1}}}]",
+        "events = drone_lost: must be rotors",
+    ),
     "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
     "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
     "noisy truth": ("estimation={kind: truth, noise: 0.01}", "estimation.noise = 0.01"),

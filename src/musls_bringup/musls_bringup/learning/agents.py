@@ -32,7 +32,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
 
     def __init__(self, task: str | Task | type[Task] = "transport", **given: Any) -> None:
         """Build the world; arguments as those of `TransportVectorEnv` (raises ConfigError)."""
-        given["dict_observations"], given["autoreset_mode"] = True, "Disabled"
+        given["autoreset_mode"] = "Disabled"
         self.worlds = TransportVectorEnv(1, task, **given)
         self.render_mode = self.worlds.render_mode
         n, columns = self.worlds.actions.shape
@@ -59,9 +59,9 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
         """Begin an episode, see `TransportVectorEnv.reset`."""
-        seen, info = self.worlds.reset(seed=seed, options=options)
+        _, info = self.worlds.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        return self._each(seen), {name: self._of_world(info) for name in self.agents}
+        return self._each(), {name: self._of_world(info) for name in self.agents}
 
     def step(
         self, actions: dict[str, Array]
@@ -76,14 +76,14 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         given = np.zeros(self.worlds.actions.shape)
         for name in self.agents:
             given[self.possible_agents.index(name)] = actions[name]
-        seen, reward, failed, truncated, info = self.worlds.step(given.reshape(1, -1))
+        _, reward, failed, truncated, info = self.worlds.step(given.reshape(1, -1))
         lost = self.worlds.batch.motors[0] == 0.0
         now = self.agents
         terminated = {
             name: bool(failed[0] or lost[self.possible_agents.index(name)]) for name in now
         }
         over = {name: bool(truncated[0]) for name in now}
-        observed = self._each(seen)
+        observed = self._each()
         self.agents = [name for name in now if not (terminated[name] or over[name])]
         told = {name: self._of_world(info) for name in now}
         return observed, dict.fromkeys(now, float(reward[0])), terminated, over, told
@@ -97,8 +97,9 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """End the simulation."""
         self.worlds.close()
 
-    def _each(self, seen: dict[str, Array]) -> dict[str, Array]:
+    def _each(self) -> dict[str, Array]:
         """Observations by agent."""
+        seen = {name: np.nan_to_num(part) for name, part in self.worlds.parts.items()}
         load, drones, tension = (seen[part][0] for part in ("load", "drones", "tension"))
         seen_by = {}
         for name in self.agents:

@@ -95,6 +95,18 @@ class Task:
     def act(self, env: TransportVectorEnv) -> None:
         """Move goals, push bodies, stop motors; called at the start and after each step."""
 
+    def observe(self, env: TransportVectorEnv) -> Mapping[str, Array]:
+        """What a policy sees, parts by name, (worlds, ...), cut off at +-10; here `Observations`.
+
+        The shapes stay. `controller: learned` flies policies that see this default alone.
+        """
+        return env.parts
+
+    def command(self, env: TransportVectorEnv) -> Array:
+        """`Batch.command` at the action level's control level for `env.action`; here `Actions`."""
+        batch = env.batch
+        return env.actions.commands(env.action, batch.estimate, batch.tension_n, env.goal)
+
     def reward(self, env: TransportVectorEnv) -> Array:
         """At most 1: for the load, its yaw, the drones' places and smooth actions.
 
@@ -245,7 +257,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.actions = Actions(self.level, setup)
         n, columns = self.actions.shape
         self.observations = Observations(setup, history, n * columns)
-        self._set_spaces()
+        size = int(np.prod(self.actions.shape))
+        self.single_action_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self.start_enu_m = self.batch.position_enu_m[0].copy()
         self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), ())))
         self._past = np.zeros((num_envs, max(history, 2), n * columns))
@@ -258,21 +272,13 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             else None
         )
         self.task.prepare(self)
-
-    def _set_spaces(self) -> None:
-        def box(shape: tuple[int, ...]) -> spaces.Box:
-            return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, shape, np.float32)
-
-        seen = self.observations
+        seen = self._observed()
         self.single_observation_space = (
-            spaces.Dict({name: box(shape) for name, shape in seen.shapes.items()})
-            if self._by_parts
-            else box((seen.size,))
+            spaces.Dict({name: _box(part.shape[1:]) for name, part in seen.items()})
+            if dict_observations
+            else _box(seen.shape[1:])
         )
-        size = int(np.prod(self.actions.shape))
-        self.single_action_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     # --------------------------------------------------------- what tasks and rewards are made of
 
@@ -285,6 +291,13 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def last_action(self) -> Array:
         """The one before it, (worlds, n, k)."""
         return self._past[:, 1].reshape(-1, *self.actions.shape)
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Parts of `Observations` by name, (worlds, ...)."""
+        history = self.observations.shapes.get("actions", (0,))[0]
+        batch, past = self.batch, self._past[:, :history]
+        return self.observations.parts(batch.estimate, batch.tension_n, self.goal, past)
 
     @property
     def load_error_m(self) -> Array:
@@ -373,9 +386,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self._past[:, 1:] = self._past[:, :-1].copy()
         self._past[:, 0] = np.clip(np.where(lost[:, None], 0.0, given), -1.0, 1.0)
         batch = self.batch
-        batch.command[:] = self.actions.commands(
-            self.action, batch.estimate, batch.tension_n, self.goal
-        )
+        batch.command[:] = self._call(self.task.command)
         batch.advance(self._periods)
         self._call(self.task.act)
         reward = np.array(self._call(self._reward or self.task.reward), float)
@@ -428,11 +439,14 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             raise UserCodeError(f"{name} failed: {describe_error(error)}") from error
 
     def _observed(self) -> Any:
-        batch, history = self.batch, self.observations.shapes.get("actions", (0,))[0]
-        past = self._past[:, :history]
-        parts = self.observations.parts(batch.estimate, batch.tension_n, self.goal, past)
-        if batch.failed.any():
-            parts = {name: np.nan_to_num(part) for name, part in parts.items()}
+        parts = {}
+        for name, part in self._call(self.task.observe).items():
+            shape, seen = np.shape(part), np.nan_to_num(np.asarray(part, np.float32))
+            if shape[:1] != (self.num_envs,):
+                raise ConfigError(
+                    f"observe: {name} has shape {shape}, must be ({self.num_envs}, ...)"
+                )
+            parts[name] = seen.clip(-LARGEST_SEEN, LARGEST_SEEN)
         return parts if self._by_parts else flat(parts, (self.num_envs,))
 
     def _last_seen(self, over: Array) -> Array:
@@ -515,6 +529,10 @@ def find_task(given: str | Task | type[Task]) -> Task:
         return found()
     except RAISED as error:
         raise ConfigError(f"task = {given}: {describe_error(error)}") from error
+
+
+def _box(shape: tuple[int, ...]) -> spaces.Box:
+    return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, shape, np.float32)
 
 
 def _mode(given: str | AutoresetMode) -> AutoresetMode:

@@ -26,6 +26,7 @@ from musls_sim.batch.parts import (
     CONTROLLERS,
     PIECE,
     arrays_of,
+    check_events,
     check_scenario,
     check_session,
     kernel_of,
@@ -226,11 +227,7 @@ def _check(session: Session) -> None:
         if ALL_LEVELS.get(level_of(session.flying)) in (None, IDEAL_THRUST_MOMENT):
             level = level_of(session.flying).value
             raise ConfigError(f"a controller of level {level} has no compiled code")
-    for event in scenario.events:
-        when = event.when
-        if not event.changes_numbers_only or when.condition is not None or when.event is not None:
-            allowed = "rotors, motion capture, pokes and gusts, at a time or in a stage"
-            refuse(scenario, "events", event.kind, allowed)
+    check_events(scenario)
     if scenario.world.obstacles:
         refuse(scenario, "world.obstacles", scenario.world.obstacles[0].name, "empty")
     if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:

@@ -29,6 +29,8 @@ from musls_sim.batch.parts import (
     LEVELS,
     PIECE,
     arrays_of,
+    changes_of,
+    check_events,
     check_scenario,
     check_session,
     kernel_of,
@@ -421,6 +423,9 @@ class _Start:
             self._move_plant()
             self._record(session, mission, dict(zip(arrays, begin.tolist(), strict=False)))
             self._command(mission)
+            self.changes = changes_of(session, arrays, mission)
+        self.parts["world"]["changes"] = self.changes.ctypes.data
+        self.parts["world"]["n_changes"] = len(self.changes)
         self.places = _addresses(self.memory, self.memory)
         world = self.parts["world"][0]
         self.with_load = world["first"] == 0
@@ -488,6 +493,7 @@ class _Start:
             "rows": len(self.table) if mission else 0,
             "rate": plan.rate_hz,
             "lands": plan.landing_speed_m_s is not None,
+            "begin": self.memory.ctypes.data,
             "plant": plant.address + self._moved_by,
             "motion": self.moved(plant.state.motion).ctypes.data,
             "peak": peak.ctypes.data,
@@ -594,8 +600,7 @@ def _check(scenario: Scenario, level: int, mission: bool) -> None:
     if kind not in (CONTROLLERS if level == SETPOINTS and mission else CONTROLLERS[:1]):
         key = "controller.kind"
         refuse(scenario, key, kind, "formation, or payload and rotortm on the mission")
-    if scenario.events:
-        refuse(scenario, "events", scenario.events[0].kind, "empty")
+    check_events(scenario)
     if scenario.limits.collision == "end":
         refuse(
             scenario, "limits.collision", "end", "another one: a batch does not watch collisions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from musls_control.controllers import ControlLevel
 from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_description.errors import ConfigError
+from musls_description.records import pack
 from musls_sim.batch.world import (
     AUTOPILOT_FORCES,
+    CHANGE,
     FORCES,
     IDEAL_THRUST_MOMENT,
     ROTOR_SPEEDS,
@@ -22,6 +25,7 @@ from musls_sim.batch.world import (
 )
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture, Truth
+from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
 
 KERNELS = {
@@ -128,6 +132,33 @@ def numbers_of(session: Session) -> dict[str, float]:
     }
 
 
+def changes_of(
+    session: Session, arrays: dict[str, NDArray[Any]], mission: bool
+) -> NDArray[np.void]:
+    """What the events of a flight make of its arrays, rows of `CHANGE`; places from their start.
+
+    The events happen here one after another, at their times and without a flight between them:
+    what they write depends on numbers that no flight changes. The arrays are then those of the end.
+    """
+    if not session.scenario.events:
+        return np.zeros(0, CHANGE)
+    guidance, events = session.guidance, session.events
+    assert isinstance(guidance, MissionGuidance)
+    rows, tick, end_s = [], 0, guidance.planned_s if mission else 0.0
+    while True:
+        time_s = tick * session.plant.period_s
+        if tick == 0 or time_s < end_s:
+            guidance.step(tick)
+        before = pack(arrays)[0].view(np.int64)
+        events.step(tick)
+        after = pack(arrays)[0].view(np.int64)
+        rows += [(tick, 8 * word, after[word]) for word in np.flatnonzero(after != before)]
+        next_s = min(events.next_s, guidance.next_s if time_s < end_s else np.inf)
+        if np.isinf(next_s):
+            return np.array(rows, CHANGE)
+        tick = max(tick + 1, ceil(next_s / session.plant.period_s))
+
+
 # ---------- What has no compiled code
 
 
@@ -157,6 +188,15 @@ def check_scenario(scenario: Scenario) -> None:
     if any(cable.elastic.break_force_n for cable in scenario.system.cables):
         key = "system.cables.elastic.break_force_n"
         refuse(scenario, key, "a force", "left out: nothing may break")
+
+
+def check_events(scenario: Scenario) -> None:
+    """Refuse events that do more than change numbers at times that are known before the flight."""
+    for event in scenario.events:
+        when = event.when
+        if not event.changes_numbers_only or when.condition is not None or when.event is not None:
+            allowed = "rotors, motion capture, pokes and gusts, at a time or in a stage"
+            refuse(scenario, "events", event.kind, allowed)
 
 
 def check_session(session: Session) -> None:

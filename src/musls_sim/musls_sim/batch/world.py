@@ -48,6 +48,7 @@ WORLD = np.dtype(
         ("halted", np.int64),  # after a period of which there is something to tell
         ("verdict", np.int64),  # of the plant on the last period, 0 if it was as usual
         ("recorded", np.int64),  # rows since they were read
+        ("changed", np.int64),  # rows of `changes` that are done
         # What does not change in a flight.
         ("period", float),
         ("level", np.int64),
@@ -71,6 +72,7 @@ WORLD = np.dtype(
         ("n_cables", np.int64),
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
+        ("n_changes", np.int64),
         # Where things are. In the plant's memory:
         ("plant", np.int64),
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
@@ -121,8 +123,13 @@ WORLD = np.dtype(
         ("noise_ahead", np.int64),
         ("levels", np.int64),  # of the refinement of rigid links
         ("limits", np.int64),
+        ("begin", np.int64),  # of the world's memory
+        ("changes", np.int64),  # what events make of it, in the order of time; worlds share them
     ]
 )
+
+CHANGE = np.dtype([("tick", np.int64), ("place", np.int64), ("word", np.int64)])
+"""A word that an event writes: control period, place in the world's memory, its eight bytes."""
 
 
 @compiled()
@@ -162,6 +169,8 @@ def begin_period(w):
     setpoint = carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
     if w.rows > 0:
         follow_plan(w, time, setpoint)
+    if w.changed < w.n_changes:
+        let_events_happen(w)
     if w.every > 0 and w.tick % w.every == 0:
         record(w)
     control(w, setpoint)
@@ -202,6 +211,16 @@ def follow_plan(w, time, setpoint):
             w.disarmed_at = time
             for i in range(w.n_drones):
                 setpoint[i, 11] = 0.0
+
+
+@compiled()
+def let_events_happen(w):
+    """Write the words of `CHANGE` that are due."""
+    changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
+    while w.changed < w.n_changes and changes[w.changed].tick <= w.tick:
+        change = changes[w.changed]
+        carray(pointer(w.begin + change.place), (1,), np.int64)[0] = change.word
+        w.changed += 1
 
 
 @compiled()
