@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from scipy.stats import chi2
 
 from musls_control.estimate import MOTION, Estimate
 from musls_control.estimators.interface import (
@@ -56,10 +57,10 @@ FILTER = np.dtype(
 )
 """Constants of the load and variances of white noise that is fresh in each period."""
 
-GYRO_FLOOR_RAD_S, ACCELEROMETER_FLOOR_M_S2 = 0.005, 0.05
-"""Standard deviations of a load's IMU besides its noise: within a period motion is not followed."""
-
 NO_IMU = np.zeros(0)
+
+CHANCE = 0.995
+"""Share of flights in which a consistent filter's mean innovation is not larger."""
 
 TAUT = 3.0
 """Tension of a taut cable over the standard deviation of its noise, at least."""
@@ -127,7 +128,7 @@ class Ekf(LoadEstimator):
             load[name] = load_record(setup.system, setup.gravity_m_s2, period_s)[name]
         # An error that lasts for a time T is, over longer times, as white noise of 2 T / period
         # times its variance.
-        lasting = max(1.0, 2.0 * options.correlation_s / period_s)
+        self._lasting = lasting = max(1.0, 2.0 * options.correlation_s / period_s)
         load["taut"] = TAUT * options.force_noise_n
         load["force_noise"] = lasting * options.force_noise_n**2
         load["length_noise"] = lasting * options.length_noise_m**2
@@ -136,11 +137,11 @@ class Ekf(LoadEstimator):
         turning = options.angular_acceleration_noise_rad_s2 if self._turns else 0.0
         load["angular_acceleration_noise"] = lasting * turning**2
         if self.load_imu is not None:
-            load["gyro_noise"] = self.load_imu.gyro_noise_rad_s**2 + GYRO_FLOOR_RAD_S**2
-            felt = self.load_imu.accelerometer_noise_m_s2
-            load["accelerometer_noise"] = felt**2 + ACCELEROMETER_FLOOR_M_S2**2
+            load["gyro_noise"] = self.load_imu.gyro_noise_rad_s**2
+            load["accelerometer_noise"] = self.load_imu.accelerometer_noise_m_s2**2
         self._motion = np.zeros(1, MOTION)
-        self.covariance, self.innovations = np.zeros((12, 12)), np.zeros(2)
+        self.covariance = np.zeros((12, 12))
+        self.innovations, self._all_innovations = np.zeros(2), np.zeros(2)
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
         self._standing: Records | None = None
 
@@ -169,10 +170,29 @@ class Ekf(LoadEstimator):
             state = self._motion, self.covariance
             told = drones, force, NO_IMU if imu is None else imu
             advance(state, told, cables, load, self.innovations)
+            self._all_innovations += self.innovations
         estimate.records[:1] = self._motion
         half = 0.5 * self._cables["mass"][:, None] * (self._motion["acceleration"] - self._gravity)
         estimate.tension_n[:, 0] = np.linalg.norm(force - half, axis=1)
         estimate.tension_n[:, 1] = np.linalg.norm(force + half, axis=1)
+
+    def doubt(self) -> str:
+        """Whether the mean normalised innovation is above what chance gives a consistent filter.
+
+        Below is no doubt: then the stated noises are larger than those of the flight.
+        """
+        total, number = self._all_innovations
+        independent = number / self._lasting
+        if independent < 1.0:
+            return ""
+        most = chi2.ppf(CHANCE, independent) / independent
+        if total / number <= most:
+            return ""
+        return (
+            f"load estimator ekf: mean normalised innovation {total / number:.3g}, in "
+            f"{100 * CHANCE:g} % of flights below {most:.3g} if its noises are true: the load's "
+            "estimate errs more than its covariance says"
+        )
 
     def _stands(self, force: Array) -> bool:
         """Whether the load stands on the ground where the flight began."""
@@ -212,10 +232,11 @@ def advance(states, told, cables, loads, innovations):
 
 
 @compiled()
-def pull(motion, drones, force, cables, force_noise):
+def pull(motion, drones, force, cables, c):
     """Wrench of the cables on the load, (6,), its slope by the load's pose and its noise, (6, 6).
 
-    Forces in the world, moments in the load's frame.
+    Forces in the world, moments in the load's frame. The noise is that of the tensions, and of the
+    cables' directions by that of the drones' positions.
     """
     wrench, slope, noise, column = np.zeros(6), np.zeros((6, 6)), np.zeros((6, 6)), np.zeros(6)
     rotation = matrix_of(motion.attitude)
@@ -230,7 +251,12 @@ def pull(motion, drones, force, cables, force_noise):
         column[:] = 0.0
         add_wrench(column, unit, rotation, cable)
         wrench += tension * column
-        noise += force_noise * np.outer(column, column)
+        noise += c.force_noise * np.outer(column, column)
+        aside = axes_across(unit)
+        for k in range(2):
+            column[:] = 0.0
+            add_wrench(column, aside[k], rotation, cable)
+            noise += (tension / length) ** 2 * c.length_noise * np.outer(column, column)
     return wrench, slope, noise
 
 
@@ -240,10 +266,17 @@ def predict(state, told, cables, c):
     motion, covariance = state
     drones, force, imu = told
     dt = c.period
-    # To where the drones already are: they are told at the period's end.
-    shift(motion, dt * np.concatenate((motion.velocity, motion.omega)))
-    rotation, omega = matrix_of(motion.attitude), motion.omega.copy()
-    wrench, slope, noise = pull(motion, drones, force, cables, c.force_noise)
+    # Forces are means over the period, so they act where load and drones are in its middle; the
+    # drones are told at its end.
+    ahead = 0.5 * dt * np.concatenate((motion.velocity, motion.omega))
+    shift(motion, ahead)
+    middle = drones.copy()
+    for i in range(len(cables)):
+        shift(middle[i], -0.5 * dt * np.concatenate((drones[i].velocity, drones[i].omega)))
+    omega = motion.omega.copy()
+    wrench, slope, noise = pull(motion, middle, force, cables, c)
+    shift(motion, ahead)
+    rotation = matrix_of(motion.attitude)
     spin = c.inertia @ omega
     wrench[3:] -= np.cross(omega, spin)
     by_mass = np.eye(6) / c.mass

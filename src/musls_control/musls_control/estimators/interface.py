@@ -83,3 +83,10 @@ class LoadEstimator(ABC):
     @abstractmethod
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Write the load's motion (row 0 of `estimate`) and `estimate.tension_n`."""
+
+    def doubt(self) -> str:
+        """Why nobody should trust the estimates of the flight, in one line; empty if nothing.
+
+        Asked at the flight's end; it becomes a warning of the flight.
+        """
+        return ""

@@ -10,7 +10,7 @@ from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
-from musls_description.registry import user_code
+from musls_description.registry import failure_of, user_code
 from musls_description.system import formation_of
 from musls_description.vectors import (
     add,
@@ -98,6 +98,16 @@ class LoadEstimation:
                 self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
                 self._started = True
             self.estimator.step(sensors, self._estimate)
+
+    def doubt(self) -> str:
+        """Why the estimates of the flight are doubtful, empty if they are not."""
+        estimator, when = self.estimator, " at the end of the flight"
+        with user_code(lambda: when):
+            found = estimator.doubt()
+        if not isinstance(found, str):
+            wrong = TypeError(f"must be a text, not {found!r}")
+            raise failure_of(type(estimator), "doubt", when, wrong)
+        return found
 
     def _feel(self, imu: np.ndarray) -> None:
         noise, load, spec = self._generator.standard_normal(6), self._state, self.estimator.load_imu

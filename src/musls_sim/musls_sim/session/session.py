@@ -273,6 +273,7 @@ class Session(Loop):
         if components.load_estimation is not None:
             components.load_estimation.check(flying)
             steps["load_estimation"] = components.load_estimation.step
+            steps["load_estimator_doubt"] = self._doubt_estimator
         (noise,) = components.jitter.spawn(1)
         setup = SensorSetup(plant.system, plant.state, period_s, noise)
         self.load_cells = LoadCells(plant.system, period_s, noise)
@@ -408,6 +409,12 @@ class Session(Loop):
             self._energy_doubted = True
             what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
             self.events.note(self.time_s, "doubtful", f"{what} of work")
+
+    def _doubt_estimator(self, tick: int) -> None:
+        """Note in the last period what is doubtful about the load's estimate."""
+        estimation = self.components.load_estimation if self.finished else None
+        if estimation is not None and (what := estimation.doubt()):
+            self.events.note(self.time_s, "doubtful", what)
 
     def _watch_collisions(self, tick: int) -> None:
         """Note what begins to collide."""
