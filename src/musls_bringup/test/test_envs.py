@@ -240,6 +240,15 @@ def test_masses_are_drawn_anew_for_each_episode():
     assert len(set(env.scenario_of)) > 1
 
 
+def test_a_curriculum_changes_the_task_between_episodes():
+    env = worlds(16, level="drone_setpoints")
+    for range_m in (0.1, 0.4):
+        env.task.range_m = range_m
+        env.reset(seed=0)
+        shift = np.abs(env.goal.position_enu_m - env.start_enu_m[0])
+        assert 0.7 * range_m < shift.max() <= range_m
+
+
 REFUSED = {
     "no world": ({"num_envs": 0}, "num_envs = 0: must be at least 1"),
     "history": ({"history": 10**9}, "history = 1000000000: must be at most 1000"),
@@ -344,6 +353,18 @@ def test_pictures_show_the_worlds():
     second = env.render()
     assert first.shape == second.shape == (640, 960, 3) and first.dtype == np.uint8
     assert (first != second).any(axis=2).sum() > 500
+
+
+@pytest.mark.filterwarnings("ignore:.*HumanRendering")
+def test_a_window_shows_the_world(monkeypatch):
+    """Gymnasium's own wrapper, in a window that needs no screen."""
+    pygame = pytest.importorskip("pygame", reason="pygame is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = gymnasium.make("musls/Transport-v0", level="drone_setpoints", render_mode="human")
+    env.reset(seed=0)
+    env.step(np.zeros(9))
+    assert pygame.display.get_surface().get_size() == (960, 640)
+    env.close()
 
 
 # ---------------------------------------------------------------------------------------- agents

@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
     sys.modules.pop("own_controller", None)
 
 
-LONG = {"train_ppo.py"}
+LONG = {"train_ppo.py", "train_sb3.py"}
 """Examples that run for minutes and write files."""
 
 
