@@ -1,8 +1,8 @@
 """Train a policy by a library's PPO with its defaults: stable-baselines3 on many worlds at once.
 
-python examples/train_sb3.py --steps 1000000 --seed 1
+    python examples/train_sb3.py --steps 1000000 --seed 1
 
-Nothing is tuned here; examples/train_ppo.py learns the same in a tenth of the time.
+Nothing is tuned here; for a policy in minutes see examples/train_ppo.py.
 """
 
 import argparse
