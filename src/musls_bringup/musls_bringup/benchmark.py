@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
 from importlib.metadata import PackageNotFoundError, version
@@ -52,13 +54,31 @@ WARM_PERIODS = 5
 Row = dict[str, Any]
 
 
+def file_of(controller: str) -> Path | None:
+    """The policy or the Python file that a controller is given by, None for a kind or a setting."""
+    source, _, name = controller.rpartition(":")
+    if controller.endswith(".onnx"):
+        return Path(controller).absolute()
+    return Path(source).absolute() if source.endswith(".py") and name else None
+
+
+def label(controller: str) -> str:
+    """Name of a controller in results: without the folder of its file."""
+    file = file_of(controller)
+    return controller if file is None else controller[controller.rindex(file.name) :]
+
+
 def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
     """All flights: controller, task, system, seed and the content of the scenario."""
     data = parse_yaml(read_text(TASKS), str(TASKS))
     found = []
+    for name, number in Counter(map(label, dict.fromkeys(controllers))).items():
+        if number > 1:
+            raise ConfigError(f"controllers: {number} files are called {name}: rename all but one")
     for controller in controllers:
         settings = data["controllers"].get(controller)
         overrides = [] if settings else flight_overrides(None, None, None, controller)
+        file = file_of(controller)
         for task, entry in data["tasks"].items():
             for system in entry.get("quick", []) if quick else entry["systems"]:
                 scenario = {
@@ -69,9 +89,10 @@ def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
                 }
                 for seed in entry.get("seeds", [0])[: 1 if quick else None]:
                     found.append({
-                        "controller": controller, "task": task, "system": str(system),
+                        "controller": label(controller), "task": task, "system": str(system),
                         "seed": seed, "limit_m": data["success_m"],
                         "scenario": {**scenario, "seed": seed}, "overrides": overrides,
+                        "folder": "" if file is None else f"{file.parent}{os.sep}",
                     })  # fmt: skip
         example = load_scenario(found[-1]["scenario"], overrides)
         make_controller(example, CONTROL_PERIOD_S)  # a bad one is told at once
@@ -108,7 +129,8 @@ def fly_case(case: Mapping[str, Any]) -> Row:
         scenario = load_scenario(case["scenario"], case["overrides"])
         return row | fly_scored(scenario, case["limit_m"])
     except MuslsError as error:
-        return row | {"reason": " ".join(str(error).split())}
+        reason = " ".join(str(error).split())
+        return row | {"reason": reason.replace(case["folder"], "") if case["folder"] else reason}
 
 
 def fly_scored(scenario: Scenario, limit_m: float = np.inf) -> Row:
@@ -190,12 +212,12 @@ def _sealed(content: Row) -> Row:
 
 
 def _configuration(controller: str) -> Row:
-    """Settings of a controller of the tasks' file, or the SHA-256 of a source of one's own."""
+    """Settings of a controller of the tasks' file, or name and SHA-256 of a file of one's own."""
     named: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
-    source, _, name = controller.rpartition(":")
-    if named is not None or not source.endswith(".py"):
+    file = file_of(controller)
+    if named is not None or file is None:
         return named or {"controller": controller}
-    return {"class": name, "source_sha256": hashlib.sha256(Path(source).read_bytes()).hexdigest()}
+    return {"file": label(controller), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def check(results: Path) -> str:
@@ -219,8 +241,11 @@ def check(results: Path) -> str:
     return str(data["digest"])
 
 
-def write(rows: Sequence[Row], out: Path) -> list[Path]:
-    """Write results.json (see the docs), tables as CSV, HTML, LaTeX, and errors.png."""
+def write(rows: Sequence[Row], out: Path, controllers: Sequence[str]) -> list[Path]:
+    """Write results.json (see the docs), tables as CSV, HTML, LaTeX, and errors.png.
+
+    `controllers`: as they were given, see `benchmark`.
+    """
     heads, cells = table(rows)
     line = " & ".join
     tex = [line(heads).replace("_", r"\_").replace("%", r"\%") + r" \\ \hline"]
@@ -235,7 +260,7 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
         "machine": platform.machine(),
-        "controllers": {row["controller"]: _configuration(row["controller"]) for row in rows},
+        "controllers": {label(one): _configuration(one) for one in controllers},
         "digest": digest(rows),
         "scores": SCORES,
         "rows": list(rows),
@@ -283,7 +308,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 error = [edge if r["rms_m"] is None else r["rms_m"] for r in own]
                 ax.scatter(
                     error, height, s=22, edgecolors=colour, facecolors=colour if flown else "none",
-                    label=name.rpartition("/")[2] if flown else None,
+                    label=name if flown else None,
                 )  # fmt: skip
         style.logarithmic(ax, "x")
         ax.set_ylim(-0.6, len(lines) - 0.4)
@@ -308,7 +333,7 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         groups.setdefault((row["task"], row["system"], row["controller"]), []).append(row)
     cells = []
     for (task, system, controller), flights in groups.items():
-        line = [task, system, controller.rpartition("/")[2]]
+        line = [task, system, controller]
         line.append(f"{sum(row['success'] for row in flights)}/{len(flights)}")
         for name in SCORES:
             known = [row[name] for row in flights if row[name] is not None]

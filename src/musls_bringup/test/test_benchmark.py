@@ -48,10 +48,11 @@ def test_a_flight_that_fails_is_a_row_with_its_reason(tmp_path):
         "import musls\nclass Mine(musls.Controller):\n    level = 'forces'\n"
         "    def step(self, time_s, reference, estimate):\n        raise ValueError('oh')\n"
     )
-    case = bench.cases((f"{file}:Mine",), quick=True)[0]
+    name = f"{file}:Mine"
+    case = bench.cases((name,), quick=True)[0]
     row = bench.fly_case({**case, "scenario": {**case["scenario"], "cable_model": "massless"}})
     assert not row["success"] and "oh" in row["reason"] and row["rms_m"] is None
-    files = {path.name: path for path in bench.write([row], tmp_path / "out")}
+    files = {path.name: path for path in bench.write([row], tmp_path / "out", [name])}
     assert files.pop("errors.png").stat().st_size > 5_000
     written = {name: path.read_text() for name, path in files.items()}
     assert json.loads(written["results.json"])["digest"] == bench.digest([row])
@@ -61,8 +62,9 @@ def test_a_flight_that_fails_is_a_row_with_its_reason(tmp_path):
     results = json.loads(written["results.json"])
     (told,) = results["controllers"].values()
     assert told == {
-        "class": "Mine", "source_sha256": hashlib.sha256(file.read_bytes()).hexdigest()
+        "file": "mine.py:Mine", "sha256": hashlib.sha256(file.read_bytes()).hexdigest()
     }  # fmt: skip
+    assert not any(str(tmp_path) in text for text in written.values())
     changes = [("musls", "9"), ("packages", {}), ("controllers", {}), ("extra", 1)]
     changes += [("rows", [{**row, name: 1.5}]) for name in ("seed", "controller_us")]
     for name, value in changes:

@@ -1,12 +1,14 @@
 """`controller: learned`: a policy file flies as the environment steps it."""
 
+import hashlib
+import json
 import re
 
 import numpy as np
 import pytest
 
 import musls
-from musls_bringup.benchmark import cases
+from musls_bringup.benchmark import cases, fly_case, write
 from musls_bringup.cli.options import flight_overrides
 from musls_control.controllers.learned import Policy
 from musls_description.registry import UserCodeError
@@ -197,6 +199,29 @@ def test_the_command_line_and_the_benchmark_take_a_file_as_controller(tmp_path, 
     assert len(cases(["mine.onnx"], quick=True)) == 3
     with pytest.raises(musls.ConfigError, match=r"none\.onnx: there is no such file"):
         cases(["none.onnx"], quick=True)
+
+
+def test_a_benchmarks_results_do_not_depend_on_the_policys_folder(tmp_path):
+    root = [onnx.helper.make_node("Sqrt", ["sum"], ["action"])]  # nan: the reason names the file
+    written = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        path = write_policy(
+            folder / "mine.onnx", np.zeros((OBSERVED, 9)), np.full(9, -1.0), nodes=root,
+            metadata={"level": "forces"},
+        )  # fmt: skip
+        case = cases([str(path)], quick=True)[0]
+        row = fly_case({**case, "scenario": {**case["scenario"], "cable_model": "massless"}})
+        assert "mine.onnx: output 'action'" in row["reason"]
+        files = write([row], folder / "out", [str(path)])
+        texts = [file.read_text() for file in files if file.suffix != ".png"]
+        assert not any(str(tmp_path) in text for text in texts)
+        written.append(json.loads(texts[0]))
+    assert written[0] == written[1]
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert written[0]["controllers"] == {"mine.onnx": {"file": "mine.onnx", "sha256": sha256}}
+    with pytest.raises(musls.ConfigError, match=r"2 files are called mine\.onnx"):
+        cases([str(tmp_path / one / "mine.onnx") for one in "ab"], quick=True)
 
 
 @pytest.mark.parametrize("level", ["forces", "drone_setpoints"])

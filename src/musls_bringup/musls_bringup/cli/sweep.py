@@ -316,9 +316,10 @@ def benchmark(
         typer.echo(f"as flown: digest {bench.check(check)}")
         return
     check_older(out, "results.json", overwrite=overwrite)
+    flown = tuple(controllers or bench.BASELINES)
     with ProgressDisplay("benchmark") as display:
         rows = bench.benchmark(
-            tuple(controllers or bench.BASELINES),
+            flown,
             quick=quick,
             workers=workers or available_cores(),
             progress=display.count,
@@ -332,4 +333,4 @@ def benchmark(
             console.print(f"failed: {tell}, seed {row['seed']}: {row['reason']}", markup=False)
     console.print(f"digest {bench.digest(rows)}")
     if out is not None:
-        console.print(", ".join(str(path) for path in bench.write(rows, out)))
+        console.print(", ".join(str(path) for path in bench.write(rows, out, flown)))
