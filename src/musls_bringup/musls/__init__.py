@@ -33,6 +33,8 @@ from musls_control.trajectories import TRAJECTORIES as trajectories
 from musls_control.trajectories import Trajectory
 from musls_description.errors import ConfigError, MuslsError
 from musls_description.library import load_system
+from musls_description.own_law import CABLE_LAWS as cable_laws
+from musls_description.own_law import CableLaw
 from musls_description.registry import UserCodeError
 from musls_description.schema import spec
 from musls_sim.batch.batch import Batch
@@ -51,6 +53,7 @@ from musls_sim.session.session import Session
 __all__ = [
     "AerodynamicModel",
     "Batch",
+    "CableLaw",
     "ConfigError",
     "ControlLevel",
     "ControlSetup",
@@ -70,6 +73,7 @@ __all__ = [
     "UserCodeError",
     "__version__",
     "aerodynamics",
+    "cable_laws",
     "compare",
     "controllers",
     "events",

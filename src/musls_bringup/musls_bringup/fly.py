@@ -190,12 +190,13 @@ def _recorder(session: Session, *, shapes: bool) -> MemoryRecorder:
 
 
 def _rates(session: Session) -> dict[str, Any]:
-    """Rates of recording, for a recorder."""
+    """Rates of recording and readings of sensors, for a recorder."""
     spec = session.scenario.recording
     return {
         "rate_hz": spec.rate_hz,
         "shape_rate_hz": spec.shape_rate_hz,
         "step_period_s": session.plant.period_s,
+        "readings": [sensor.readings for sensor in session.scenario.sensors],
     }
 
 

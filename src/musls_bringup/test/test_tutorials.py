@@ -13,6 +13,7 @@ import pytest
 import musls
 from musls_bringup.cli import main
 from musls_control.trajectories import TRAJECTORIES
+from musls_description.own_law import CABLE_LAWS
 from musls_sim.scenario.aerodynamics import AERODYNAMICS
 from musls_sim.scenario.events import EVENTS
 from musls_sim.scenario.sensors import SENSORS
@@ -44,6 +45,7 @@ def walk(tmp_path, monkeypatch):
         EVENTS,
         AERODYNAMICS,
         SENSORS,
+        CABLE_LAWS,
     ):  # what a page registers is gone after it
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
@@ -138,6 +140,10 @@ def test_extending(walk):
         session.advance(249)
         drift_n = session.estimate.tension_n[1, 1] - session.state.tension_n[1, 1]
         assert drift_n == pytest.approx(0.2, abs=0.2)
+    reading = musls.read_recording("runs/own").signal("sensor_1", "reading")
+    assert reading.value[1:, 1] == pytest.approx(0.2 * reading.time_s[1:])
+    cable = json.loads(Path("runs/nylon/summary.json").read_text())
+    assert "hold" in cable["errors"]["load"]
 
 
 def test_own_drone(walk):

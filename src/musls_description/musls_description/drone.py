@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_description.propulsion import Propulsion
+from musls_description.propulsion import STANDARD_DENSITY_KG_M3, Propulsion
 from musls_description.schema import (
     NO_INERTIA,
     Edges,
@@ -348,10 +348,40 @@ def propeller_radius_m(drone: Drone) -> float:
     propeller = drone.propulsion.propeller if drone.propulsion else None
     if propeller is not None and propeller.diameter_m is not None:
         return propeller.diameter_m / 2.0
+    return room_for_propellers_m(drone)
+
+
+def room_for_propellers_m(drone: Drone) -> float:
+    """Largest radius with which the discs of propellers do not overlap; 0 for a single one."""
     hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
     gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
     apart = gaps[gaps > 1e-6]  # coaxial rotors share a place
     return float(apart.min()) / 2.0 if len(apart) else 0.0
+
+
+def impossible_radius(drone: Drone, radius_m: float) -> str:
+    """Why a drone's propellers cannot have a radius; empty if they can.
+
+    A rotor takes at least the power of an ideal disc: its figure of merit, the quotient of both
+    (J. G. Leishman, Principles of Helicopter Aerodynamics, sec. 2.8), is with T = k w^2 and the
+    torque c T at any speed sqrt(k / (2 rho pi)) / (c R), and at most 1.
+    """
+    density = drone.propulsion.air.density_kg_m3 if drone.propulsion else STANDARD_DENSITY_KG_M3
+    least = max(
+        math.sqrt(r.thrust_coefficient_n_s2 / (2.0 * math.pi * density)) / abs(r.moment_ratio_m)
+        if r.moment_ratio_m
+        else 0.0
+        for r in drone.rotors
+    )
+    if radius_m < least:
+        return (
+            f"of such rotors even ideal ones need {least / radius_m:.3g} times the power that "
+            f"thrust_coefficient_n_s2 and moment_ratio_m tell: at least {least:.2g} m"
+        )
+    room = 2.0 * room_for_propellers_m(drone)
+    if room and radius_m >= room:
+        return f"the blades would hit the hub beside, {room:.3g} m away"
+    return ""
 
 
 def tip_radius_m(drone: Drone) -> float:

@@ -22,6 +22,7 @@ from pydantic import BeforeValidator, Field
 
 from musls_description.drone import AnyShape, Box, Drone, check_drag, inertia_instead_of
 from musls_description.errors import ConfigError, near_names
+from musls_description.own_law import AnyCableLaw
 from musls_description.schema import (
     NO_INERTIA,
     Finite,
@@ -112,6 +113,7 @@ class ElasticLine:
         ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
+        own_law: Law from a file of one's own instead of both, by its kind.
         rod: Whether it also carries compression, as a rod does; a cable carries tension only.
         damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
         permanent_share: Share of the largest strain so far that stays, as a new rope beds in.
@@ -127,6 +129,7 @@ class ElasticLine:
     ea_n: Positive | None = None
     law: Annotated[tuple[tuple[Strain, Finite], ...], Field(max_length=1000)] | None = None
     law_interpolation: Literal["monotone", "linear"] = "monotone"
+    own_law: AnyCableLaw | None = None
     rod: bool = False
     damping_n_s: NonNegative | None = None
     permanent_share: Annotated[float, Field(ge=0.0, le=0.9, allow_inf_nan=False), Number] = 0.0
@@ -138,10 +141,13 @@ class ElasticLine:
     break_force_n: Positive | None = None
 
     def __post_init__(self) -> None:
+        given = [name for name in ("ea_n", "law", "own_law") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give either {' or '.join(given)}")
+        if self.own_law is not None and self.permanent_share > 0.0:
+            raise ValueError("permanent_share belongs to ea_n or law, not to own_law")
         if self.law is None:
             return
-        if self.ea_n is not None:
-            raise ValueError("give either ea_n or law")
         check_law(self.law)
 
     @property

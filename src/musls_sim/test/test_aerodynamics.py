@@ -237,3 +237,15 @@ def test_what_is_wrong_is_named():
         musls.load_scenario("hold", {"aerodynamics": ["downwosh"]})
     with pytest.raises(musls.ConfigError, match="aerodynamics: must be left out"):
         musls.Batch(musls.load_scenario("hold", {"cable_model": "massless", "aerodynamics": air}))
+
+
+@pytest.mark.parametrize("kind", ["downwash", "ground_effect"])
+@pytest.mark.parametrize(
+    ("radius_m", "message"),
+    [(1e-6, "ideal ones need 6.*e.04 times the power .* at least 0.066 m"), (5.0, "hub beside")],
+)
+def test_propellers_that_nobody_can_build_are_refused(kind, radius_m, message):
+    """A figure of merit above 1 (x500: sqrt(k / (2 rho pi)) / c R), or blades through a hub."""
+    air = [{"kind": kind, "propeller_radius_m": radius_m}]
+    with pytest.raises(musls.ConfigError, match=message):
+        musls.Session(musls.load_scenario("hold", {"aerodynamics": air}))

@@ -366,7 +366,7 @@ Texts = Sequence[tuple[float, str]]
 """Time [s] and words."""
 
 _TEXTS: dict[str, Topic] = {STAGE: ("mission", "stage"), EVENTS: ("", "events")}
-_TOPIC = re.compile(r"/(load|drone_\d+|anchor_\d+|cable_\d+)/(\w+)")
+_TOPIC = re.compile(r"/(load|(?:drone|anchor|cable|sensor)_\d+)/(\w+)")
 _OWN_TRACKS = {
     "pose", "twist", "setpoint", "tension", "shape", "free_length", "rotors", "battery", "wrench",
     "setpoint_accel", "reference", "tension_peak",

@@ -224,7 +224,7 @@ def list_shipped(
         str | None,
         typer.Argument(
             help="systems, scenarios, sweeps, cable-models, trajectories, controllers, "
-            "load-estimators, autopilots, events, aerodynamics, sensors or readers.",
+            "load-estimators, autopilots, events, aerodynamics, sensors, cable-laws or readers.",
             show_default="all of them",
         ),
     ] = None,
@@ -300,6 +300,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
     "aerodynamics": partial(_registered, "musls_sim.scenario.aerodynamics", "AERODYNAMICS"),
     "sensors": partial(_registered, "musls_sim.scenario.sensors", "SENSORS"),
+    "cable-laws": partial(_registered, "musls_description.own_law", "CABLE_LAWS"),
     "readers": _readers,
 }
 

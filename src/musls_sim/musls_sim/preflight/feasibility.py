@@ -14,7 +14,7 @@ from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.arrays import Array
-from musls_description.drone import propeller_radius_m
+from musls_description.drone import impossible_radius, propeller_radius_m
 from musls_description.errors import ConfigError
 from musls_description.rotations import matrix
 from musls_description.schema import build, to_data
@@ -443,6 +443,8 @@ def _cautions(
                 f"drone_{i}: propellers of {diameter:.3g} m on hubs {gap:.3g} m apart: they "
                 "overlap, which its thrust does not know"
             )
+        if wrong := impossible_radius(drone, diameter / 2.0) if diameter else "":
+            yield f"drone_{i}: propellers of {diameter:.3g} m: {wrong}"
 
 
 def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:

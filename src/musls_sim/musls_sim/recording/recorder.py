@@ -102,16 +102,18 @@ class MemoryRecorder(Observer):
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float | None = 10.0,
+        readings: Sequence[Sequence[str]] = (),
     ) -> None:
         """`rate_hz`: records per second, a whole number of steps apart.
 
         `shape_rate_hz`: cable shapes per second, a whole number of records apart; None for none.
+        `readings`: names of the numbers of each of the scenario's own sensors.
         """
         self.system = system
         self.every = round(1.0 / (step_period_s * rate_hz))
         self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
         self._until_shape = 0 if self._shape_every else -1
-        self.layouts = {rate: Row(system, rate) for rate in Rate}
+        self.layouts = {rate: Row(system, rate, readings) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
         self._reference: tuple[Reference, float] | None = None
@@ -210,6 +212,7 @@ class BagRecorder(MemoryRecorder):
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
+        readings: Sequence[Sequence[str]] = (),
         buffer_s: float = 2.0,
     ) -> None:
         """Create the bag; the rates are those of `MemoryRecorder`.
@@ -217,9 +220,13 @@ class BagRecorder(MemoryRecorder):
         `buffer_s`: flight time of a chunk: what a killed process loses.
         """
         super().__init__(
-            system, step_period_s=step_period_s, rate_hz=rate_hz, shape_rate_hz=shape_rate_hz
+            system,
+            step_period_s=step_period_s,
+            rate_hz=rate_hz,
+            shape_rate_hz=shape_rate_hz,
+            readings=readings,
         )
-        self.topics = recorded_topics(system)
+        self.topics = recorded_topics(system, readings)
         self._channel_of = {topic: k for k, topic in enumerate(self.topics, start=1)}
         self._templates = {
             rate: RowTemplate(row, self._channel_of)

@@ -22,8 +22,8 @@ docs/recordings.md has the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 from typing import Any, NamedTuple
@@ -338,6 +338,12 @@ SIGNALS: dict[str, Signal] = {
             frame="", constants=_rotor_names,
         ),
         Signal(
+            "reading", "sensor_msgs/msg/JointState", Rate.STATE,
+            lambda system: [],  # belongs to the scenario's sensors, see `recorded_signals`
+            (Column("value", "position", (), lambda system, s: s.readings),),
+            frame="",
+        ),
+        Signal(
             "wrench", "geometry_msgs/msg/WrenchStamped", Rate.STATE, anchor_names,
             (
                 Column(
@@ -422,6 +428,20 @@ class Place(NamedTuple):
         return self.signal.frame or self.owner
 
 
+def recorded_signals(readings: Sequence[Sequence[str]] = ()) -> list[Signal]:
+    """The signals of the table; `readings`: names of the numbers of sensors of one's own."""
+    reading = SIGNALS["reading"]
+    (column,) = reading.columns
+    of_sensors = replace(
+        reading,
+        owners=lambda system: [f"sensor_{k}" for k, names in enumerate(readings, 1) if names],
+        columns=(replace(column, shape=lambda system, i: (len(told[i]),)),),
+        constants=lambda system, i: {"name": [*told[i]]},
+    )
+    told = [names for names in readings if names]
+    return [of_sensors if s is reading else s for s in SIGNALS.values()]
+
+
 class Row:
     """Layout of a row of numbers of a system, and its messages.
 
@@ -430,9 +450,13 @@ class Row:
         places: Messages of the signals, in their order in the file.
     """
 
-    def __init__(self, system: RigSystem, rate: Rate) -> None:
+    def __init__(
+        self, system: RigSystem, rate: Rate, readings: Sequence[Sequence[str]] = ()
+    ) -> None:
         self.rate, self._system = rate, system
-        self._signals = [s for s in SIGNALS.values() if s.rate is rate and s.owners(system)]
+        self._signals = [
+            s for s in recorded_signals(readings) if s.rate is rate and s.owners(system)
+        ]
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.dtypes: dict[str, str] = {}
         self._parts: dict[str, list[tuple[slice, tuple[int, ...]]]] = {}
@@ -562,9 +586,9 @@ class Row:
         return np.column_stack([part.reshape(len(part), prod(part.shape[1:])) for part in parts])
 
 
-def recorded_topics(system: RigSystem) -> dict[str, str]:
+def recorded_topics(system: RigSystem, readings: Sequence[Sequence[str]] = ()) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
-    rows = (Row(system, rate).topics for rate in Rate)
+    rows = (Row(system, rate, readings).topics for rate in Rate)
     found = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
     return found | {STAGE: msg.STRING, EVENTS: msg.STRING}
 

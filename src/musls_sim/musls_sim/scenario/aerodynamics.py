@@ -24,7 +24,8 @@ from pydantic import Field
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
-from musls_description.drone import Box, Drone, propeller_radius_m
+from musls_description.drone import Box, Drone, impossible_radius, propeller_radius_m
+from musls_description.errors import ConfigError
 from musls_description.registry import Registry, any_of
 from musls_description.schema import Fraction, NonNegative, Number, Positive, spec
 from musls_description.system import RigSystem
@@ -152,7 +153,12 @@ CELL = np.dtype(
 
 
 def _radius_m(drone: Drone, given_m: float | None) -> float:
-    return propeller_radius_m(drone) if given_m is None else given_m
+    """Radius of a drone's propellers; one that no propeller can have is refused."""
+    if given_m is None:
+        return propeller_radius_m(drone)
+    if wrong := impossible_radius(drone, given_m):
+        raise ConfigError(f"aerodynamics: propeller_radius_m = {given_m:g}: {wrong}")
+    return given_m
 
 
 @AERODYNAMICS.register("downwash")
@@ -322,6 +328,10 @@ class GroundEffect(AerodynamicModel):
     and W. Bennett, ARC R&M 3021, 1955); those of the drone's other rotors, and the fountain of air
     between them that lifts the frame, come with P. Sanchez-Cuevas et al., Int. J. Aerospace Eng.
     2017, 1823056. Of a single rotor at height z that is T / T_free = 1 / (1 - (R / 4z)^2).
+
+    The five terms and the strength 2 of the fountain agree with two public programs that cite the
+    paper; its own text was not at hand. Its length b is here, as in one of them, the distance of
+    opposite rotors (the other takes the width of the body).
 
     Attributes:
         kind: "ground_effect".

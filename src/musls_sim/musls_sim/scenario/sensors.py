@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -104,12 +104,17 @@ class SensorModel:
 
     Attributes:
         kind: Kind of the sensor.
+        readings: Names of the numbers that are recorded, with units: `("force_n",)`.
     """
 
     kind: str
+    readings: ClassVar[tuple[str, ...]] = ()
 
-    def build(self, setup: SensorSetup) -> Callable[[Estimate], None]:
-        """Make the function that writes what is measured at the end of each control period."""
+    def build(self, setup: SensorSetup) -> Callable[[Estimate], Sequence[float] | None]:
+        """Make the function that measures at the end of each control period.
+
+        It may write into the estimate, and returns the numbers of `readings`.
+        """
         raise NotImplementedError
 
 

@@ -21,6 +21,7 @@ from musls_control.estimate import MOTION, Estimate
 from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
+from musls_description.registry import UserCodeError, file_of
 from musls_description.rotations import from_rotation_vector as from_turn
 from musls_description.rotations import product
 from musls_description.system import RigSystem
@@ -116,7 +117,12 @@ class LoadCells:
 
 
 class Sensors:
-    """A step of the session: load cells and a scenario's `sensors` after all estimators."""
+    """A step of the session: load cells and a scenario's `sensors` after all estimators.
+
+    Attributes:
+        readings: Numbers of all sensors of one's own, one sensor after the other, NaN before the
+            first reading; the memory stays the same.
+    """
 
     def __init__(
         self,
@@ -126,14 +132,27 @@ class Sensors:
         estimate: Estimate,
     ) -> None:
         self._cells, self._state, self._estimate = cells, setup.state, estimate
-        self._models = [model.build(setup) for model in models]
+        self.readings = np.full(sum(len(model.readings) for model in models), np.nan)
+        ends = np.cumsum([len(model.readings) for model in models])
+        self._models = [
+            (model, model.build(setup), self.readings[end - len(model.readings) : end])
+            for model, end in zip(models, ends, strict=True)
+        ]
 
     def step(self, tick: int) -> None:
         """Measure the state at the end of the period."""
         if len(self._cells.cables):
             self._cells.step(tick, self._state, self._estimate)
-        for measure in self._models:
-            measure(self._estimate)
+        for model, measure, shown in self._models:
+            found = measure(self._estimate)
+            given = 0 if found is None else np.size(found)
+            if given != len(shown):
+                raise UserCodeError(
+                    f"{file_of(type(model))}: the function of {type(model).__name__}.build must "
+                    f"return {len(shown)} numbers, those of readings, not {given}"
+                )
+            if found is not None:
+                shown[:] = found
 
 
 # ---------- Motion capture

@@ -120,6 +120,7 @@ class Session(Loop):
         events: What happens, and has happened, to the system.
         tension_peaks: Largest tensions of all steps.
         load_cells: Those of the cables, and what they show.
+        readings: What sensors of one's own show, one after the other.
         plant_s: Wall time spent in the plant, without the first period, which compiles.
     """
 
@@ -277,8 +278,9 @@ class Session(Loop):
         (noise,) = components.jitter.spawn(1)
         setup = SensorSetup(plant.system, plant.state, period_s, noise)
         self.load_cells = LoadCells(plant.system, period_s, noise)
+        sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
+        self.readings = sensors.readings
         if len(self.load_cells.cables) or scenario.sensors:
-            sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
             steps["sensors"] = sensors.step
         self.set_steps(steps)
 

@@ -83,10 +83,12 @@ def _stretch(segment, a, b, feed):
 
 
 @compiled()
-def _pull(cable, laws, segment, a, b, feed, faster):
+def _pull(cable, laws, segment, a, b, feed, faster, since):
     """Tension and stiffness of a segment between two points, about which it is linear."""
     direction, length, rate, strain, strain_rate = _stretch(segment, a, b, feed)
-    tension, _, slope = axial_law(cable.axial, laws, segment.memory, strain, strain_rate, faster)
+    tension, _, slope = axial_law(
+        cable.axial, laws, segment.memory, strain, strain_rate, faster, since
+    )
     if segment.alive == 0.0:
         tension = slope = 0.0
     put(segment.direction, direction)
@@ -191,7 +193,7 @@ def assemble_cable(t, cable, losses, dh):
         block, pull = NOTHING, (0.0, 0.0, 0.0)
         if i < cable.segments:
             segment, far = segments[cable.first_segment + i], nodes[cable.first_node + i + 1]
-            _pull(cable, laws, segment, node.stage, far.stage, feed, faster)
+            _pull(cable, laws, segment, node.stage, far.stage, feed, faster, t.since)
             block, pull = _stiffness_block(segment), scale(segment.tension, segment.direction)
         a, inertia = node.stage.acceleration, node.mass * (faster * faster)
         force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
@@ -222,7 +224,7 @@ def tension_error(t, cable, losses, dh):
         linear = segment.tension
         _, _, _, strain, strain_rate = _stretch(segment, a.stage, b.stage, feed)
         tension, elastic, _ = axial_law(
-            cable.axial, laws, segment.memory, strain, strain_rate, faster
+            cable.axial, laws, segment.memory, strain, strain_rate, faster, t.since
         )
         worst, largest = max(worst, abs(tension - linear)), max(largest, abs(linear))
         lost += (linear - elastic) * strain_rate * segment.rest_length
@@ -235,14 +237,21 @@ def tension_error(t, cable, losses, dh):
 
 @compiled()
 def remember_strains(t):
-    """Move on what the segments remember to the state at the end of a step."""
+    """Move on what the segments remember to the state at the end of a step; returns energy [J].
+
+    That is what users' laws stored meanwhile.
+    """
+    stored = 0.0
     for cable in cables_of(t):
         if remembers(cable.axial):
+            feed = cable.rest_length_rate / cable.rest_length
             for i in range(cable.segments):
                 segment = segments_of(t)[cable.first_segment + i]
                 a, b = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
-                length = norm(sub(b.position, a.position))
-                remember(segment.memory, length * segment.inverse_rest_length - 1.0)
+                _, _, _, strain, rate = _stretch(segment, a, b, feed)
+                more = remember(cable.axial, segment.memory, strain, rate, t.since)
+                stored += more * segment.rest_length * segment.alive
+    return stored
 
 
 # ---------- Momentum of the end lumps

@@ -13,7 +13,7 @@ from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.state import SUMS, Tables
-from musls_sim.plants.elastic.step import advance
+from musls_sim.plants.elastic.step import advance, remember_start
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
 
 # ---------- Drums that keep the stretch: cable lies on them as long as it was when it was wound
@@ -170,6 +170,7 @@ class Engine:
         ]
         self.address = self.tables.system.ctypes.data
         self._watch_prescribed()
+        remember_start(self.address)
         self.restart()
 
     @property

@@ -3,6 +3,7 @@
 A new axial law stands here, and its keys in `musls_description/system.py: ElasticLine`. It takes
 its constants from `AXIAL`, what it remembers of a segment from `MEMORY`, and answers with force,
 slope and the energy that belongs to the force; `remember` moves the memory on when a step is done.
+A law from a user's file is called by its address (`musls_description/own_law.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from scipy.optimize import brentq
 from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
+from musls_description.own_law import (
+    MOST_NUMBERS,
+    CableLaw,
+    call,
+    places,
+    stiffness_at_rest,
+    strain_at_rest,
+)
 from musls_description.system import ElasticLine
 
 AXIAL = np.dtype(
@@ -28,12 +37,19 @@ AXIAL = np.dtype(
         ("slack", int),
         ("law_first", int),  # of its pieces in the table of laws
         ("law_rows", int),
+        ("own_law", int),  # address of its function, 0 for none
+        ("own_parameters", int),  # address
+        ("after", float, (MOST_NUMBERS,)),  # room for what such a law remembers, and its energy
+        ("after_energy", float, (1,)),
     ]
 )
 """Constants of a cable's axial law."""
 
-MEMORY = np.dtype([("largest_strain", float)])
-"""What a segment remembers of its past."""
+MEMORY = np.dtype([("largest_strain", float), ("own", float, (MOST_NUMBERS,)), ("energy", float)])
+"""What a segment remembers of its past; `own` and `energy` [J/m] with a user's law."""
+
+SMALL_STRAIN = 1e-8
+"""Over which the slope of a user's law is found."""
 
 LAW = np.dtype([("coefficients", float, (4,)), ("strain", float), ("energy", float)])
 """Piece of a tabulated axial law: strain where it begins, cubic of the force, energy up to it."""
@@ -58,6 +74,7 @@ class Line:
         ea_n: Axial stiffness; not used with a table.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing.
         law_linear: Straight lines between the pairs.
+        own_law: Law from a user's file instead of both.
         damping_n_s: Force per rate of strain.
         permanent_share: Of the largest strain so far, the share that stays (see `axial_law`).
         slack: Cannot push.
@@ -73,6 +90,7 @@ class Line:
     ea_n: float = 1e5
     law: Sequence[tuple[float, float]] | None = None
     law_linear: bool = False
+    own_law: CableLaw | None = None
     damping_n_s: float = 0.0
     permanent_share: float = 0.0
     slack: bool = True
@@ -86,6 +104,8 @@ class Line:
     @property
     def strain(self) -> Strain:
         """Strain of a tension."""
+        if (own := self.own_law) is not None:
+            return lambda tension: strain_at_rest(own, tension)
         if self.law is None:
             return linear_strain(self.ea_n)
         rows = law_records(self.law, self.law_linear)
@@ -100,6 +120,8 @@ class Line:
         axial = np.zeros(1, AXIAL)[0]
         axial["stiffness"], axial["damping"] = self.ea_n, self.damping_n_s
         axial["permanent_share"], axial["slack"] = self.permanent_share, self.slack
+        if self.own_law is not None:
+            axial["own_law"], axial["own_parameters"] = places(self.own_law)
         if self.law is None:
             return axial, np.zeros(0, LAW)
         at_rest = np.interp(0.0, *np.array(self.law, float).T)
@@ -195,18 +217,37 @@ def bedding(share, most, strain, strain_rate):
     return 0.0, 1.0, 1.0 - share if strain_rate > 0.0 else 1.0
 
 
+# Of a user's law the energy is known, and not which part of the force stores it. So all of its
+# work counts as lost while a step is solved, and what is stored is given back when it is done.
+
+
 @compiled()
-def axial_law(axial, laws, memory, strain, strain_rate, faster):
+def _own(axial, memory, strain, strain_rate, dt):
+    """Tension of a user's law; leaves what it remembers and its energy in `axial`."""
+    return call(
+        axial.own_law, axial.own_parameters, memory.own.ctypes.data, axial.after.ctypes.data,
+        strain, strain_rate, dt, axial.after_energy.ctypes.data,
+    )  # fmt: skip
+
+
+@compiled()
+def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
     """Tension of a segment with damping, the part that stores energy, and its slope by the strain.
 
-    The strain's rate follows the strain `faster` times, 1 / (d h).
+    The strain's rate follows the strain `faster` times, 1 / (d h); the memory is `since` old [s].
     """
-    rest, stiffer, stored = 0.0, 1.0, 1.0
-    if axial.permanent_share > 0.0:
-        most = memory.largest_strain
-        rest, stiffer, stored = bedding(axial.permanent_share, most, strain, strain_rate)
-    tension, slope, _ = first_stretch(axial, laws, stiffer * (strain - rest))
-    elastic, slope = stored * tension, stiffer * slope
+    if axial.own_law != 0:
+        more = strain + SMALL_STRAIN
+        ahead = _own(axial, memory, more, strain_rate + faster * SMALL_STRAIN, since)
+        tension, elastic = _own(axial, memory, strain, strain_rate, since), 0.0
+        slope = (ahead - tension) / SMALL_STRAIN
+    else:
+        rest, stiffer, stored = 0.0, 1.0, 1.0
+        if axial.permanent_share > 0.0:
+            most = memory.largest_strain
+            rest, stiffer, stored = bedding(axial.permanent_share, most, strain, strain_rate)
+        tension, slope, _ = first_stretch(axial, laws, stiffer * (strain - rest))
+        elastic, slope = stored * tension, stiffer * slope
     tension += axial.damping * strain_rate
     slope += axial.damping * faster
     if axial.slack == 1:
@@ -219,6 +260,8 @@ def axial_law(axial, laws, memory, strain, strain_rate, faster):
 @compiled()
 def energy_per_length(axial, laws, memory, strain):
     """Strain energy per rest length [J/m]."""
+    if axial.own_law != 0:
+        return memory.energy
     s = axial.permanent_share
     if s > 0.0 and strain < memory.largest_strain:
         strain = (strain - s * memory.largest_strain) / (1.0 - s)
@@ -230,13 +273,24 @@ def energy_per_length(axial, laws, memory, strain):
 @compiled()
 def remembers(axial):
     """Whether the law depends on what its segments remember."""
-    return axial.permanent_share > 0.0
+    return axial.permanent_share > 0.0 or axial.own_law != 0
 
 
 @compiled()
-def remember(memory, strain):
-    """Move the memory of a segment on to the strain at the end of a step."""
+def remember(axial, memory, strain, strain_rate, since):
+    """Move the memory of a segment on to the end of a step.
+
+    Returns the energy per length that a user's law stored in it [J/m].
+    """
     memory.largest_strain = max(memory.largest_strain, strain)
+    if axial.own_law == 0:
+        return 0.0
+    _own(axial, memory, strain, strain_rate, since)
+    for k in range(MOST_NUMBERS):
+        memory.own[k] = axial.after[k]
+    stored = axial.after_energy[0] - memory.energy
+    memory.energy = axial.after_energy[0]
+    return stored
 
 
 # ---------- The line that a cable is made of, and what it is where its system says nothing
@@ -271,12 +325,16 @@ def line_of(
         (e0, f0), (e1, f1) = next(p for p in pairwise(law) if p[1][0] > 0.0)
         ea = (f1 - f0) / (e1 - e0)
     damping = given.damping_n_s if damping_n_s is None else damping_n_s
+    own = given.own_law if ea_n is None else None
+    if own is not None:
+        ea, damping = stiffness_at_rest(own), damping or 0.0
     shared = {f.name: getattr(given, f.name) for f in fields(Line) if hasattr(given, f.name)}
     return Line(
         **shared
         | {
             "ea_n": ea,
             "law": law,
+            "own_law": own,
             "law_linear": given.law_interpolation == "linear",
             "damping_n_s": RELAXATION_TIME_S * ea if damping is None else damping,
             "slack": not given.rod,

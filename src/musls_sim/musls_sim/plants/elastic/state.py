@@ -241,8 +241,9 @@ SYSTEM = _record(
     ("wind", *VECTOR),
     ("bracket", "f8", (4,)),  # of the time of a break
     *((table, PLACE) for table in Tables._fields if table != "system"),
-    # `can_break` is not 0 if a segment has a break force or is to be cut in this period.
-    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period",
+    # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
+    # the time from the begin of the step to the stage [s].
+    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period since",
     # All tables are in one memory; so many numbers of it are what a step changes for good.
     integers="n_dofs memory changing",
 )

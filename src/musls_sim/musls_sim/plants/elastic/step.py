@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
+from musls_description.own_law import LONG_S
 from musls_description.records import copy_numbers, copy_table, memory_at, record_at, table_at
 from musls_description.vectors import add, add_scaled, cross, increase, put, rotate, scale, sub
 from musls_sim.plants.elastic.bodies import (
@@ -375,7 +376,7 @@ def _settle(t):
         put(node.velocity, node.stage.velocity)
         put(node.acceleration, node.stage.acceleration)
     settle_shafts(t)
-    remember_strains(t)
+    t.sums.loss_cables -= remember_strains(t)
     for segment in segments_of(t):
         segment.peak_tension = max(segment.peak_tension, segment.tension)
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
@@ -392,6 +393,7 @@ def _begin_first(t, share):
     _count(t, t.losses, W * h)
     _predict_first(t, D * h, D * h, GAMMA * h)
     spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), GAMMA * h)
+    t.since = GAMMA * h
     return D * h
 
 
@@ -402,6 +404,7 @@ def _begin_second(t, share):
     _count(t, t.stage_losses, W * h)
     spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), (1.0 - GAMMA) * h)
     _predict_second(t, W * h, D * h)
+    t.since = h
     return D * h
 
 
@@ -414,11 +417,12 @@ def _begin_stage(t, mode, begin, end, euler):
     if mode == _SECOND:
         return _begin_second(t, length), end
     if mode == _EULER:
-        dh = length * t.period / EULER_STEPS
+        t.since = dh = length * t.period / EULER_STEPS
         _predict_first(t, 0.0, dh, 0.0)
         spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), dh)
         return dh, begin + length * (euler + 1.0 / EULER_STEPS)
     _predict_first(t, 0.0, START_STEP_S, 0.0)
+    t.since = START_STEP_S
     return START_STEP_S, begin
 
 
@@ -553,6 +557,14 @@ def _part(t, at):
 
 
 # ---------- A control period
+
+
+@compiled()
+def remember_start(address):
+    """Let the segments have been for long as they are: their memory at the start."""
+    t = record_at(address, SYSTEM)
+    t.since = LONG_S
+    remember_strains(t)
 
 
 @compiled()
