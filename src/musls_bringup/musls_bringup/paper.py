@@ -1,17 +1,19 @@
-"""What a paper shows, flown again: its table beside ours, `musls paper`.
+"""What a paper shows, flown again: its table and figures beside ours, `musls paper`.
 
 A file in `papers/` lists the rows: what it is, the paper's value, and how ours is found, as a
-metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls check`.
+metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls check`; and the
+figures (`paper_figures.PaperFigure`).
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -25,6 +27,7 @@ from musls_analysis.sweep.store import chosen_metric, extract
 from musls_analysis.view.page import templates
 from musls_bringup.check import as_data, check
 from musls_bringup.fly import fly_run, program
+from musls_bringup.paper_figures import PaperFigure, draw
 from musls_bringup.reproduce import ReproduceOptions, reproduce
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario, named_file
@@ -67,9 +70,25 @@ class PaperRow:
             raise ValueError(f"{self.what}: give one of value and check")
 
     @property
-    def overrides(self) -> list[str]:
-        """As for `--set`."""
-        return [f"{key}={json.dumps(value)}" for key, value in self.set.items()]
+    def wanted(self) -> Wanted:
+        """What is flown or checked for it."""
+        return Wanted(self.scenario, tuple(settings(self.set)), bool(self.check))
+
+
+def settings(keys: Mapping[str, Any]) -> list[str]:
+    """Keys of a scenario as for `--set`."""
+    return [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in keys.items()
+    ]
+
+
+class Wanted(NamedTuple):
+    """A flight, or a check."""
+
+    scenario: str
+    overrides: tuple[str, ...]
+    check: bool = False
 
     @property
     def command(self) -> str:
@@ -100,7 +119,8 @@ class Paper:
         source: Authors, journal, year.
         notes: Lines below the table.
         table_iii: Whether recorded flights give the seed paper's Table III, too.
-        groups: Tables and figures.
+        groups: Numbers, by table or figure.
+        figures: Figures that are drawn from our flights.
     """
 
     title: str
@@ -108,6 +128,7 @@ class Paper:
     notes: tuple[str, ...] = ()
     table_iii: bool = False
     groups: tuple[PaperGroup, ...]
+    figures: tuple[PaperFigure, ...] = ()
 
 
 def _are_mappings(rows: object) -> bool:
@@ -148,20 +169,40 @@ def reproduce_paper(
     if flights:
         some_cycles(flights)  # what is wrong with them shows before anything is flown
     with result_folder(out, overwrite=overwrite) as work:
-        found: dict[str, Any] = {}
-        wanted = {row.command: row for group in paper.groups for row in group.rows}
-        progress(0, len(wanted))
-        for command, row in wanted.items():
-            found[command] = _flown(row, work / "flights" / f"{len(found) + 1:02d}_{row.scenario}")
-            progress(len(found), len(wanted))
+        found: dict[Wanted, tuple[Recording | None, Mapping[str, Any]]] = {}
+        flights_of = [
+            {
+                curve: Wanted(scenario, tuple(settings(keys)))
+                for curve, (scenario, keys) in figure.flights.items()
+            }
+            for figure in paper.figures
+        ]
+        wanted = [row.wanted for group in paper.groups for row in group.rows]
+        wanted += [flight for curves in flights_of for flight in curves.values()]
+        distinct = list(dict.fromkeys(wanted))
+        progress(0, len(distinct))
+        for flight in distinct:
+            name = f"{len(found) + 1:02d}_{Path(flight.scenario).stem}"
+            found[flight] = _flown(flight, work / "flights" / name)
+            progress(len(found), len(distinct))
         results = [
-            Result(group.title, row, _number(row, *found[row.command]))
+            Result(group.title, row, _number(row, *found[row.wanted]))
             for group in paper.groups
             for row in group.rows
         ]
+        drawn = [
+            Drawn(figure.title, figure.why, png(draw(figure, recordings(curves, found))),
+                  [flight.command for flight in curves.values()])
+            for figure, curves in zip(paper.figures, flights_of, strict=True)
+        ]  # fmt: skip
         if flights:
             results += _table_iii(flights, work / "table_iii")
-        _write(paper, results, work)
+            drawn += [
+                Drawn(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
+                      png(path.read_bytes()), [])
+                for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
+            ]  # fmt: skip
+        _write(paper, results, drawn, work)
     return results
 
 
@@ -179,10 +220,30 @@ class Result:
         return None if self.ours is None or not self.row.paper else self.ours / self.row.paper
 
 
-def _flown(row: PaperRow, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
+@dataclass(frozen=True)
+class Drawn:
+    """A figure: its title, what differs, the picture as a data URI, commands of its flights."""
+
+    title: str
+    why: str
+    picture: str
+    commands: list[str]
+
+
+def png(data: bytes) -> str:
+    """A picture as a data URI."""
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def recordings(curves: Mapping[str, Wanted], found: Mapping[Wanted, Any]) -> dict[str, Recording]:
+    """Recordings of the curves of a figure."""
+    return {curve: found[flight][0] for curve, flight in curves.items()}
+
+
+def _flown(flight: Wanted, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
     """The flight, and the content of its summary.json; or what the check finds."""
-    scenario = find_scenario(row.scenario, row.overrides)
-    if row.check:
+    scenario = find_scenario(flight.scenario, list(flight.overrides))
+    if flight.check:
         return None, as_data(scenario, check(scenario))
     return fly_run(scenario, folder)
 
@@ -209,17 +270,17 @@ def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
     return results
 
 
-def _write(paper: Paper, results: Sequence[Result], folder: Path) -> None:
+def _write(paper: Paper, results: Sequence[Result], drawn: Sequence[Drawn], folder: Path) -> None:
     environment = templates(Path(__file__).parent / "templates")
     environment.filters["number"] = number
     page = environment.get_template("paper.html.j2").render(
-        paper=paper, groups=groupby(results, lambda result: result.group)
+        paper=paper, groups=groupby(results, lambda result: result.group), figures=drawn
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
     rows = [
         {
             "table": r.group, "what": r.row.what, "unit": r.row.unit, "paper": r.row.paper,
-            "ours": r.ours, "command": r.row.command, "why": r.row.why,
+            "ours": r.ours, "command": r.row.wanted.command, "why": r.row.why,
         }
         for r in results
     ]  # fmt: skip

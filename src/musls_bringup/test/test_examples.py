@@ -115,6 +115,24 @@ def test_the_study_of_the_page_on_monte_carlo_runs(here):
     assert list(here.iterdir()) == []
 
 
+GALLERY = runpy.run_path(str(ROOT / "docs/pictures/gallery.py"), run_name="gallery")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GALLERY["RUNS"])
+def test_the_gallery_shows_what_its_script_flies(here, monkeypatch, name):
+    """Commands and numbers of the page are those of the flight; the film can be drawn."""
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    show = GALLERY["RUNS"][name]
+    summary = GALLERY["flown"](name, show, here)
+    assert f"{show.text} {GALLERY['numbers'](show, summary)}." in page
+    assert f"\nmusls fly {show.fly}\n" in page
+    if name == "ring":
+        monkeypatch.setitem(GALLERY["draw"].__globals__, "HERE", here)
+        GALLERY["draw"](name, show, summary, here)
+        assert (here / "gallery_ring.gif").stat().st_size > 10_000
+
+
 def executed(notebook):
     """Names that the cells of a notebook leave behind, run one after another."""
     cells = json.loads((EXAMPLES / notebook).read_text(encoding="utf-8"))["cells"]

@@ -2,26 +2,40 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import musls
+from musls_analysis.sweep.plan import POSE_SIGNALS
 from musls_bringup.cli import main
-from musls_bringup.paper import PAPERS, load_paper
+from musls_bringup.paper import PAPERS, load_paper, settings
+from musls_bringup.paper_figures import KINDS, PaperFigure, draw, drawn_figure, values_of
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.errors import ConfigError
+from musls_description.schema import build
 
 
 @pytest.mark.parametrize("name", names_in(PAPERS))
 def test_all_rows_can_be_flown_and_are_different_numbers(name):
     paper = load_paper(name)
     rows = [row for group in paper.groups for row in group.rows]
-    found = [(row.command, row.value, row.check) for row in rows]
+    found = [(row.wanted, row.value, row.check) for row in rows]
     for row in rows:
-        scenario = find_scenario(row.scenario, row.overrides)
+        scenario = find_scenario(row.scenario, list(row.wanted.overrides))
         stages = {stage.kind for stage in scenario.mission.stages}
         assert not row.value or not row.value.stage or row.value.stage in stages
     assert len({str(one) for one in found}) == len(rows)
+    for figure in paper.figures:
+        for source, keys in figure.flights.values():
+            scenario = find_scenario(source, settings(keys))
+            names = {stage.kind for stage in scenario.mission.stages}
+            assert figure.stage is None or figure.stage in names
+        kinds = {s.partition(".")[2] for panel in figure.panels for s in panel.signals}
+        assert kinds <= {*POSE_SIGNALS, *KINDS}
+    assert paper.figures
 
 
+@pytest.mark.slow
 def test_delivery_quadcopter_as_its_paper_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["paper", "002", "--out", "p"]) == 0
@@ -33,6 +47,34 @@ def test_delivery_quadcopter_as_its_paper_says(tmp_path, monkeypatch, capsys):
         assert row["what"] in page and row["what"] in said
 
 
+def test_a_figure_shows_the_signals_of_its_flights(tmp_path):
+    """Drawn against another body, over the time of a stage, with the paper's points."""
+    keys = {"cable_model": "massless", "mission.stages.0.duration_s": 0.5, "mission.settle_s": 0.1}
+    run = musls.fly(musls.load_scenario("hold", {**keys, "start": "air"}))
+    panels = [
+        {"label": "z [m]", "signals": ["load.z_m"], "paper": {"level": 1.0}},
+        {"label": "down", "signals": ["drone_1.z_m"], "against": "load"},
+        {"label": "force", "signals": ["cable_1.tension_n"], "paper": {"points": [[0.1, 5.0]]}},
+        {"label": "v", "signals": ["load.vz_m_s", "drone_2.speed_rpm"], "from_start": True},
+    ]
+    data = {"title": "Fig. 1", "scenario": "hold", "stage": "hold", "from_s": 0, "panels": panels}
+    figure = build(PaperFigure, data, "paper")
+    drawn = drawn_figure(figure, {"": run})
+    z, down, force, _ = drawn.axes
+    asked = {line.get_label(): line for line in z.lines}
+    assert {"load z [m]", "set-point", "paper: level"} == set(asked)
+    time_s, height, _ = values_of(run, "load.z_m")
+    begin_s = next(stage.start_s for stage in run.stages if stage.name == "hold")
+    shown = time_s >= begin_s
+    np.testing.assert_allclose(asked["load z [m]"].get_ydata(), height[shown])
+    np.testing.assert_allclose(asked["load z [m]"].get_xdata(), time_s[shown] - begin_s)
+    assert max(abs(down.lines[0].get_ydata())) < 0.05
+    assert force.lines[1].get_ydata() == [5.0]
+    assert draw(figure, {"": run}).startswith(b"\x89PNG")
+    with pytest.raises(ConfigError, match=r"no signal 'load\.q_m' in this flight"):
+        values_of(run, "load.q_m")
+
+
 @pytest.mark.slow
 def test_flight_of_a_paper_of_ones_own(tmp_path, monkeypatch):
     """The load hangs still: its height is the set-point's, and its error is none."""
@@ -42,11 +84,16 @@ def test_flight_of_a_paper_of_ones_own(tmp_path, monkeypatch):
         "  set: {cable_model: massless, mission.stages.0.duration_s: 1}\n  rows:\n"
         "  - {what: height, paper: 1, value: {signal: load.z_m, stage: hold, reduce: mean}}\n"
         "  - {what: nothing, paper: 1, value: {signal: load.z_m, stage: circle}}\n"
+        "figures:\n- title: Fig. 1\n  scenario: hold\n"
+        "  set: {cable_model: massless, mission.stages.0.duration_s: 1}\n"
+        "  panels: [{label: 'z [m]', signals: [load.z_m], paper: {mine: 1}}]\n"
     )
     assert main(["paper", "own.yaml", "--out", "p"]) == 0
     height, nothing = json.loads((tmp_path / "p" / "summary.json").read_text())["rows"]
     assert height["ours"] == pytest.approx(1.0, abs=0.02) and nothing["ours"] is None
-    assert (tmp_path / "p" / "flights" / "01_hold" / "bag").is_dir()
+    assert [f.name for f in (tmp_path / "p" / "flights").iterdir()] == ["01_hold"]
+    page = (tmp_path / "p" / "report.html").read_text()
+    assert page.count("<figure>") == 1 and "data:image/png;base64," in page
 
 
 def test_what_is_wrong_is_told_in_one_line(tmp_path, monkeypatch, capsys):

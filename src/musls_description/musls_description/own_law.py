@@ -5,8 +5,10 @@ The elastic cables call it by its address, so that nothing of ours is compiled a
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -21,7 +23,7 @@ from scipy.optimize import brentq
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, near_names
 from musls_description.records import memory_at, record_at
 from musls_description.registry import Registry, any_of, file_of
 from musls_description.schema import spec
@@ -150,6 +152,7 @@ def _compiled(kind: Any) -> Any:
             f"{file_of(kind)}: {kind.__name__}.remembered has {len(names)} names: at most "
             f"{MOST_NUMBERS} are allowed"
         )
+    _check_names(kind)
     law_type = _record_of(_numbers(kind))
     memory_type = _record_of(names)
     own = numba.njit(error_model="numpy", nogil=True)(kind.tension)
@@ -176,6 +179,25 @@ def _compiled(kind: Any) -> Any:
 
 def _record_of(names: Any) -> np.dtype[Any]:
     return np.dtype([(name, float) for name in [*names, "_"]])
+
+
+def _check_names(kind: Any) -> None:
+    """Refuse a name that `law`, `before` or `after` do not have; numba tells no line of it."""
+    try:
+        lines, first = inspect.getsourcelines(kind.tension)
+    except OSError:  # written where no file is
+        return
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    law, *memory = list(inspect.signature(kind.tension).parameters)[:3]
+    known = {law: _numbers(kind), **dict.fromkeys(memory, kind.remembered)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = known.get(node.value.id)
+            if names is not None and node.attr not in names:
+                raise ConfigError(
+                    f"{file_of(kind)}, line {first + node.lineno - 1}: {kind.__name__}.tension: "
+                    f"{node.value.id} has no '{node.attr}': {near_names(node.attr, names)}"
+                )
 
 
 def _one_line(kind: type, text: str) -> str:
