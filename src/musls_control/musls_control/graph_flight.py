@@ -297,15 +297,18 @@ class GraphContingency:
 
         Returns:
             The plan, whether the mission goes on in it after a first phase, and what it is; None
-            where the others would come too near a drone that does not fall.
+            where the others would come too near a drone that does not fall. A load that is set
+            down may go so far back that the drone, which stayed behind, is in its place again.
         """
         found, spec, offsets = self.answers[drone], self.spec, self._offsets_m.copy()
         if found is not None:
             offsets[:] = found.offsets_m
         offsets[drone] = np.nan
         now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
-        for asked in (spec, replace(spec, then="land")):
-            way = rest_of_flight(now, found, self._system, self._mission, asked)
+        lands = replace(spec, then="land")
+        back = replace(now, shift_m=(place_enu_m - now.drones_enu_m[drone])[:2])
+        for asked, begin in ((spec, now), (lands, now), (lands, back)):
+            way = rest_of_flight(begin, found, self._system, self._mission, asked)
             if falls or self._is_clear(way, drone, place_enu_m):
                 self._offsets_m = offsets
                 return way, goes_on(found, asked), sentence(found, asked)
@@ -326,12 +329,17 @@ class GraphContingency:
         return landed_clear(plan, row, gone, drones_enu_m, *room)
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
-        """Whether the others keep clear of what is above and below a place."""
+        """Whether the others keep clear of what is above and below a place.
+
+        On the way to their new places they may be as near as they are already.
+        """
         radii = np.array([tip_radius_m(d) for d in self._system.drones])
         others = np.arange(len(radii)) != drone
         level = way.drone_position_enu_m[:, others, :2] - place_enu_m[:2]
-        tips_m = np.linalg.norm(level, axis=2) - radii[others] - radii[drone]
-        return bool(tips_m.min() >= 0.5 * self.spec.clearance_m)
+        tips_m = (np.linalg.norm(level, axis=2) - radii[others] - radii[drone]).min(axis=1)
+        clear_m = 0.5 * self.spec.clearance_m
+        allowed_m = np.where(way.stage == 0, np.clip(tips_m[0], 0.0, clear_m), clear_m)
+        return bool((tips_m >= allowed_m).all())
 
 
 @spec

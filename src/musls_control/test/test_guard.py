@@ -202,6 +202,38 @@ def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives):
     assert found.contingency().without(plan, row, 1, near, falls=False) is None
 
 
+def test_the_others_go_back_to_a_drone_that_stayed_behind_a_moving_formation(survives):
+    """They are near it already, and on none of the ways from where they are it gets better."""
+    found, plan, row = survives
+    asked, behind = plan.drone_position_enu_m[row], np.array([0.0, 0.65])
+    place = asked[1] - [*behind, 0.0]
+    rest, goes_on, _ = found.contingency().without(plan, row, 1, place, falls=False)
+    assert not goes_on and rest.stage_names[:2] == ("reform", "lower")
+    way = np.concatenate([plan.load_pose[row : row + 1], rest.load_pose])
+    assert way[-1, :2] == pytest.approx(way[0, :2] - behind)
+    assert np.linalg.norm(np.diff(way, axis=0), axis=1).max() < 0.4
+    others = np.delete(rest.drone_position_enu_m, 1, axis=1)[..., :2]
+    tips_m = np.linalg.norm(others - place[:2], axis=2).min(axis=1)
+    tips_m -= 2 * tip_radius_m(found.system.drones[1])
+    assert tips_m[0] < 0.1 < tips_m[rest.stage != 0].min()
+    assert tips_m.min() == tips_m[0] > 0.0
+
+
+def test_poses_of_a_busy_computer_do_not_hide_the_drone_that_is_lost():
+    rng, guard, done = np.random.default_rng(5), Guard(), []
+    for time_s in np.arange(0.0, 9.0, 0.1):
+        late = rng.uniform(0.0, 0.35, 5)
+        bodies = {f"drone_{k + 3}": Health(age, 0.3, "flying") for k, age in enumerate(late)}
+        bodies["drone_2"] = Health(0.3, 0.3, "silent" if time_s > 2.0 else "flying")
+        if not done and guard.given_up(time_s, bodies) == "drone_2":
+            done.append(time_s)
+            guard.survive(time_s)
+        if done:
+            del bodies["drone_2"]
+        done += [step for step in [guard.look(time_s, bodies)] if step not in (None, "paused")]
+    assert done == [pytest.approx(3.2, abs=0.11)]
+
+
 def test_a_fall_is_seen_in_two_looks(survives):
     way = survives[0].contingency()
     asked = survives[1].drone_position_enu_m[survives[2]]

@@ -284,34 +284,44 @@ ANSWERS_TO_LOCK = 3
 
 
 class Lockstep:
-    """Answers of all drones' companions."""
+    """Answers of all drones' companions.
+
+    Answers to messages of before count, too: on a busy machine, where all come later than the next
+    message, nobody would be waited for otherwise, and time would run away from the companions.
+    """
 
     def __init__(self, n_drones: int) -> None:
         self._streak = np.zeros(n_drones, int)
-        self._answered = np.zeros(n_drones, bool)
-        self._asked_us = 0
+        self._awaited, self._answered = np.zeros((2, n_drones), bool)
+        self._last_us = [0] * n_drones
+        self._asked_us = self._window_us = 0
 
     @property
     def locked(self) -> bool:
         """Whether anybody is waited for."""
-        return bool((self._streak >= ANSWERS_TO_LOCK).any())
+        return bool(self._awaited.any())
 
     @property
     def complete(self) -> bool:
         """Whether everybody who is waited for has answered."""
-        return not ((self._streak >= ANSWERS_TO_LOCK) & ~self._answered).any()
+        return not (self._awaited & ~self._answered).any()
 
     def ask(self, time_us: int) -> None:
         """A clock message is being sent."""
-        self._asked_us = time_us
+        self._window_us, self._asked_us = time_us - self._asked_us, time_us
         self._answered[:] = False
+        self._awaited = self._streak >= ANSWERS_TO_LOCK
 
     def answer(self, drone: int, time_us: int) -> None:
         """A set-point of a drone (from 0) has come, stamped by its sender."""
         self._answered[drone] |= time_us >= self._asked_us
+        since_us, self._last_us[drone] = time_us - self._last_us[drone], time_us
+        if since_us:  # not a second one to the same message
+            follows = 0 < since_us < 1.5 * self._window_us
+            self._streak[drone] = self._streak[drone] + 1 if follows else 1
 
     def close(self) -> list[int]:
         """The window is over; returns the drones (from 0) that are given up."""
-        given_up = (self._streak >= ANSWERS_TO_LOCK) & ~self._answered
-        self._streak = np.where(self._answered, self._streak + 1, 0)
+        given_up = self._awaited & ~self._answered
+        self._streak[given_up] = 0
         return np.flatnonzero(given_up).tolist()

@@ -168,9 +168,8 @@ def test_lockstep_waits_for_those_who_answer_three_times_running():
         lockstep.ask(window * 20_000)
         lockstep.answer(0, window * 20_000)
         assert lockstep.close() == []
-    assert lockstep.locked
     lockstep.ask(80_000)
-    assert not lockstep.complete
+    assert lockstep.locked and not lockstep.complete
     lockstep.answer(0, 60_000)  # late: of the window before
     assert not lockstep.complete
     lockstep.answer(0, 80_000)
@@ -179,6 +178,22 @@ def test_lockstep_waits_for_those_who_answer_three_times_running():
     assert lockstep.close() == [0]
     lockstep.ask(120_000)
     assert lockstep.complete and not lockstep.locked
+
+
+@pytest.mark.parametrize(("every", "locks"), [(1, True), (2, False), (5, False)])
+def test_lockstep_waits_on_a_busy_machine_where_all_answers_are_late(every, locks):
+    """Not for one that sends at a rate of its own, such as drones that only hold their places."""
+    lockstep, waited = Lockstep(1), []
+    for window in range(1, 40):
+        lockstep.ask(window * 20_000)
+        if lockstep.locked:  # until it has answered all that it was asked
+            waited.append(window)
+            for late in range(window - 4, window + 1):
+                lockstep.answer(0, late * 20_000)
+        elif window > 4 and window % every == 0:
+            lockstep.answer(0, (window - 4) * 20_000)
+        assert lockstep.complete and lockstep.close() == []
+    assert waited == (list(range(8, 40)) if locks else [])
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +36,15 @@ class Situation:
         drones_enu_m: Present set-points of the drones, (n, 3).
         offsets_m: New places in the frame of the load's set-point, (n, 3); NaN for drones that
             do not fly any more.
+        shift_m: Way of the load's set-point while the drones take their new places, (2,), where
+            the load is set down then.
     """
 
     plan: FlightPlan
     row: int
     drones_enu_m: Array
     offsets_m: Array
+    shift_m: Array = field(default_factory=lambda: np.zeros(2))
 
     @property
     def pose(self) -> Array:
@@ -139,13 +142,15 @@ def landed(
 
 
 def _reform(now: Situation, draft: Draft, speed_m_s: float) -> None:
-    """Append the way to the new formation, with the load's set-point at rest."""
-    (places,), _ = draft.formed(now.pose[None])
+    """Append the way to the new formation."""
+    target = now.pose + [*now.shift_m, 0.0, 0.0]
+    (places,), _ = draft.formed(target[None])
     farthest = float(np.linalg.norm(places - now.drones_enu_m, axis=1).max())
     # A smooth move is 1.5 times as fast in its middle as on average.
     duration_s = max(1.0, 1.5 * farthest / speed_m_s)
-    draft.fly_drones("reform", now.pose, now.drones_enu_m, places, duration_s)
-    draft.hold("reform", now.pose, draft.mission.settle_s, "mission.settle_s")
+    moves = target if now.shift_m.any() else None
+    draft.fly_drones("reform", now.pose, now.drones_enu_m, places, duration_s, moves)
+    draft.hold("reform", target, draft.mission.settle_s, "mission.settle_s")
 
 
 def room_to_land(system: SlungLoadSystem, clearance_m: float) -> tuple[Array, Array]:

@@ -255,13 +255,28 @@ class Draft:
         self.move(name, target, speed, given.transit_yaw_rate_rad_s, hold_s)
 
     def fly_drones(
-        self, name: str, load: Array, start: Array, end: Array, duration_s: float
+        self,
+        name: str,
+        load: Array,
+        start: Array,
+        end: Array,
+        duration_s: float,
+        load_end: Array | None = None,
     ) -> None:
-        """Append a smooth move of the drones, (n, 3) each, above a resting load set-point."""
-        times = self.times(duration_s, f"mission: {name}")
-        share = smoothstep(((times + 1.0 / self.rate_hz) / duration_s).clip(0.0, 1.0))
-        drones = start + share[:, None, None] * (end - start)
-        self.add(name, np.tile(load, (len(times), 1)), drones)
+        """Append a smooth move of the drones, (n, 3) each, above a resting load set-point.
+
+        `load_end`, (4,): where the load's set-point moves straight meanwhile, if it does not rest.
+        """
+        times = self.times(duration_s, f"mission: {name}") + 1.0 / self.rate_hz
+        share = (times / duration_s).clip(0.0, 1.0)
+        drones = start + smoothstep(share)[:, None, None] * (end - start)
+        if load_end is None:
+            self.add(name, np.tile(load, (len(times), 1)), drones)
+            return
+        begin_s = self.now_s - 1.0 / self.rate_hz
+        move = StraightMove(load, load_end, duration_s)
+        pose = load + share[:, None] * (load_end - load)
+        self.add(name, pose, drones, Piece(begin_s, begin_s, move))
 
     def plan(self, ground: GroundSpot | None = None) -> FlightPlan:
         """Put the rows together; the drones land if there is a ground."""

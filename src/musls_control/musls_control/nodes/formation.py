@@ -126,11 +126,13 @@ TOO_OLD_S = 0.1
 """Age of the motion of load or drones at which a controller gives way to the formation."""
 
 LOOK_EVERY_S, REPORT_EVERY_S = 0.1, 1.0
+"""Of the guard, and of `/diagnostics`."""
+
 LONGEST_GAP_S = 0.5
 """After a longer gap between two steps the drones hold already: the plan must not jump ahead."""
-RETURN_S = 1.0
-"""Time after such a gap in which drones that still hold are no fault."""
-"""Of the guard, and of `/diagnostics`."""
+
+HELD_LOOKS = 10
+"""Looks in a row at which a drone holds that are no fault: a node was late, it goes on at once."""
 
 
 class FormationNode(ManagedNode):
@@ -164,7 +166,7 @@ class FormationNode(ManagedNode):
         self._apply_out: Publisher | None = None
         self._pending, self._pending_since_s = False, -1.0
         self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
-        self._returned_s = -np.inf
+        self._held_looks = dict.fromkeys(self._bodies, 0)
         self._guard = Guard()
         self._make_topics()
         self._listen_to_poses()
@@ -287,7 +289,6 @@ class FormationNode(ManagedNode):
         gap_s, self._stepped_s = time_s - self._stepped_s, time_s
         if gap_s > LONGEST_GAP_S and self._player is not None:
             self._player.stand_still(gap_s)
-            self._returned_s = time_s + RETURN_S
             if self._player.state is not PlayState.IDLE:
                 self._tell_event("late", f"no set-points for {gap_s:.1f} s: the plan goes on later")
         if not self._looked_s <= time_s < self._looked_s + LOOK_EVERY_S:
@@ -422,8 +423,9 @@ class FormationNode(ManagedNode):
             wanted = np.stack(self._recent)[:, self._bodies.index(body) - 1]
             error_m = tracking_error_m(wanted, self._poses[body][:3])
         phase = self._phases.get(body, "")
-        if phase == "holding" and time_s < self._returned_s:
-            phase = "flying"  # they hold because this node was late
+        self._held_looks[body] = self._held_looks[body] + 1 if phase == "holding" else 0
+        if 0 < self._held_looks[body] <= HELD_LOOKS:
+            phase = "flying"
         return Health(age_s, error_m, phase)
 
     def _act(
