@@ -293,11 +293,10 @@ def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
     ("name", "happens", "limit_s", "end"),
     [
         ("hexa_survives", loses_link, 4.0, "its hook opens; new formation"),
-        ("hexa_survives", falls, 0.8, "the mission goes on"),
         ("hexa_survives", falls_in_a_pause, 0.8, "the mission goes on after the pause"),
         ("quad_survives", leaves_offboard, 2.0, "the load is set down"),
     ],
-    ids=["link of one of six", "fall of one of six", "fall in a pause", "one of four leaves"],
+    ids=["link of one of six", "fall of one of six in a pause", "one of four leaves"],
 )
 def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, name, happens,
                                                        limit_s, end):  # fmt: skip
