@@ -20,12 +20,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core.event import Event, Listener, register
+from numba.extending import typeof_impl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -88,22 +90,69 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        before = _settings.CACHE_DIR
-        # numba reads it while it makes the dispatcher.
-        _settings.CACHE_DIR = str(_cache_folder(function.__module__))
-        try:
-            dispatcher: Any = numba.njit(
-                cache=True, error_model="numpy", fastmath=False, nogil=True
-            )(function)
-        finally:
-            _settings.CACHE_DIR = before
-        for signature in signatures:
-            dispatcher.compile(signature)
-        if signatures:
-            dispatcher.disable_compile()
-        return cast(Function, dispatcher)  # is called as the function itself
+        return cast(Function, CompiledFunction(function, signatures))  # is called as itself
 
     return decorate
+
+
+_MAKING = threading.Lock()
+"""Held while numba's setting of the cache folder is another one."""
+
+
+class CompiledFunction:
+    """A function that Python and compiled code call, compiled for whichever does.
+
+    numba compiles two entries to each function, one that unpacks Python's objects and one for C. To
+    a small function they are two thirds of the work, and most are called by compiled code alone:
+    for that a function is compiled without them, apart, and kept in a folder of its own.
+    """
+
+    def __init__(self, function: Callable[..., Any], signatures: Sequence[Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._signatures = signatures
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it from Python."""
+        return self.from_python(*arguments)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
+
+    @functools.cached_property
+    def from_python(self) -> Any:
+        """What Python calls, a dispatcher of numba's."""
+        return self._dispatcher("python", no_cpython_wrapper=False)
+
+    @functools.cached_property
+    def from_compiled(self) -> Any:
+        """What compiled code calls. Never to be called from Python: it has no entry for it."""
+        return self._dispatcher("compiled", no_cpython_wrapper=True)
+
+    def _dispatcher(self, caller: str, **entries: bool) -> Any:
+        function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
+        folder = _cache_folder(function.__module__) / caller
+        # Options of `jit` that numba's types do not know.
+        options: dict[str, Any] = {"no_cfunc_wrapper": True, **entries}
+        with _MAKING:
+            before = _settings.CACHE_DIR
+            # numba reads it while it makes the dispatcher.
+            _settings.CACHE_DIR = str(folder)
+            try:
+                dispatcher: Any = numba.njit(
+                    cache=True, error_model="numpy", fastmath=False, nogil=True, **options
+                )(function)
+            finally:
+                _settings.CACHE_DIR = before
+        for signature in self._signatures:
+            dispatcher.compile(signature)
+        if self._signatures:
+            dispatcher.disable_compile()
+        return dispatcher
+
+
+@typeof_impl.register(CompiledFunction)
+def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Dispatcher:
+    return types.Dispatcher(function.from_compiled)
 
 
 def _cache_folder(name: str) -> Path:

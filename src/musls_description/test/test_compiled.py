@@ -1,6 +1,7 @@
 """Compiled functions follow every file they are made of: an edit of a helper is never ignored."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from pathlib import Path
 
 for file in sorted(Path("{folder}").glob("caller_*.py")):
     caller = import_module("{package}." + file.stem)
-    value, stats = caller.answer(10.0), caller.answer.stats
+    value, stats = caller.answer(10.0), caller.answer.from_python.stats
     print(file.stem, value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
@@ -162,6 +163,24 @@ def test_caches_of_former_sources_are_deleted_after_a_while(package, tmp_path):
     made.write("caller_one.py", CALLER.format(imports="", expression="3.0 * x"))
     assert made.run() == {"one": (30.0, 0, 1)}
     assert not first.is_dir()
+
+
+@compiled()
+def doubled(x):
+    return 2.0 * x
+
+
+@compiled()
+def applied(function, x):
+    return function(x) + doubled(x)
+
+
+def test_python_and_compiled_code_call_the_same_function():
+    """Each by its own entry, also as an argument, in processes that find it compiled, and sent."""
+    assert applied(doubled, 3.0) == 12.0 and doubled(3.0) == 6.0
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert len(doubled.from_python.signatures) == len(doubled.from_compiled.signatures) == 1
+    assert applied.from_python.signatures and not applied.from_compiled.signatures
 
 
 def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):

@@ -59,20 +59,23 @@ MEMORY_S = 1.0
 
 
 @compiled()
-def advance(address, h, count, command, wind, in_body, in_world, limits):
-    """Advance one control period in steps of equal length with the inputs held; the verdict.
+def find_cable_forces(address, h):
+    """Find the cables' forces in a state that was set from outside, with the inputs as they are.
 
-    No step: finds the cables' forces in a state that was set from outside, with the inputs as they
-    are (the ground carries nothing).
+    The ground carries nothing.
     """
     t = record_at(address, SYSTEM)
-    if count == 0:
-        place_bodies(t)
-        copy_numbers(numbers_at(t.middle_rate), numbers_at(t.rate))
-        t.touches = 0
-        evaluate(t, h)
-        note_cable_forces(t)
-        return OK
+    place_bodies(t)
+    copy_numbers(numbers_at(t.middle_rate), numbers_at(t.rate))
+    t.touches = 0
+    evaluate(t, h)
+    note_cable_forces(t)
+
+
+@compiled()
+def advance(address, h, count, command, wind, in_body, in_world, limits):
+    """Advance one control period in steps of equal length with the inputs held; the verdict."""
+    t = record_at(address, SYSTEM)
     begin_period(t)
     keep_inputs(t, command, wind, in_body, in_world)
     verdict = OK

@@ -61,6 +61,7 @@ from musls_sim.plants.rigid_links.period import (
     advance,
     advance_guided,
     advance_refined,
+    find_cable_forces,
     restart,
     rewind,
 )
@@ -284,9 +285,7 @@ class RigidLinksPlant(Plant):
         Angular and linear velocity of the load (world), joint rates, (n_dofs,).
         """
         self.records.rate[:] = rates
-        still = PlantInputs.zeros(self.system)
-        held = still.wind_enu_m_s, still.wrench_body, still.wrench_enu
-        advance(self.address, INSTANT_S, 0, still.rotor_command_rad_s, *held, self.levels.limits[0])
+        find_cable_forces(self.address, INSTANT_S)
         self.records.peak[:] = np.maximum(self.records.force[:, :, 0].max(axis=1), 0.0)
         self.reset_counters()
 
