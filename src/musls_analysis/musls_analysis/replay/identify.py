@@ -184,7 +184,7 @@ def identify(
         value, kept = start.copy(), dict[str, float]()
         before = found = study.derivatives(value, range(len(chosen)))
         for _ in range(MAX_FITS):
-            again = choose(_at_start(found, chosen, start, value), columns)
+            again = choose(at_start(found, chosen, start, value), columns)
             if list(again) and set(again) == set(kept):
                 break
             kept = again
@@ -194,7 +194,7 @@ def identify(
     return _identified(replays, study, before, found, columns, list(kept), start, value, setup)
 
 
-def _at_start(
+def at_start(
     found: Sequence[fit.Derivatives], chosen: Sequence[fit.Parameter], start: Array, value: Array
 ) -> list[fit.Derivatives]:
     """Derivatives at values, with residuals as they are, to first order, at the start."""

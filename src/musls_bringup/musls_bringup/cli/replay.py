@@ -276,6 +276,14 @@ def identify(
             "recordings can tell apart.",
         ),
     ] = None,
+    geometry: Annotated[
+        bool,
+        typer.Option(
+            "--geometry",
+            help="First find attachments, hooks and lengths from all rows with taut cables, and "
+            "start from these.",
+        ),
+    ] = False,
     drones: Annotated[
         bool, typer.Option(help="Identify tilts and delay of the drones, too (as fit-drones).")
     ] = True,
@@ -295,6 +303,7 @@ def identify(
     from musls_analysis.recordings.readers import ReadOptions, read_recording
     from musls_analysis.replay import Replay, ReplaySpec
     from musls_analysis.replay import identify as several
+    from musls_analysis.replay.geometry import geometry as taut_geometry
     from musls_analysis.sweep.run import available_cores
     from musls_bringup.reproduce import fit_drones
 
@@ -306,6 +315,12 @@ def identify(
         tell("warning", warning)
     replays = [Replay(recording, spec) for recording in read]
     names = None if parameters is None else parameters.split(",")
+    if geometry:
+        taut = taut_geometry(replays, chosen)
+        chosen, spec = taut.setup.system, taut.setup.spec
+        for replay in replays:
+            replay.spec = spec
+        print(taut)
     with result_folder(folder, overwrite=overwrite) as work:
         with ProgressDisplay("identifying", "compiles on first use") as shown:
             found = several.identify(
