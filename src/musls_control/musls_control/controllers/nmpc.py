@@ -179,7 +179,7 @@ class NmpcController(Controller):
         self._every = max(1, round(1.0 / (given.rate_hz * setup.period_s)))
         self.problem = _problem(given, setup, model)
         bandwidth_1_s = 0.0 if setup.incremental else given.disturbance_1_s
-        self._observer = DisturbanceObserver(system, model, bandwidth_1_s, setup.period_s)
+        self._observer = DisturbanceObserver(system, model, bandwidth_1_s)
         self.solve_s: list[float] = []
         self._failures = 0
         self._commands = np.zeros((n, 10))
@@ -191,7 +191,7 @@ class NmpcController(Controller):
         self._coming: tuple[float, Plan | None] | None = None
         self._next_s = time_s
         self._failed = self._fell_back = False
-        self._observer.start(estimate)
+        self._observer.start(time_s, estimate)
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, no moments, forces counted on, (n, 10)."""
@@ -224,7 +224,7 @@ class NmpcController(Controller):
         tension_n = np.linalg.norm(wanted[:, 4], axis=1, keepdims=True)
         _, gap = self._cables(estimate)
         pull_n = tension_n * gap / np.linalg.norm(gap, axis=1, keepdims=True)
-        self._observer.step(out[:, 0:3], pull_n, estimate)
+        self._observer.step(time_s, out[:, 0:3], pull_n, estimate)
         return out
 
     def numbers(self) -> dict[str, float]:

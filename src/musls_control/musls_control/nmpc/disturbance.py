@@ -44,37 +44,36 @@ class DisturbanceObserver:
         missing_n: Missing forces e^ of load (row 0) and drones, world, (1 + n, 3).
     """
 
-    def __init__(
-        self, system: SlungLoadSystem, model: PayloadModel, bandwidth_1_s: float, period_s: float
-    ) -> None:
+    def __init__(self, system: SlungLoadSystem, model: PayloadModel, bandwidth_1_s: float) -> None:
         self._mass_kg = np.r_[model.mass_kg, model.drone_mass_kg][:, None]
         self._weight_n = self._mass_kg * [0.0, 0.0, -model.gravity_m_s2]
-        self._bandwidth_1_s, self._period_s = bandwidth_1_s, period_s
-        lags_s = np.array([rotor_lag_s(drone) for drone in system.drones])
-        self._share = period_s / (period_s + lags_s)
+        self._bandwidth_1_s = bandwidth_1_s
+        self._lags_s = np.array([rotor_lag_s(drone) for drone in system.drones])
 
-    def start(self, estimate: Estimate) -> None:
+    def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin with nothing missing."""
         self._momentum = self._mass_kg * estimate.velocity_enu_m_s
-        self.missing_n = np.zeros_like(self._momentum)
+        self.missing_n, self._force_n = np.zeros((2, *self._momentum.shape))
         self._thrust_n: Array | None = None
+        self._time_s = time_s
 
-    def step(self, asked_n: Array, pull_n: Array, estimate: Estimate) -> None:
-        """Look at the motion, and count on what acts in the coming period.
+    def step(self, time_s: float, asked_n: Array, pull_n: Array, estimate: Estimate) -> None:
+        """Look at the motion, and count on what acts until the next call, whenever that is.
 
         `asked_n`: forces that the drones are to exert, `pull_n`: of the cables on the drones as
-        planned, both (n, 3).
+        planned, both (n, 3). On a busy ROS graph calls are missed, so their times count.
         """
+        since_s, self._time_s = time_s - self._time_s, time_s
+        self._momentum += since_s * self._force_n
         momentum = self._mass_kg * estimate.velocity_enu_m_s
         self.missing_n = self._bandwidth_1_s * (momentum - self._momentum)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         thrust_n = np.maximum(np.sum(asked_n * up, axis=1), 0.0)
         before_n = thrust_n if self._thrust_n is None else self._thrust_n
-        self._thrust_n = before_n + self._share * (thrust_n - before_n)
-        force = self._weight_n + self.missing_n
-        force[0] -= pull_n.sum(axis=0)
-        force[1:] += pull_n + self._thrust_n[:, None] * up
-        self._momentum += self._period_s * force
+        self._thrust_n = before_n + since_s / (since_s + self._lags_s) * (thrust_n - before_n)
+        self._force_n = self._weight_n + self.missing_n
+        self._force_n[0] -= pull_n.sum(axis=0)
+        self._force_n[1:] += pull_n + self._thrust_n[:, None] * up
 
     def disturbances_n(self, directions: Array) -> Array:
         """Disturbances of load and drones, (1 + n, 3), with cables along `directions`, (n, 3)."""
