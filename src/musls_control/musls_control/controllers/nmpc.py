@@ -366,6 +366,9 @@ def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Probl
         model.drone_mass_kg,
         np.stack([center_m, half_m]),
         setup.gravity_m_s2,
+        # An autopilot holds the drones' yaw, and the load's through cables that do not twist. A
+        # plan that lets cables turn the load there moves the drones with it, ever further round.
+        yaw_held=given.output == "autopilot" and any(c.twist == "locked" for c in system.cables),
     )
     share_n = model.mass_kg * setup.gravity_m_s2 / n
     least_n = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n

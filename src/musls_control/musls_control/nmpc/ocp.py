@@ -63,6 +63,8 @@ class Body:
         gravity_m_s2: Gravity.
         disturbance_n: Forces d on load and drones, world, (1 + n, 3), symbols or numbers; None for
             none.
+        yaw_held: Whether cables that do not twist let the drones' yaw hold the load's: then its yaw
+            rate goes on, whatever the cables pull.
     """
 
     mass_kg: float
@@ -74,6 +76,7 @@ class Body:
     box_m: Array
     gravity_m_s2: float
     disturbance_n: Any = None
+    yaw_held: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,10 @@ def _load_accelerations(body: Body, x: Any) -> tuple[Any, Any]:
     for k, arm in enumerate(body.attachments_m):
         linear = linear - t[k] / body.mass_kg * s[k]
         moment = moment + t[k] * ca.cross(turn @ s[k], ca.DM(arm))
-    return linear, ca.inv(inertia) @ moment
+    angular = ca.inv(inertia) @ moment
+    if body.yaw_held:
+        angular = ca.vertcat(angular[:2], 0.0)
+    return linear, angular
 
 
 def _disturbance(body: Body, k: int) -> Any:
