@@ -20,6 +20,7 @@ from musls_analysis.sweep.figures import signal_text
 from musls_analysis.sweep.plan import POSE_SIGNALS
 from musls_analysis.sweep.store import extract, signal
 from musls_description.errors import ConfigError, near_names
+from musls_description.keys import split_unit
 from musls_description.rotations import rotate
 from musls_description.schema import Finite, spec
 
@@ -162,6 +163,15 @@ def values_of(recording: Recording, name: str) -> tuple[np.ndarray, np.ndarray, 
     raise ConfigError(f"no signal '{name}' in this flight: {near_names(kind, known)}")
 
 
+def text_of(name: str) -> str:
+    """Text of a signal, "load vx [m/s]" for "load.vx_m_s"."""
+    owner, _, kind = name.partition(".")
+    if kind in POSE_SIGNALS:
+        return signal_text(name)
+    words, unit = split_unit(kind)
+    return f"{style.label(owner)} {words}" + (f" [{unit}]" if unit else "")
+
+
 # ---------- Drawing
 
 
@@ -203,10 +213,11 @@ def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figur
                 if figure.x is not None:
                     at_s, at, _ = values_of(recording, figure.x)
                     x = np.interp(time_s, at_s, at)
-                text = ", ".join(filter(None, [curve, "" if curve else signal_text(name)]))
-                text = text if s == 0 or not curve else f"{curve}, {signal_text(name)}"
+                several = not curve or len(panel.signals) > 1
+                text = ", ".join(filter(None, [curve, text_of(name) if several else ""]))
                 shade = LINES[(c * len(panel.signals) + s) % len(LINES)]
-                ax.plot(x[shown], values[shown], color=shade, linewidth=1.2, label=text)
+                width = max(2.2 - 0.5 * (c + s), 1.0)  # of two that are the same both are seen
+                ax.plot(x[shown], values[shown], color=shade, linewidth=width, label=text)
                 if not asked and figure.x is None and np.isfinite(wanted).any():
                     ax.plot(x[shown], wanted[shown], **style.SETPOINT_LINE, label="set-point")
                     asked = len(panel.signals) == 1
@@ -221,5 +232,5 @@ def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figur
             handles=list(handles.values()), loc="center left", bbox_to_anchor=(1.01, 0.5),
             fontsize=7.0,
         )  # fmt: skip
-    axes[-1].set_xlabel("time [s]" if figure.x is None else signal_text(figure.x))
+    axes[-1].set_xlabel("time [s]" if figure.x is None else text_of(figure.x))
     return drawn
