@@ -31,6 +31,7 @@ from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepEr
 from musls_control.parent import end_with
 from musls_description import ONE_THREAD
 from musls_description.errors import MuslsError, install_command, is_full_disk, writing
+from musls_description.registry import load_file
 from musls_description.schema import build
 
 _CONNECT_S = 10
@@ -384,5 +385,7 @@ def _flyer(job: Job) -> Callable[..., tuple[Recording, dict[str, Any]]]:
 def _fly(job: Job, folder: Path | None) -> tuple[dict[str, Any], bytes]:
     from musls_sim.scenario.scenario import Scenario
 
+    for extension in job.settings.get("extensions", ()):  # what it registers, this process has not
+        load_file(extension)
     recording, summary = _flyer(job)(build(Scenario, job.settings, f"run {job.id}"), folder)
     return summary, pack(series) if (series := extract(recording, job.series)) else b""
