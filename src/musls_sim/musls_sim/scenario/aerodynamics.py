@@ -329,9 +329,9 @@ class GroundEffect(AerodynamicModel):
     between them that lifts the frame, come with P. Sanchez-Cuevas et al., Int. J. Aerospace Eng.
     2017, 1823056. Of a single rotor at height z that is T / T_free = 1 / (1 - (R / 4z)^2).
 
-    The five terms and the strength 2 of the fountain agree with two public programs that cite the
-    paper; its own text was not at hand. Its length b is here, as in one of them, the distance of
-    opposite rotors (the other takes the width of the body).
+    The five terms agree with two public programs that cite the paper, whose own text was not at
+    hand; the fountain's strength 2 and its length b, the distance of opposite rotors, with one of
+    them (the other has 0.5 and the width of the body).
 
     Attributes:
         kind: "ground_effect".
