@@ -332,7 +332,9 @@ def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, 
         assert end in watcher.said[-1][1]
         if happens is falls_in_a_pause:
             states = watcher.told["/formation/state"]
-            assert watcher.until(lambda: states[-2:] == ["flying", "paused"]), states
+            # the person's pause, then that at the end of the way to the new places
+            again = ["flying", "paused"] * 2
+            assert watcher.until(lambda: states[-4:] == again), states
             watcher.spin(2.0)
             assert watcher.stage == "reform" and states[-1] == "paused"
             ask_pause(watcher, False)
