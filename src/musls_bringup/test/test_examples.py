@@ -119,7 +119,7 @@ GALLERY = runpy.run_path(str(ROOT / "docs/pictures/gallery.py"), run_name="galle
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GALLERY["RUNS"])
+@pytest.mark.parametrize("name", ["payload", "ring", "crane"])  # all ten fly for two minutes
 def test_the_gallery_shows_what_its_script_flies(here, monkeypatch, name):
     """Commands are those of the page, its numbers within 10 %; the film can be drawn."""
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
