@@ -3,7 +3,7 @@
 A new axial law stands here, and its keys in `musls_description/system.py: ElasticLine`. It takes
 its constants from `AXIAL`, what it remembers of a segment from `MEMORY`, and answers with force,
 slope and the energy that belongs to the force; `remember` moves the memory on when a step is done.
-A law from a user's file is called by its address (`musls_description/own_law.py`).
+A law from a user's file is called by its address (`own_law.py`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from scipy.optimize import brentq
 from musls_description.arrays import Array, Records
 from musls_description.compiled import compiled
 from musls_description.errors import ConfigError
-from musls_description.own_law import (
+from musls_description.own_law import CableLaw
+from musls_description.system import ElasticLine
+from musls_sim.plants.elastic.own_law import (
     MOST_NUMBERS,
-    CableLaw,
     call,
     places,
     stiffness_at_rest,
     strain_at_rest,
 )
-from musls_description.system import ElasticLine
 
 AXIAL = np.dtype(
     [

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 
 from musls_description.compiled import compiled
-from musls_description.own_law import LONG_S
 from musls_description.records import copy_numbers, copy_table, memory_at, record_at, table_at
 from musls_description.vectors import add, add_scaled, cross, increase, put, rotate, scale, sub
 from musls_sim.plants.elastic.bodies import (
@@ -59,6 +58,7 @@ from musls_sim.plants.elastic.cable import (
     twist_bodies,
 )
 from musls_sim.plants.elastic.output import collect, fastest_body, react, state_energies
+from musls_sim.plants.elastic.own_law import LONG_S
 from musls_sim.plants.elastic.reels import (
     add_reels,
     add_wound,
