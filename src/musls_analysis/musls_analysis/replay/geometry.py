@@ -105,9 +105,8 @@ class Geometry(Shown):
         start: Values at the beginning, (p,).
         value: Fitted to all recordings, (p,).
         std: Standard deviations, (p,).
-        errors_m: Root mean square of distances less lengths in each recording (rows far from the
-            others count less): as given, fitted
-            to all, fitted to the others, (r, 3).
+        errors_m: Root mean square of distances less lengths in each recording: as given, fitted to
+            all, fitted to the others, (r, 3). Rows far from the others count less.
         error_m: Root mean square of those fitted to the others.
         dropped: Groups that are not kept, with that error if they were [m].
         alike: Of all candidates, those that taut rows hardly tell apart, by name.

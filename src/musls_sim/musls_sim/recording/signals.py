@@ -267,7 +267,7 @@ def _end_turns(system: RigSystem, rows: Columns) -> Array:
     tell y and z; a segment of a cable without twist has y horizontal, left of its heading.
     """
     turns = rows["shape.ends_wxyz"]
-    if not np.isnan(turns).any():
+    if not np.isnan(turns[:1]).any():
         return turns
     nodes = rows["shape.nodes_enu_m"].reshape(len(turns), -1, 3)
     first = np.cumsum([0, *(cable.links + 1 for cable in system.cables)])
