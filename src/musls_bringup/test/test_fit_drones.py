@@ -14,7 +14,8 @@ from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, 
 SHORT = [
     "system=x500_trio_swivel",
     "system.cables.links=5",
-    "mission.stages=[{kind: circle, repetitions: 2}, {kind: shm, repetitions: 5}]",
+    "start=air",
+    "mission.stages=[{kind: circle, radius_m: 0.7, repetitions: 2}, {kind: shm, repetitions: 5}]",
 ]
 UP = np.array([0.0, 0.0, 1.0])
 
