@@ -20,7 +20,7 @@ from musls_description.errors import MAX_LENGTH, MuslsError
 
 SEED = 20261126
 CHUNK = 10
-FAST, ALL = 20, int(os.environ.get("MUSLS_ATTACKS", "200"))
+FAST, ALL = 20, int(os.environ.get("MUSLS_ATTACKS", "100"))
 
 ODD = [
     0, -1, 1, 2, 3, 7, 10**9, 10**30, 1.5, float("nan"), True, None, "x", "", b"x", [], [0], [1, 0],

@@ -25,7 +25,7 @@ from musls_sim.scenario.scenario import load_scenario
 
 SEED = 20261122
 CHUNK = 50
-FAST, ALL = 200, 2000
+FAST, ALL = 200, 1000
 
 
 class AcceptedError(MuslsError):
