@@ -68,5 +68,5 @@ def test_places_of_the_paper_are_kept():
 
 
 def test_discs_that_do_not_fit_are_told(tmp_path, capsys):
-    assert main(["formation", str(beam(tmp_path / "beam.yaml", 12, 0.6))]) == 2
-    assert "no places side by side were found for 12 rotor discs" in capsys.readouterr().err
+    assert main(["formation", str(beam(tmp_path / "beam.yaml", 6, 0.3))]) == 2
+    assert "no places side by side were found for 6 rotor discs" in capsys.readouterr().err
