@@ -220,11 +220,11 @@ def test_the_predicted_acceleration_is_that_of_the_plant(n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", NUMBERS)
+@pytest.mark.parametrize("n", [1, 2, 3, 12])  # of more than three, one speaks for all
 def test_errors_vanish_exponentially_and_tracking_is_then_exact(n):
     """With everything fed forward: to rounding of the integration, not to a lag."""
     flight = Flight(n)
-    errors, _ = flight.fly(14.0, flight.start(0.3), smooth if n >= 3 else slowly)
+    errors, _ = flight.fly(12.5, flight.start(0.3), smooth if n >= 3 else slowly)
     assert errors[:20].max() > 0.4
     assert errors[-200:].max() < 1e-3
     sixth, twelfth = errors[1100:1300].max(), errors[2300:2500].max()
@@ -236,17 +236,15 @@ def test_errors_vanish_exponentially_and_tracking_is_then_exact(n):
 def test_tracking_of_a_smooth_motion_is_exact():
     """Position and attitude to the rounding of the integration, once the start has died away."""
     flight = Flight(3)
-    errors, _ = flight.fly(24.0, flight.start(0.1), smooth)
+    errors, _ = flight.fly(20.0, flight.start(0.1), smooth)
     assert errors[-400:].max() < 1e-7
 
 
 @pytest.mark.slow
 def test_without_feed_forward_there_is_a_lag():
-    """What the code of RotorTM leaves out is what makes the difference."""
-    lagging, exact = (Flight(3, ahead).fly(20.0, Flight(3).start(), smooth)[0][-600:].max()
-                      for ahead in (np.zeros(3), FULL))  # fmt: skip
-    assert exact < 2e-5
-    assert lagging > 1e-2
+    """What the code of RotorTM leaves out makes the difference to the exact flight above."""
+    errors, _ = Flight(3, np.zeros(3)).fly(8.0, Flight(3).start(), smooth)
+    assert errors[-600:].max() > 1e-2
 
 
 @pytest.mark.slow
@@ -254,8 +252,8 @@ def test_integrals_remove_what_a_constant_push_leaves():
     """Newtons on the drones that nobody knows of: an offset without, none with integrals."""
     push = np.tile([0.5, 0.0, -0.4], (3, 1))
     start = Flight(3).plant.place([0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], -Flight(3).up)
-    without, _ = Flight(3).fly(12.0, start, rest, push)
-    with_them, _ = Flight(3, REFERENCE, integral=0.8).fly(30.0, start, rest, push)
+    without, _ = Flight(3).fly(6.0, start, rest, push)
+    with_them, _ = Flight(3, REFERENCE, integral=0.8).fly(20.0, start, rest, push)
     assert without[-1] > 0.05
     assert with_them[-1] < 5e-3
 
