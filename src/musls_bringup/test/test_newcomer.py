@@ -46,6 +46,11 @@ def test_own_scenario_flies(empty):
     assert summary["errors"]["load"]["smooth_circle"]["geodesic_error_deg"] < 20.0
 
 
+def test_a_controller_without_its_class_is_told(empty, capsys):
+    assert main(["fly", "circle", "--controller", "my_law.py"]) == 2
+    assert "my_law.py:CLASS" in capsys.readouterr().err
+
+
 def test_own_controller_holds_the_load(empty):
     assert main(["new", "controller", "my_law"]) == 0
     short = {"mission.stages.0.duration_s": 1, "start": {"kind": "air"}}
@@ -173,6 +178,32 @@ def test_system_from_a_few_sizes_hangs_level(empty, capsys, kind, count):
     run = musls.fly(scenario)
     assert max(row.translational_error_max_m for row in run.errors() if row.body == "load") < 0.03
     assert max(row.geodesic_error_max_deg for row in run.errors() if row.body == "load") < 1.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "cable", "drone"),
+    [("beam", 5, 2, "x500"), ("point", 3, 2, "x500"), ("plate", 4, 0.5, "crazyflie")],
+)
+def test_the_scenario_of_an_own_system_can_be_flown_from_the_ground(
+    empty, capsys, kind, count, cable, drone
+):
+    words = ["--load", kind, "--drones", str(count), "--cable", str(cable), "--drone", drone]
+    assert main(["new", "system", "own", *words]) == 0
+    assert main(["new", "scenario", "first", "--system", "own.yaml"]) == 0
+    assert main(["check", "first.yaml"]) == 0
+    said = capsys.readouterr()
+    assert "can be flown" in said.out
+    assert not said.err
+
+
+@pytest.mark.slow
+def test_five_drones_lift_a_beam_from_the_ground(empty):
+    assert main(["new", "system", "--load", "beam", "--drones", "5", "--cable", "2"]) == 0
+    assert main(["new", "scenario", "first", "--system", "beam_5.yaml"]) == 0
+    assert main(["fly", "first.yaml", "--out", "r", "--no-report"]) == 0
+    summary = json.loads((empty / "r" / "summary.json").read_text())
+    assert summary["landed"]
+    assert summary["errors"]["load"]["smooth_circle"]["geodesic_error_deg"] < 10.0
 
 
 def test_inertia_of_ring_and_angle():

@@ -25,8 +25,9 @@ from musls_description.system import Cable, SlungLoadSystem
 from musls_description.tree import (
     JOINT_IN_DRONE,
     QUARTER_TURN,
+    SLACK_RATIO,
     build_tree,
-    cable_azimuth_rad,
+    cable_azimuths_rad,
     joint_in_load,
 )
 from musls_description.vectors import (
@@ -138,8 +139,8 @@ def configuration_from_directions(
     to the world, (3, 3). Only free cables follow the drones' yaws, (n_drones,).
     """
     angles = []
-    for i, chain in enumerate(directions):
-        start = load_rotation @ joint_in_load(cable_azimuth_rad(system, i))
+    for i, azimuth_rad in enumerate(cable_azimuths_rad(system)):
+        chain, start = directions[i], load_rotation @ joint_in_load(azimuth_rad)
         yaw = drone_yaws_rad[i] if system.cables[i].twist == "free" else None
         angles.append(chain_from_directions(start, chain, yaw)[0])
     return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))
@@ -263,8 +264,7 @@ def hanging_equilibrium(
             "(the chain's equilibrium is solved for free joints); start on the ground"
         )
     if drone_yaws_rad is None:
-        azimuths = [cable_azimuth_rad(system, i) for i in range(system.n_drones)]
-        drone_yaws_rad = load_yaw_rad + np.array(azimuths) + np.pi
+        drone_yaws_rad = load_yaw_rad + cable_azimuths_rad(system) + np.pi
     places = np.asarray(drone_positions_enu_m, float)
     problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
     found = problem.rest(problem.first_guess())
@@ -410,8 +410,9 @@ class _Problem:
         self.chains = np.zeros(len(drones), CHAIN)
         self.chains["place"], self.chains["anchor"] = drones, self.anchors
         self.chains["hook"], self.chains["yaw"] = self.hooks, drone_yaws
+        self.azimuths_rad = cable_azimuths_rad(system)
         for i, (chain, cable) in enumerate(zip(self.chains, system.cables, strict=True)):
-            chain["across"] = joint_in_load(cable_azimuth_rad(system, i))[:, 1]
+            chain["across"] = joint_in_load(self.azimuths_rad[i])[:, 1]
             chain["links"], chain["length"] = cable.links, cable.link_length_m
             chain["weight"] = cable.link_mass_kg * gravity
             chain["carried"] = (system.drones[i].mass_kg + cable.mass_kg) * gravity
@@ -558,7 +559,7 @@ class _Problem:
             if cable.twist == "free":
                 attitude = level_rotation(chain[-1], self.drone_yaws[i])
             else:
-                start = joint_in_load(cable_azimuth_rad(self.system, i))
+                start = joint_in_load(self.azimuths_rad[i])
                 _, attitude = chain_from_directions(rotation @ start, chain)
             directions.append(chain)
             thrusts.append(thrust)
@@ -659,9 +660,6 @@ def _arc(cable: Cable, span: Array) -> Array | None:
 
 # ---------- Start on the ground: load flat, drones standing around it, cables slack between them
 
-SLACK_RATIO = 0.9
-"""Distance of the cable's ends over its length."""
-
 
 def ground_spawn(
     system: SlungLoadSystem,
@@ -679,8 +677,7 @@ def ground_spawn(
     height = ground_height_enu_m - system.load.collision.bottom_m
     position = np.array([*load_position_enu_m, height])
     directions, yaws = [], []
-    for i in range(system.n_drones):
-        azimuth = load_yaw_rad + cable_azimuth_rad(system, i)
+    for i, azimuth in enumerate(load_yaw_rad + cable_azimuths_rad(system)):
         links = _bow(system.cables[i].links, azimuth, _slope_on_ground(system, i))
         directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
         yaws.append(azimuth + np.pi)
@@ -692,6 +689,17 @@ def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
     cable = system.cables[index]
     links = _bow(cable.links, 0.0, _slope_on_ground(system, index))
     return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
+
+
+def highest_rise_m(system: SlungLoadSystem) -> Array:
+    """Height above where it stands on the ground at which each drone's cable is taut, (n,) [m]."""
+    highest = []
+    for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
+        load_end_m = system.load.cable_attachments_m[i][2] - system.load.collision.bottom_m
+        drone_end_m = drone.cable_attachment_m[2] - drone.collision.bottom_m
+        reach_m = np.sqrt(max(cable.length_m**2 - ground_radius_m(system, i) ** 2, 0.0))
+        highest.append(load_end_m + reach_m - drone_end_m)
+    return np.array(highest)
 
 
 def _slope_on_ground(system: SlungLoadSystem, index: int) -> float:

@@ -14,13 +14,14 @@ then stands upright and faces the load: its x axis points inwards, z is along th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from musls_description.arrays import Array
-from musls_description.drone import Drone
+from musls_description.drone import Drone, tip_radius_m
 from musls_description.system import Cable, SlungLoadSystem
 
 # The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
@@ -32,6 +33,12 @@ JOINT_IN_DRONE = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
 # of the cable round the load, the last one its tilt, and the middle one, singular at 90 degrees,
 # stays near zero wherever the drone goes, as long as it looks about where its cable points.
 QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+
+SLACK_RATIO = 0.9
+"""Distance of a cable's ends over its length where load and drone stand on the ground."""
+
+CENTRAL_M = 1e-6
+"""Attachments closer than this to the load's axis, or to each other, have no direction."""
 
 STOP_RAD = float(np.radians(60.0))
 """Stop of a joint's second axis, on either side, where it is about to be singular.
@@ -149,10 +156,51 @@ class Tree:
         return rotations, positions
 
 
-def cable_azimuth_rad(system: SlungLoadSystem, index: int) -> float:
-    """Direction from the load's origin to an attachment about load z [rad]; 0 on the axis."""
-    x, y, _ = system.load.cable_attachments_m[index]
-    return float(np.arctan2(y, x)) if np.hypot(x, y) > 1e-6 else 0.0
+def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
+    """Direction about load z in which each cable leaves the load on the ground [rad], (n,).
+
+    It is that of the attachment from the load's origin (0 on the axis), as long as the rotors of
+    the drones that stand there do not overlap. Drones of a beam or of a point fan out: the outer
+    ones of a line along it, those between to alternate sides.
+    """
+    at = np.array(system.load.cable_attachments_m)[:, :2]
+    distance_m = np.linalg.norm(at, axis=1)
+    outward = np.where(distance_m > CENTRAL_M, np.arctan2(at[:, 1], at[:, 0]), 0.0)
+    if _clear_m(system, at, outward) >= 0.0:
+        return outward
+    fan = _fan_rad(at)
+    return fan if _clear_m(system, at, fan) > _clear_m(system, at, outward) else outward
+
+
+def _fan_rad(at: Array) -> Array:
+    """Directions that fan out along the longer axis of attachments (n, 2) [rad], (n,)."""
+    n = len(at)
+    centred = at - at.mean(axis=0)
+    if np.abs(centred).max() < CENTRAL_M:
+        return 2.0 * np.pi * np.arange(n) / n
+    axis = np.linalg.svd(centred)[2][0]
+    axis *= np.sign(axis[np.argmax(np.abs(axis))])
+    along, across = centred @ axis, centred @ [-axis[1], axis[0]]
+    side = np.where(np.argsort(np.argsort(along)) % 2, 1.0, -1.0)
+    if np.abs(across).min() > CENTRAL_M:  # two rows
+        side = np.sign(across)
+    angle = side * np.arccos(0.95 * along / np.abs(along).max())
+    return np.asarray(angle + np.arctan2(axis[1], axis[0]))
+
+
+def _clear_m(system: SlungLoadSystem, at: Array, azimuths_rad: Array) -> float:
+    """Least distance of rotor tips of drones that stand a cable away from their attachments."""
+    length_m = np.array([cable.length_m for cable in system.cables])
+    aside = np.column_stack([np.cos(azimuths_rad), np.sin(azimuths_rad)])
+    place = at + SLACK_RATIO * length_m[:, None] * aside
+    tips_m = [tip_radius_m(drone) for drone in system.drones]
+    return min(
+        (
+            float(np.linalg.norm(place[i] - place[j])) - tips_m[i] - tips_m[j]
+            for i, j in combinations(range(len(place)), 2)
+        ),
+        default=np.inf,
+    )
 
 
 def joint_in_load(azimuth_rad: float) -> Array:
@@ -168,10 +216,11 @@ def build_tree(system: SlungLoadSystem) -> Tree:
     inertia = np.array(load.inertia_kg_m2)
     bodies = [Body("load", -1, *joint, *joint, load.mass_kg, np.zeros(3), inertia, axes="")]
     first_link, drone_index = [], []
+    azimuths_rad = cable_azimuths_rad(system)
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
         first_link.append(len(bodies))
         anchor = np.array(load.cable_attachments_m[i])
-        frame = joint_in_load(cable_azimuth_rad(system, i))
+        frame = joint_in_load(azimuths_rad[i])
         parent = 0
         for j in range(cable.links):
             twists = j == 0 and cable.twist == "free"

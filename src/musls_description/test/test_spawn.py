@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import (
@@ -68,6 +69,26 @@ def test_a_free_cable_gives_its_drone_the_yaw_that_is_asked_for(seed):
         links = np.array([poses[k][0][:, 0] for k in range(first, drone)])
         assert np.allclose(links, chain[:-1], atol=1e-9)
         assert np.allclose(poses[drone][0], level_rotation(chain[-1], yaw), atol=1e-7)
+
+
+LINE = [(x, 0.0, 0.02) for x in (0.9, 0.45, 0.0, -0.45, -0.9)]
+ROWS = [(x, y, 0.02) for x in (0.9, 0.3, -0.3, -0.9) for y in (0.1, -0.1)]
+
+
+@pytest.mark.parametrize(
+    "places", [LINE, [(p[1], p[0], p[2]) for p in LINE], ROWS, [(0, 0, 0)] * 4]
+)
+def test_drones_of_a_beam_stand_apart(places):
+    one = load_system("x500_solo")
+    load = dataclasses.replace(one.load, cable_attachments_m=tuple(places))
+    system = dataclasses.replace(
+        one, load=load, drones=one.drones * len(places), cables=one.cables * len(places)
+    )
+    spawn = ground_spawn(system)
+    tree, poses = forward_kinematics(system, spawn)
+    at = np.array([poses[k][1][:2] for k in tree.drone])
+    gap = np.linalg.norm(at[:, None] - at, axis=2) + 10.0 * np.eye(len(places))
+    assert gap.min() > 2.0 * tip_radius_m(one.drones[0])
 
 
 @pytest.mark.parametrize("name", system_names(slung=True))

@@ -241,11 +241,16 @@ def scenario(
     ] = "x500_trio",
 ) -> None:
     """All about one flight: what is flown, by whom, with what disturbances."""
-    from musls_description.library import system_path
+    from musls_description.library import load_system, system_path
+    from musls_description.system import formation_of
 
-    system_path(system, relative_to=Path(name).parent)  # its file counts from the scenario's folder
+    # Its file counts from the scenario's folder.
+    place = system_path(system, relative_to=Path(name).parent)
+    load = formation_of(load_system(str(place)), f"a scenario of {system}").load
     path = _path(name, ".yaml")
-    _write(path, _rendered("scenario.yaml", {"name": path.stem, "system": system}))
+    _write(path, _rendered("scenario.yaml", {
+        "name": path.stem, "system": system, "point": load.point_mass,
+    }))  # fmt: skip
     _tell(path, [f"musls fly {path} --plan", f"musls check {path}", f"musls fly {path}"])
 
 

@@ -118,6 +118,11 @@ def flight_overrides(
     if controller.endswith(".onnx"):
         policy = Path(controller).absolute()
         return [*overrides, "controller.kind=learned", f"controller.policy={policy}"]
+    if controller.endswith(".py"):
+        raise ConfigError(
+            f"--controller {shown(controller)}: name the class in the file: "
+            f"{shown(controller)}:CLASS"
+        )
     if ":" not in controller:
         return [*overrides, f"controller={controller}"]
     source = Path(controller).absolute() if ".py:" in controller else controller

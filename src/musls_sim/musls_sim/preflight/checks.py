@@ -20,8 +20,8 @@ from musls_description.spawn import (
     HangingEquilibrium,
     NoEquilibriumError,
     freed,
-    ground_radius_m,
     hanging_equilibrium,
+    highest_rise_m,
 )
 from musls_description.system import SlungLoadSystem, formation_of
 from musls_sim.plants.interface import substeps
@@ -144,16 +144,12 @@ def _check_stage(where: str, stage: Trajectory) -> None:
 
 def _check_rise(system: SlungLoadSystem, mission: MissionSpec) -> None:
     """Refuse a rise beyond the cables: the drones would be stopped with a jerk."""
-    for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
-        load_end_m = system.load.cable_attachments_m[i][2] - system.load.collision.bottom_m
-        drone_end_m = drone.cable_attachment_m[2] - drone.collision.bottom_m
-        reach_m = np.sqrt(max(cable.length_m**2 - ground_radius_m(system, i) ** 2, 0.0))
-        highest_m = float(load_end_m + reach_m - drone_end_m)
+    for i, highest_m in enumerate(highest_rise_m(system)):
         if mission.rise_m > highest_m:
             raise ConfigError(
                 f"mission.rise_m = {mission.rise_m:g}: the cable of drone_{i + 1} "
-                f"({cable.length_m:g} m) is taut {highest_m:.2f} m above its place on the ground; "
-                "the drones form up with slack cables"
+                f"({system.cables[i].length_m:g} m) is taut {highest_m:.3f} m above its place on "
+                "the ground; the drones form up with slack cables"
             )
 
 

@@ -24,6 +24,7 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, rotate
 from musls_description.spawn import drones_above, freed, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
+from musls_description.tree import cable_azimuths_rad
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 INCLINATION_RAD = 0.363
@@ -331,7 +332,8 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     can = upright_shares(system)
     if can is None:
         return None
-    start = _spread(at_load[:, :2], tips.max() * 2.0 + clearance_m, turn_rad)
+    first_rad = cable_azimuths_rad(system) + turn_rad
+    start = _spread(at_load[:, :2], tips.max() * 2.0 + clearance_m, first_rad)
     outwards = at_load[:, :2] if np.ptp(at_load[:, :2]) > CENTRAL_M else start - start.mean(axis=0)
     farthest = max(float(np.linalg.norm(outwards, axis=1).max()), CENTRAL_M)
     wanted = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
@@ -390,13 +392,14 @@ def why_none(system: SlungLoadSystem) -> str | None:
     return None
 
 
-def _spread(places_m: Array, apart_m: float, turn_rad: float) -> Array:
-    """Points near given ones, (n, 2), that are pushed apart until none is nearer than asked for."""
+def _spread(places_m: Array, apart_m: float, first_rad: Array) -> Array:
+    """Points near given ones, (n, 2), pushed apart until none is nearer than asked for.
+
+    Each begins a little aside in a direction of its own, (n,), so that no two start in one place.
+    """
     n = len(places_m)
-    # No two start in one place.
-    angle = turn_rad + np.pi * (3.0 - np.sqrt(5.0)) * np.arange(n)
-    aside = 0.02 * apart_m * np.sqrt(np.arange(n))[:, None]
-    place = places_m + aside * np.column_stack([np.cos(angle), np.sin(angle)])
+    aside = 0.02 * apart_m * (1.0 + 0.01 * np.arange(n))[:, None]
+    place = places_m + aside * np.column_stack([np.cos(first_rad), np.sin(first_rad)])
     for _ in range(1000):
         gap = place[:, None] - place[None]
         distance = np.linalg.norm(gap, axis=2) + np.eye(n)

@@ -26,6 +26,7 @@ from musls_description.library import expand_system, system_path
 from musls_description.obstacles import WorldSpec
 from musls_description.registry import NameIn, Registry, load_file, user_code
 from musls_description.schema import FileName, Finite, Number, build, spec, to_data
+from musls_description.spawn import highest_rise_m
 from musls_description.strict_yaml import (
     Override,
     SourceFile,
@@ -50,6 +51,9 @@ from musls_sim.scenario.sensors import (
     MotionCaptureSpec,
     Px4SensorSpec,
 )
+
+FORMED_UP_M = 0.3
+"""Height of the drones' places over the ground, at least, where the cables hang slack."""
 
 AUTOPILOTS: Registry[Any] = Registry(
     "autopilot",
@@ -268,7 +272,8 @@ def load_scenario(
     for extension in _texts(data.get("extensions")):
         load_file(extension)
     scenario = build(Scenario, data, str(path), sources=Sources(files, changes))
-    return _with_formation(scenario, data.get("formation"))
+    scenario = _with_formation(scenario, data.get("formation"))
+    return _with_heights(scenario, data.get("mission"))
 
 
 def _with_formation(scenario: Scenario, given: Any) -> Scenario:
@@ -280,6 +285,24 @@ def _with_formation(scenario: Scenario, given: Any) -> Scenario:
         return scenario
     kept = {key: getattr(scenario.formation, key) for key in given}
     return replace(scenario, formation=fitting_formation(system, kept))
+
+
+def _with_heights(scenario: Scenario, given: Any) -> Scenario:
+    """Lower the heights of a start on the ground that a mission does not give to short cables."""
+    system, mission = scenario.system.formation, scenario.mission
+    if system is None or scenario.start.kind != "ground" or mission.duration_s is not None:
+        return scenario
+    heights: dict[str, Any] = {}
+    if "rise_m" not in given:
+        slack_m = 0.8 * float(highest_rise_m(system).min())
+        if 0.0 < slack_m < mission.rise_m:
+            heights["rise_m"] = round(slack_m, 2)
+    if "slack_height_m" not in given:
+        lowest_m = float(scenario.formation.offsets_m(system.n_drones)[:, 2].min())
+        down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
+        if down_m < -mission.slack_height_m:
+            heights["slack_height_m"] = round(-down_m, 2)
+    return replace(scenario, mission=replace(mission, **heights))
 
 
 def _names_file(override: str, key: str, origin: str) -> bool:
