@@ -23,6 +23,7 @@ from musls_description.errors import ConfigError
 from musls_description.records import pack
 from musls_description.typed import typed
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.batch.parts import (
     ALL_LEVELS,
     CONTROLLERS,
@@ -43,16 +44,12 @@ from musls_sim.batch.world import (
     SETPOINTS,
     WORLD,
 )
-from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.scenario.sensors import MotionCaptureSpec
-from musls_sim.sensors.estimation import SensorNoise
-from musls_sim.session.compose import streams
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
 
-CHUNKS = 4
-"""Parts that a thread gets, so that one with slow worlds does not keep the others waiting."""
+CHUNKS = 8
+"""Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -151,12 +148,20 @@ class Batch:
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
         self._noisy = start.noisy
         self._noise = [
-            _Noise(self._starts[k], s) for k, s in zip(self._start_of, seeds, strict=True)
+            self._new_noise(k, seed)
+            for k, seed in zip(self._start_of.tolist(), seeds, strict=True)
+            if self._noisy
         ]
+        self._streams = np.zeros(self.worlds, STREAM)
         self._threads = min(threads or os.cpu_count() or 1, self.worlds)
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._view()
         self.reset()
+
+    def _new_noise(self, k: int, seed: int) -> Noise:
+        """Noise of a world that begins as scenario k."""
+        start = self._starts[k]
+        return Noise(start.scenario, start.plant.period_s, seed, with_load=start.with_load)
 
     def _view(self) -> None:
         start, system = self._starts[0], self._starts[0].scenario.system
@@ -173,8 +178,6 @@ class Batch:
         self.motors = self._of(parts["motors"])
         self.command = self._of(parts["asked"])[..., :columns]
         self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
-        self._gusts_ahead = self._of(parts["gusts_ahead"])
-        self._noise_ahead = self._of(parts["noise_ahead"])
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """What a part of the start's memory is in all worlds, (worlds, ...)."""
@@ -251,11 +254,13 @@ class Batch:
             self._run_part(0, self.worlds, periods)
             return
         borders = np.linspace(0, self.worlds, CHUNKS * self._threads + 1).astype(int).tolist()
-        work = [
-            self._pool.submit(self._run_part, low, high, periods)
-            for low, high in pairwise(borders)
-            if high > low
-        ]
+        parts = iter([(low, high) for low, high in pairwise(borders) if high > low])
+
+        def take_turns() -> None:
+            for low, high in parts:  # of a list: one thread at a time gets the next
+                self._run_part(low, high, periods)
+
+        work = [self._pool.submit(take_turns) for _ in range(self._threads)]
         try:
             for part in work:
                 part.result()
@@ -264,12 +269,10 @@ class Batch:
 
     def _run_part(self, low: int, high: int, periods: int) -> None:
         """Advance some of the worlds; draws the noise of these periods first."""
+        first, apart = int(self._first[low]), self._memory.strides[0]
         if self._noisy:
-            some = self.records[low:high]
-            some["drawn"] = 0
-            for i in low + np.flatnonzero((some["finished"] == 0) & (some["failed"] == 0)):
-                self._noise[i].draw(self._gusts_ahead[i, :periods], self._noise_ahead[i, :periods])
-        worlds = int(self._first[low]), self._memory.strides[0], high - low
+            draw(FILL_NORMAL, FILL_UNIFORM, self._streams[low:high], first, apart, periods)
+        worlds = first, apart, high - low
         fly_loads = self._starts[0].fly_loads
         if fly_loads is None:
             self._kernel(*worlds, periods)
@@ -311,11 +314,12 @@ class Batch:
             return
         for j, i in enumerate(chosen):
             if seeds is not None:
-                self._noise[i] = _Noise(self._starts[self._start_of[i]], seeds[j])
+                self._noise[i] = self._new_noise(self._start_of[i], seeds[j])
             wind = self._noise[i].begin()
             given = wind.velocity_enu_m_s, wind.mean_enu_m_s, wind.gust_enu_m_s
             for view, values in zip(self._wind, given, strict=True):
                 view[i] = values
+            self._streams[i] = self._noise[i].stream
 
     @typed
     def snapshot(self, world: int) -> Snapshot:
@@ -342,6 +346,7 @@ class Batch:
         if snapshot.noise is not None:
             for i in chosen:
                 self._noise[i] = copy.deepcopy(snapshot.noise)
+                self._streams[i] = self._noise[i].stream
 
     def _write(self, chosen: NDArray[np.intp], memory: Array, first: int | None = None) -> None:
         """Copy a memory into worlds, where its addresses become theirs."""
@@ -380,7 +385,7 @@ class Snapshot:
     batch: Batch
     memory: Array
     first: int
-    noise: _Noise | None
+    noise: Noise | None
 
 
 # ---------- The start of a world: the memory of a session that is ready to fly
@@ -527,41 +532,6 @@ def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
     first = within.ctypes.data
     words = memory.view(np.int64)
     return np.flatnonzero((words >= first) & (words <= first + within.nbytes))
-
-
-class _Noise:
-    """Where a world's noise comes from, as in a session."""
-
-    def __init__(self, start: _Start, seed: int) -> None:
-        self._start = start
-        if not start.noisy:
-            return
-        scenario, (self._gusts, mocap, *_) = start.scenario, streams(seed)
-        self._sensors = None
-        if isinstance(scenario.estimation, MotionCaptureSpec):
-            lossy = scenario.estimation.dropout_fraction > 0.0
-            self._sensors = SensorNoise(mocap, lossy=lossy, with_load=start.with_load)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Noise:
-        other = copy.copy(self)
-        other._gusts = copy.deepcopy(self._gusts, memo)
-        other._sensors = copy.deepcopy(self._sensors, memo)
-        other._wind = copy.copy(self._wind)
-        other._wind.generator = other._gusts
-        return other
-
-    def begin(self) -> Wind:
-        """The wind at the start of a flight."""
-        start = self._start
-        self._wind = Wind(start.scenario.wind, start.plant.period_s, self._gusts)
-        return self._wind
-
-    def draw(self, gusts: Array, noise: Array) -> None:
-        """Draw the noise of the next periods."""
-        if len(gusts):
-            self._wind.fill(gusts)
-        if self._sensors is not None:
-            self._sensors.fill(noise)
 
 
 # ---------- What cannot be flown in a batch

@@ -199,6 +199,7 @@ class Wind:
         gust_enu_m_s: Present gust.
         velocity_enu_m_s: Their sum.
         keep: Share of a gust that is left after a period.
+        scale_m_s: Standard deviation of what joins it, (3,).
         steady: Whether there are no gusts.
         generator: Where they are drawn from.
     """
@@ -209,7 +210,7 @@ class Wind:
         """Start with a gust from the stationary distribution."""
         std = np.array(spec.gust_std_m_s)
         self.keep = float(np.exp(-period_s / spec.gust_time_s))
-        self._scale, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
+        self.scale_m_s, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
         self._block = np.zeros((self._BLOCK, 3))
         self._next = self._BLOCK
         self.steady = not std.any()
@@ -224,7 +225,7 @@ class Wind:
 
     def fill(self, changes: Array) -> None:
         """Draw what joins the gust in the next periods, (periods, 3) [m/s]."""
-        changes[:] = self._scale * self.generator.standard_normal(changes.shape)
+        changes[:] = self.scale_m_s * self.generator.standard_normal(changes.shape)
 
     def step(self) -> None:
         """Advance by one period."""

@@ -209,7 +209,11 @@ SENSORS = np.dtype(
 
 
 class SensorNoise:
-    """Noise of one motion capture and its IMUs, the same however many periods are drawn at once."""
+    """Noise of one motion capture and its IMUs, the same however many periods are drawn at once.
+
+    Attributes:
+        generators: "drones"; "luck" if samples may be lost; "load" if its motion is estimated.
+    """
 
     def __init__(
         self, generator: np.random.Generator, *, lossy: bool = False, with_load: bool = False
@@ -217,17 +221,20 @@ class SensorNoise:
         """`lossy`: samples may be lost; `with_load`: the load's motion is estimated, too."""
         # Noise of its own: the drones' estimates are the same with and without the load's.
         load, luck = generator.spawn(2)
-        self._drones = generator
-        self._load, self._luck = load if with_load else None, luck if lossy else None
+        self.generators = {"drones": generator}
+        if lossy:
+            self.generators["luck"] = luck
+        if with_load:
+            self.generators["load"] = load
 
     def fill(self, noise: Array) -> None:
         """Draw the noise of the next periods, (periods, bodies, 13), see `NOISE`."""
-        periods, n = len(noise), noise.shape[1] - 1
-        noise[:, 1:, :12] = self._drones.standard_normal((periods, n, 12))
-        if self._luck is not None:
-            noise[:, 1:, 12] = self._luck.random((periods, n))
-        if self._load is not None:
-            noise[:, 0, 6:12] = self._load.standard_normal((periods, 6))
+        periods, n, generators = len(noise), noise.shape[1] - 1, self.generators
+        noise[:, 1:, :12] = generators["drones"].standard_normal((periods, n, 12))
+        if "luck" in generators:
+            noise[:, 1:, 12] = generators["luck"].random((periods, n))
+        if "load" in generators:
+            noise[:, 0, 6:12] = generators["load"].standard_normal((periods, 6))
 
 
 class MotionCapture:

@@ -1,0 +1,123 @@
+"""Noise of the worlds of a batch, drawn in compiled code from the streams of single flights."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from musls_description.compiled import compiled
+from musls_description.records import pointer
+from musls_sim.batch.world import world_at
+from musls_sim.scenario.physics import Wind
+from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.sensors import MotionCaptureSpec
+from musls_sim.sensors.estimation import SensorNoise
+from musls_sim.session.compose import streams
+
+STREAM = np.dtype(
+    [
+        ("gusts", np.int64),
+        ("drones", np.int64),
+        ("luck", np.int64),
+        ("load", np.int64),
+        ("gust_scale", float, 3),
+    ]
+)
+"""Addresses of a world's generators (`bitgen_t` of NumPy), 0 for none, and what scales gusts."""
+
+
+# NumPy documents how its C functions are called in "Extending via CFFI"; numba calls them without
+# Python's lock, and gets their addresses with each call, so that it keeps what it compiled.
+def _filling(name: str) -> Any:
+    function = ctypes.CDLL(np.random._generator.__file__)[name]
+    function.argtypes = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p
+    function.restype = None
+    return function
+
+
+FILL_NORMAL = _filling("random_standard_normal_fill")
+FILL_UNIFORM = _filling("random_standard_uniform_fill")
+
+
+@compiled()
+def draw(fill_normal, fill_uniform, streams, address, apart, periods):
+    """Draw the noise of the next periods of worlds that lie `apart`, as `Wind` and `SensorNoise`.
+
+    Args:
+        fill_normal: `FILL_NORMAL`, an argument since its address is another one in each process.
+        fill_uniform: `FILL_UNIFORM`.
+        streams: Of each of the worlds, (worlds,) of `STREAM`.
+        address: Of the first world.
+        apart: Bytes between two.
+        periods: At most as many as there is room for.
+    """
+    for i in range(len(streams)):
+        w, stream = world_at(address + i * apart), streams[i]
+        w.drawn = 0
+        if w.finished != 0 or w.failed != 0:
+            continue
+        if w.gusty != 0:
+            fill_normal(stream.gusts, 3 * periods, w.gusts_ahead)
+            changes = carray(pointer(w.gusts_ahead), (periods, 3), np.float64)
+            for p in range(periods):
+                for k in range(3):
+                    changes[p, k] *= stream.gust_scale[k]
+        if w.first < 0:
+            continue
+        row = w.noise_ahead  # of `NOISE`, 13 numbers
+        for _ in range(periods):
+            if stream.load != 0:
+                fill_normal(stream.load, 6, row + 8 * 6)
+            row += 8 * 13
+            for _ in range(w.n_drones):
+                fill_normal(stream.drones, 12, row)
+                if stream.luck != 0:
+                    fill_uniform(stream.luck, 1, row + 8 * 12)
+                row += 8 * 13
+
+
+class Noise:
+    """Where a world's noise comes from, as in a session.
+
+    Attributes:
+        stream: For `draw`, a row of `STREAM`.
+    """
+
+    def __init__(
+        self, scenario: Scenario, period_s: float, seed: int, *, with_load: bool = False
+    ) -> None:
+        """`with_load`: the load's motion is estimated, too."""
+        self._wind, self._period_s = scenario.wind, period_s
+        self._gusts, mocap, *_ = streams(seed)
+        self._sensors = None
+        if isinstance(scenario.estimation, MotionCaptureSpec):
+            lossy = scenario.estimation.dropout_fraction > 0.0
+            self._sensors = SensorNoise(mocap, lossy=lossy, with_load=with_load)
+        self._find()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Noise:
+        other = copy.copy(self)
+        other._gusts = copy.deepcopy(self._gusts, memo)
+        other._sensors = copy.deepcopy(self._sensors, memo)
+        other._find()
+        other.stream["gust_scale"] = self.stream["gust_scale"]
+        return other
+
+    def _find(self) -> None:
+        """Say where the generators are."""
+        self.stream = np.zeros(1, STREAM)[0]
+        drawn = {"gusts": self._gusts}
+        if self._sensors is not None:
+            drawn |= self._sensors.generators
+        for name, generator in drawn.items():
+            self.stream[name] = generator.bit_generator.ctypes.bit_generator.value
+
+    def begin(self) -> Wind:
+        """The wind at the start of a flight."""
+        wind = Wind(self._wind, self._period_s, self._gusts)
+        self.stream["gust_scale"] = wind.scale_m_s
+        return wind
