@@ -7,10 +7,15 @@ import types
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from typing_extensions import TypeAliasType
 
 import musls
 from musls_analysis.recordings.readers import read_recording
 from musls_description.errors import ConfigError
+from musls_description.typed import typed
+
+Numbers = TypeAliasType("Numbers", NDArray[np.float64])
 
 HOP = {
     "system": "x500_duo",
@@ -192,3 +197,15 @@ def test_forces_that_are_not_finite_name_what_jams():
 def test_all_public_functions_are_tried():
     public = [name for name in musls.__all__ if type(getattr(musls, name)) is types.FunctionType]
     assert len(FUNCTIONS) == len(public) - 1 >= 8
+
+
+def test_an_alias_is_what_it_stands_for():
+    """`NDArray` is one since NumPy 2.5."""
+
+    @typed
+    def fill(array: Numbers | None) -> None:
+        pass
+
+    fill(np.zeros(3))
+    with pytest.raises(TypeError, match=r"array must be .*Numbers.*, not 'x' \(str\)"):
+        fill("x")

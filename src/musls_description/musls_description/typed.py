@@ -50,6 +50,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
     origin, inner = get_origin(hint), get_args(hint)
+    if hasattr(alias := origin or hint, "__value__"):  # such as NDArray since NumPy 2.5
+        return _fits(value, alias.__value__)
     if origin is Annotated:
         return _fits(value, inner[0])
     if origin in (Union, UnionType):
