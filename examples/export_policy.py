@@ -33,7 +33,9 @@ def export(path: Path) -> None:
         [onnx.numpy_helper.from_array(weights, "weights")],
     )
     opset = onnx.helper.make_opsetid("", 17)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    onnx.helper.set_model_props(model, {"level": "drone_setpoints", "action_scale": "1"})
+    onnx.save(model, path)
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.onnx"
         export(path)
-        learned = {"kind": "learned", "policy": str(path), "level": "drone_setpoints"}
+        learned = {"kind": "learned", "policy": str(path)}
         for controller in (learned, {"kind": "formation"}):
             scenario = musls.load_scenario("circle", {"start": "air", "controller": controller})
             run = musls.fly(scenario)

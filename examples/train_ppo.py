@@ -210,8 +210,10 @@ def main() -> None:
     given = parser.parse_args()
     env = gymnasium.make_vec(TASK, num_envs=WORLDS, level=given.level, periods_per_step=PERIODS)
     actor, curve = train(env, given.seed, given.steps)
+    scale = env.unwrapped.action_scale
     env.close()
-    export(actor, given.out, level=given.level, periods_per_step=PERIODS)
+    how = {"level": given.level, "periods_per_step": PERIODS, "action_scale": scale}
+    export(actor, given.out, **how)
     table = {"level": given.level, "seed": given.seed, "curve": curve}
     for name, level, act in (
         ("formation", "drone_setpoints", lambda seen: np.zeros((len(seen), 9))),

@@ -29,7 +29,10 @@ COLUMNS = {
 
 
 def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=(), metadata=None):
-    """An ONNX file of tanh(observation @ weights + bias), (OBSERVED, size) and (size,)."""
+    """An ONNX file of tanh(observation @ weights + bias), (OBSERVED, size) and (size,).
+
+    `metadata` besides the scale of its actions, 1.
+    """
     number = getattr(onnx.TensorProto, kind)
     dtype = {"FLOAT": np.float32, "DOUBLE": np.float64}[kind]
     constants = [
@@ -50,7 +53,7 @@ def write_policy(path, weights, bias, kind="FLOAT", inputs=None, nodes=(), metad
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     model.ir_version = 8
-    onnx.helper.set_model_props(model, metadata or {})
+    onnx.helper.set_model_props(model, {"action_scale": "1", **(metadata or {})})
     onnx.save(model, path)
     return path
 
@@ -121,7 +124,7 @@ def turning(yaw):
 @pytest.mark.parametrize("level", ["accelerations", "forces"])
 def test_a_policy_knows_no_north(tmp_path, level):
     """The flight to a turned goal is the turned flight."""
-    weights, bias = linear(DRONES * COLUMNS[level])
+    weights, bias = linear(DRONES * COLUMNS[level], 0.06)
     path = write_policy(tmp_path / "policy.onnx", weights, bias)
     paths, yaw = [], 2.0
     for angle in (0.0, yaw):
@@ -182,7 +185,27 @@ def test_a_file_says_how_it_was_trained_and_a_scenario_may_say_otherwise(tmp_pat
     assert not np.array_equal(flight, slow)
 
 
-@pytest.mark.parametrize(("key", "value"), [("level", "high"), ("history", "-1")])
+def test_the_scale_is_that_of_the_training_and_none_flies_without(tmp_path):
+    weights, bias = linear(DRONES * 5, 0.01)
+    scaled = {s: write_policy(tmp_path / f"{s}.onnx", weights, bias, metadata={"action_scale": s})
+              for s in ("0.5", "2")}  # fmt: skip
+    gently, strongly = (flown(scenario(path, "accelerations")) for path in scaled.values())
+    moved, more = (np.abs(each[1:, 3:6]).max() for each in (gently, strongly))
+    assert more > 1.5 * moved > 0.0
+    told = {"controller.action_scale": 0.5}
+    assert np.array_equal(gently, flown(scenario(scaled["2"], "accelerations", **told)))
+    silent = onnx.load(scaled["2"])
+    del silent.metadata_props[:]
+    path = tmp_path / "silent.onnx"
+    onnx.save(silent, path)
+    expected = f"controller.policy = {path}: its metadata lack action_scale"
+    assert expected in refusal(scenario(path, "accelerations"))
+    assert np.array_equal(gently, flown(scenario(path, "accelerations", **told)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("level", "high"), ("history", "-1"), ("action_scale", "0")]
+)
 def test_metadata_that_say_nonsense_are_named(tmp_path, key, value):
     path = write_policy(
         tmp_path / "p.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), metadata={key: value}

@@ -148,6 +148,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         goal: Pose and velocity of the load that is wanted, of all worlds.
         start_enu_m: Places of load and drones at the start, (1 + n, 3).
         action: In force, (worlds, n, k); `last_action` the one before it.
+        action_scale: What an action of 1 is, times the unit of its level; belongs into a policy's
+            file as metadata.
         scenario_of: Which of the drawn scenarios each world flies, (worlds,).
         seeds: Of each world's noise in this episode, (worlds,).
         step_s: Time of a step.
@@ -167,6 +169,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         *,
         scenario: str | Scenario | None = None,
         level: str = "accelerations",
+        action_scale: float = 1.0,
         overrides: Mapping[str, Any] | None = None,
         randomise: Mapping[str, Any] | None = None,
         variants: int = 64,
@@ -186,6 +189,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             task: One of `TASKS`, "my.py:MyTask", a class or an object.
             scenario: One that starts in the air, or its name; by default that of the task.
             level: Of the actions, one of `ActionLevel`.
+            action_scale: What an action of 1 is, times the unit of its level, see `Actions`.
             overrides: Keys of the scenario to change.
             randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list
                 of ranges for a key that is a vector. The structure has to stay.
@@ -227,9 +231,11 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
                 raise ConfigError(f"{name} = {value}: must be at least {least}")
         if history > LONGEST_HISTORY:
             raise ConfigError(f"history = {history}: must be at most {LONGEST_HISTORY}")
-        if not 0.0 < duration_s < np.inf:
-            raise ConfigError(f"duration_s = {duration_s}: must be more than 0")
+        for name, size in (("action_scale", action_scale), ("duration_s", duration_s)):
+            if not 0.0 < size < np.inf:
+                raise ConfigError(f"{name} = {size}: must be more than 0")
         self.duration_s, self.render_mode = duration_s, render_mode
+        self.action_scale = action_scale
         self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
         self.step_s = periods_per_step * CONTROL_PERIOD_S
         self.num_envs = num_envs
@@ -254,7 +260,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         setup = ControlSetup(
             self.system, nominal.formation, nominal.physics.gravity_m_s2, CONTROL_PERIOD_S
         )
-        self.actions = Actions(self.level, setup)
+        self.actions = Actions(self.level, setup, self.action_scale)
         n, columns = self.actions.shape
         self.observations = Observations(setup, history, n * columns)
         size = int(np.prod(self.actions.shape))

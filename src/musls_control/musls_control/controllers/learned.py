@@ -36,14 +36,14 @@ POSITION_M, VELOCITY_M_S, RATE_RAD_S = 1.0, 2.0, 4.0
 LARGEST_SEEN = 10.0
 """Observations are cut off there."""
 
-ACCELERATION_M_S2, TILT_RATE_RAD_S = 4.0, 4.0
-"""An action of 1 at level accelerations."""
-
 MOMENT_SHARE = 0.1
-"""Largest moment of an action, as a share of largest thrust times the longest rotor arm."""
+"""Moment of an action of 1, as a share of largest thrust times the longest rotor arm."""
 
 SETPOINT_REACH_M = 0.5
-"""Largest shift of a drone's set-point by an action at level drone_setpoints."""
+"""Shift of a drone's set-point by an action of 1 at level drone_setpoints."""
+
+
+Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ActionLevel(str, Enum):
@@ -175,15 +175,17 @@ def flat(parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
 class Actions:
     """Turns actions in [-1, 1] into commands of a control level, of one world or of many.
 
-    Each drone's part, (k,), in axes turned by the goal's yaw about the vertical:
+    Each drone's part, (k,), in axes turned by the goal's yaw about the vertical; actions are
+    multiplied by a scale before, so that what follows holds for a scale of 1. A learner begins with
+    random actions, and large ones end a flight before it has seen anything.
 
-    - "accelerations", k = 5: acceleration of the drone, +-1 is 4 m/s2, and rates of roll and pitch,
-      +-1 is 4 rad/s, that the attitude control is to have on its way there. The force of the rotors
+    - "accelerations", k = 5: acceleration of the drone, +-1 is 1 m/s2, and rates of roll and pitch,
+      +-1 is 1 rad/s, that the attitude control is to have on its way there. The force of the rotors
       is m (g + a) less the pull of the cable, which is measured; so 0 hovers, whatever the load
       does (Zeng et al., CoRL 2025: what they find learns best).
-    - "forces", k = 3: force of the rotors; 0 is what holds the system in hover, +-1 half of the
-      drone's largest thrust in that direction. Here and above, the moment of a cable that pulls
-      beside the drone's centre is made up for.
+    - "forces", k = 3: force of the rotors; 0 is what holds the system in hover, +-1 adds in that
+      direction what accelerates the drone alone by 1 m/s2. Here and above, the moment of a cable
+      that pulls beside the drone's centre is made up for.
     - "thrust_moment", k = 4: thrust (0 is hover, +-1 half of the largest) and moments.
     - "rotor_speeds", k = number of rotors: -1 and 1 are the slowest and fastest speed.
     - "drone_setpoints", k = 3: shift of the drone's place in the formation round the goal by up to
@@ -194,8 +196,8 @@ class Actions:
         places: Gives the drones' places in the formation.
     """
 
-    def __init__(self, level: ActionLevel, setup: ControlSetup) -> None:
-        self._level, self._setup = level, setup
+    def __init__(self, level: ActionLevel, setup: ControlSetup, scale: float) -> None:
+        self._level, self._setup, self._scale = level, setup, scale
         self._system = system = formation_of(setup.system, "controller.kind = learned")
         self.places = partial(setup.formation.poses, n_drones=system.n_drones)
         columns = {
@@ -225,7 +227,7 @@ class Actions:
 
     def commands(self, action: Array, motion: Array, tension_n: Array, goal: Goal) -> Array:
         """Commands of actions (..., n, k), (..., n, columns); other arguments as observations."""
-        level = self._level
+        level, action = self._level, self._scale * action
         if level is ActionLevel.THRUST_MOMENT:
             thrust = np.linalg.norm(self._hover_n, axis=1) + 0.5 * self._most_n * action[..., 0]
             moment = self._moment_n_m[:, None] * action[..., 1:]
@@ -243,13 +245,12 @@ class Actions:
         back = motion[..., 1:, 6:10] * [1.0, -1.0, -1.0, -1.0]
         moment = -cross(self._at_drone, rotate(back, pull))
         if level is ActionLevel.FORCES:
-            force = rotate(turn, self._hover_n + 0.5 * self._most_n[:, None] * action)
+            force = rotate(turn, self._hover_n + self._mass_kg[:, None] * action)
         else:
-            wanted = ACCELERATION_M_S2 * rotate(turn, action[..., :3])
+            wanted = rotate(turn, action[..., :3])
             wanted[..., 2] += self._setup.gravity_m_s2
             force = self._mass_kg[:, None] * wanted - pull
-            rates = TILT_RATE_RAD_S * action[..., 3:, None]
-            moment += (self._moment_of_rate[..., :2] @ rates)[..., 0]
+            moment += (self._moment_of_rate[..., :2] @ action[..., 3:, None])[..., 0]
         return np.concatenate([force, yaws[..., None], moment], axis=-1)
 
     def _pull_n(self, motion: Array, tension_n: Array) -> Array:
@@ -267,11 +268,13 @@ class Training:
     """How a policy was trained; a file says it in its metadata.
 
     Attributes:
+        action_scale: Times that of `Actions` an action is.
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for; by default the level's.
         history: Number of last actions that the policy sees.
     """
 
+    action_scale: Scale
     level: ActionLevel = ActionLevel.ACCELERATIONS
     periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] = 0
@@ -282,11 +285,13 @@ class LearnedSpec:
     """A trained policy of the environment `musls/Transport-v0`, one for all drones, from a file.
 
     Observation and action are those of the environment; the goal is the load's reference. What is
-    not given of the training is as the file's metadata say, or as by default in the environment.
+    not given of the training is as the file's metadata say, or as by default in the environment;
+    but for the scale, which the file or the scenario has to say.
 
     Attributes:
         kind: "learned".
         policy: ONNX file with one input, an observation, whose first output is an action.
+        action_scale: What an action of 1 is, times the unit of its level.
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for.
         history: Number of last actions that the policy sees.
@@ -294,6 +299,7 @@ class LearnedSpec:
 
     kind: Literal["learned"] = "learned"
     policy: str
+    action_scale: Scale | None = None
     level: ActionLevel | None = None
     periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] | None = None
@@ -304,6 +310,11 @@ class LearnedSpec:
         given = {name: getattr(self, name) for name in TRAINING}
         said: dict[str, Any] = {k: v for k, v in policy.metadata.items() if k in TRAINING}
         said |= {name: value for name, value in given.items() if value is not None}
+        if "action_scale" not in said:
+            raise ConfigError(
+                f"{policy.name}: its metadata lack action_scale, the scale of actions that it was "
+                "trained with; say it there or as controller.action_scale"
+            )
         return LearnedController(policy, build(Training, said, f"{policy.name}: metadata"), setup)
 
 
@@ -319,7 +330,7 @@ class LearnedController(Controller):
         self.level = trained.level.control  # type: ignore[misc]  # as it was trained
         self._policy = policy
         self._periods = trained.periods_per_step or trained.level.periods_per_step
-        self._actions = Actions(trained.level, setup)
+        self._actions = Actions(trained.level, setup, trained.action_scale)
         drones, columns = self._actions.shape
         self._observe = Observations(setup, trained.history, drones * columns)
         what = f"{drones} drones, {columns} each at level {trained.level.value}"
