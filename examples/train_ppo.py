@@ -1,6 +1,6 @@
 """Train a policy for `musls/Transport-v0` by PPO on many worlds at once, export it, compare it.
 
-    python examples/train_ppo.py --seed 1 --out policy.onnx
+    python examples/train_ppo.py --scale 4 --seed 1 --out policy.onnx
     python examples/train_ppo.py --level drone_setpoints --steps 300000 --out shifts.onnx
 
 PPO with clipped objective and generalised advantages (Schulman et al., 2017), in JAX on the
@@ -187,9 +187,15 @@ def export(actor, path, **trained):
     onnx.save(model, path)
 
 
-def evaluate(level, act, worlds=256, seed=1000):
+def worlds_of(number, level, scale):
+    """The environment."""
+    given = {"level": level, "action_scale": scale, "periods_per_step": PERIODS}
+    return gymnasium.make_vec(TASK, num_envs=number, **given)
+
+
+def evaluate(level, scale, act, worlds=256, seed=1000):
     """Returns of one episode in each world, with goals that were not trained on."""
-    env = gymnasium.make_vec(TASK, num_envs=worlds, level=level, periods_per_step=PERIODS)
+    env = worlds_of(worlds, level, scale)
     seen, _ = env.reset(seed=seed)
     total, alive = np.zeros(worlds), np.ones(worlds, bool)
     while alive.any():
@@ -204,22 +210,22 @@ def main() -> None:
     """Train, export, and print both returns."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--level", default="accelerations")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the unit an action is")
     parser.add_argument("--steps", type=int, default=600_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("policy.onnx"))
     given = parser.parse_args()
-    env = gymnasium.make_vec(TASK, num_envs=WORLDS, level=given.level, periods_per_step=PERIODS)
+    env = worlds_of(WORLDS, given.level, given.scale)
     actor, curve = train(env, given.seed, given.steps)
-    scale = env.unwrapped.action_scale
     env.close()
-    how = {"level": given.level, "periods_per_step": PERIODS, "action_scale": scale}
+    how = {"level": given.level, "periods_per_step": PERIODS, "action_scale": given.scale}
     export(actor, given.out, **how)
     table = {"level": given.level, "seed": given.seed, "curve": curve}
     for name, level, act in (
         ("formation", "drone_setpoints", lambda seen: np.zeros((len(seen), 9))),
         ("learned", given.level, partial(mean_action, actor)),
     ):
-        returns = evaluate(level, act)
+        returns = evaluate(level, given.scale, act)
         error = returns.std() / np.sqrt(len(returns))
         print(f"{name:10} return {returns.mean():6.2f} +- {error:.2f}, worst {returns.min():.1f}")
         table[name] = [returns.mean(), returns.min()]
