@@ -43,6 +43,7 @@ from musls_control.reference import LoadReference
 from musls_description.arrays import Array
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
+from musls_description.obstacles import WorldSpec
 from musls_description.rotations import rotate
 from musls_description.schema import Positive, build, spec
 from musls_description.strict_yaml import parse_yaml, read_text
@@ -123,13 +124,14 @@ class GraphControl(ReceivedMotion):
     """Runs a controller of level `autopilot_forces` on what was heard.
 
     Attributes:
-        flies: Whether the controller has taken over.
+        controller: The controller.
+        flies: Whether it has taken over.
     """
 
     def __init__(self, controller: Controller, system: SlungLoadSystem, period_s: float) -> None:
         """Prepare a controller of level `autopilot_forces` that was built for this period."""
         super().__init__(system.n_drones, system.n_rotors)
-        self._controller, self.flies = controller, False
+        self.controller, self.flies = controller, False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
         if type(controller).__module__.startswith(__package__):
@@ -154,15 +156,25 @@ class GraphControl(ReceivedMotion):
         """Somebody else flies; the next step takes over anew."""
         self.flies = False
 
+    def numbers(self) -> dict[str, float]:
+        """The controller's figures of its own, see `Controller.numbers`."""
+        return {name: float(value) for name, value in self.controller.numbers().items()}
+
+    def take_events(self) -> list[tuple[str, str]]:
+        """What the controller has reported since the last call, kinds and texts."""
+        events = list(self.controller.happened)
+        self.controller.happened.clear()
+        return events
+
     def step(self, time_s: float, reference: LoadReference) -> tuple[Array, Array]:
         """Return accelerations (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept."""
         estimate = self.estimate
         self.turn_rates()
         if not self.flies:
             self._ask.start(self.speeds_rad_s, estimate.drones)
-            self._controller.start(time_s, estimate)
+            self.controller.start(time_s, estimate)
             self.flies = True
-        forces = self._controller.step(time_s, reference, estimate)
+        forces = self.controller.step(time_s, reference, estimate)
         self._ask(forces, self._ask.throttle(self.speeds_rad_s))
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
 
@@ -350,11 +362,15 @@ class ControllerSetting:
         controller: Which one.
         gravity_m_s2: Gravity.
         contingency: What is done about a drone that is lost; None for nothing.
+        world: Obstacles.
+        cable_model: How the cables are modelled, as in a scenario.
     """
 
     controller: AnyController = Field(default_factory=FormationSpec)
     gravity_m_s2: Positive = 9.80665
     contingency: ContingencySpec | None = None
+    world: WorldSpec = Field(default_factory=WorldSpec)
+    cable_model: str = "rigid_links"
 
 
 @dataclass(frozen=True)
@@ -390,7 +406,14 @@ class MissionFile:
                 "choose controller.kind: formation"
             )
         system = formation_of(self.system, f"controller.kind = {kind}")
-        setup = ControlSetup(system, self.formation, flown.gravity_m_s2, period_s)
+        setup = ControlSetup(
+            system,
+            self.formation,
+            flown.gravity_m_s2,
+            period_s,
+            rods=flown.cable_model == "rigid_rods",
+            obstacles=flown.world.obstacles,
+        )
         controller = flown.controller.build(setup)
         if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
             raise ConfigError(
@@ -458,7 +481,8 @@ def read_mission_file(path: Path) -> MissionFile:
         )
     if "mission" not in data:
         raise ConfigError(f"{path}: mission is missing")
-    flown = {key: data[key] for key in ("controller", "contingency") if key in data}
+    known = ("controller", "contingency", "world", "cable_model")
+    flown = {key: data[key] for key in known if key in data}
     physics = data.get("physics")
     if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
         flown["gravity_m_s2"] = physics["gravity_m_s2"]

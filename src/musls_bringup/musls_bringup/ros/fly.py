@@ -129,7 +129,7 @@ def fly_through_graph(
         mission = read_mission_file(file)  # says here what the formation would refuse
         mission.control(STEP_S)
         mission.delivery()
-        statistics = work / "simulator.json"
+        statistics, controller = work / "simulator.json", work / "controller.json"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
                 graph.simulator(
@@ -144,11 +144,16 @@ def fly_through_graph(
             tells = {"stop_when_done": True, "progress": True}
             lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, alert, ending)
-            interrupted = flight.run(graph.formation(file, autostart=True, start_with_listeners=1))
+            given = {"start_with_listeners": 1, "statistics_file": str(controller)}
+            interrupted = flight.run(graph.formation(file, autostart=True, **given))
+            if nodes.stop("formation") or not controller.is_file():
+                raise graph.NodeFailed(f"node formation: {nodes.last_line('formation')}")
             if nodes.stop("embedded_sim") or not statistics.is_file():
                 raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
         numbers = json.loads(statistics.read_text(encoding="utf-8"))
+        numbers["controller"] = json.loads(controller.read_text(encoding="utf-8"))
         statistics.unlink()
+        controller.unlink()
         firmware = numbers.pop("firmware")
         # Times count from the mission's first stage.
         speed = {

@@ -161,7 +161,7 @@ class NmpcController(Controller):
 
     Attributes:
         problem: The optimal control problem.
-        solve_s: Processor time of each plan so far.
+        solve_s: Processor time of each plan so far but those that had none before.
     """
 
     level = ControlLevel.FORCES
@@ -181,7 +181,7 @@ class NmpcController(Controller):
         bandwidth_1_s = 0.0 if setup.incremental else given.disturbance_1_s
         self._observer = DisturbanceObserver(system, model, bandwidth_1_s)
         self.solve_s: list[float] = []
-        self._failures = 0
+        self._plans = self._failures = 0
         self._commands = np.zeros((n, 10))
         self.happened: list[tuple[str, str]] = []
 
@@ -228,12 +228,12 @@ class NmpcController(Controller):
         return out
 
     def numbers(self) -> dict[str, float]:
-        """Plans, those that failed, and their processor time but for the first one's."""
-        if len(self.solve_s) < 2:
-            return {"plans": len(self.solve_s)}
-        times_ms = 1e3 * np.array(self.solve_s[1:])
+        """Plans, those that failed, and processor times without those of first plans."""
+        if not self.solve_s:
+            return {"plans": self._plans}
+        times_ms = 1e3 * np.array(self.solve_s)
         return {
-            "plans": len(self.solve_s),
+            "plans": self._plans,
             "plans_failed": self._failures,
             "solve_median_ms": float(np.median(times_ms)),
             "solve_p95_ms": float(np.percentile(times_ms, 95.0)),
@@ -277,14 +277,14 @@ class NmpcController(Controller):
         solved = False
         for _ in range(steps):
             x, u, solved = problem.solve(x, u, wanted)
-        self.solve_s.append(thread_time() - begin_s)
+        took_s = thread_time() - begin_s
+        self._plans += 1
         found = Plan(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
-        took_s = {
-            "measured": self.solve_s[-1],
-            "fixed": self._given.delay_s,
-            "none": 0.0,
-        }[self._given.compute_delay]
-        return (0.0 if before is None else took_s), found
+        if before is None:
+            return 0.0, found
+        self.solve_s.append(took_s)
+        delays_s = {"measured": took_s, "fixed": self._given.delay_s, "none": 0.0}
+        return delays_s[self._given.compute_delay], found
 
     def _measured(self, estimate: Estimate) -> Array:
         """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""

@@ -145,6 +145,7 @@ class FormationNode(ManagedNode):
             raise ConfigError("parameter mission_file is missing: give -p mission_file:=FILE.yaml")
         self._file: MissionFile = read_mission_file(Path(path))
         self._wanted = self.value("autostart", False, "Start as soon as all drones are ready.")
+        self._statistics = self.value("statistics_file", "", "JSON of the controller's numbers.")
         self._listeners = self.count(
             "start_with_listeners", 0, 0, 10, "Subscribers of /mission/stage to wait for at first."
         )
@@ -222,6 +223,13 @@ class FormationNode(ManagedNode):
         waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
         if waits:
             self.get_logger().warning(f"not started: {', '.join(waits)}")
+
+    def destroy_node(self) -> None:
+        """Write the controller's numbers for the command that started the node."""
+        if self._statistics:
+            numbers = {} if self._control is None else self._control.numbers()
+            Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
+        super().destroy_node()
 
     def _make_topics(self) -> None:
         for drone in self._bodies[1:]:
@@ -470,6 +478,12 @@ class FormationNode(ManagedNode):
                     values=values,
                 )
             )
+        if (control := self._control) is not None:
+            values = [KeyValue(key=key, value=f"{v:.6g}") for key, v in control.numbers().items()]
+            name, flies = f"{self.get_name()}: controller", "flies" if control.flies else "rests"
+            statuses.append(
+                DiagnosticStatus(level=DiagnosticStatus.OK, name=name, message=flies, values=values)
+            )
         return DiagnosticArray(header=in_world(time_s), status=statuses)
 
     def _next_setpoint(self, player: FlightPlayer, time_s: float) -> FormationSetpoint:
@@ -578,6 +592,8 @@ class FormationNode(ManagedNode):
             control.rest()
             return None
         acceleration, yaw = control.step(time_s, player.reference_at(time_s))
+        for kind, what in control.take_events():
+            self._tell_event(kind, what)
         return acceleration.tolist(), yaw.tolist()
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
