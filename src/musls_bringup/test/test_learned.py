@@ -101,7 +101,7 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     observation, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})
     assert observation.shape == (seen,) and observation.dtype == np.float32
     network = Policy(str(path))
-    network.check(seen, size, "test")
+    network.check(seen, size, "test", "test")
     for _ in range(STEPS):
         action = network(observation).ravel()
         assert 1e-3 < np.abs(action).max() < 1.0
@@ -114,6 +114,47 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     flight = flown(scenario(path, level, seed=seed, history=history, **estimation))
     assert np.array_equal(flight, stepped)
     assert np.ptp(flight[:, 3:6]) > 1e-3, "it does act"
+
+
+@pytest.mark.parametrize("history", [0, 2])
+def test_each_drone_flies_by_itself_as_in_the_environment_of_agents(tmp_path, history):
+    """The same network once a drone, bit for bit; the file says so."""
+    pytest.importorskip("pettingzoo", reason="the extra rl is not installed")
+    from musls.agents import TransportParallelEnv
+
+    columns = COLUMNS["accelerations"]
+    seen = 18 * (1 + DRONES) + 2 + history * columns
+    weights = 0.02 * np.random.default_rng(3).standard_normal((seen, columns))
+    path = write_policy(
+        tmp_path / "each.onnx", weights, np.zeros(columns), metadata={"decentralised": "true"}
+    )
+    env = TransportParallelEnv(
+        scenario="hold", level="accelerations", history=history, periods_per_step=PERIODS,
+        overrides=OVERRIDES | {"estimation": {"kind": "truth"}},
+    )  # fmt: skip
+    goal = musls.load_scenario("hold").mission.stages[0].position_m
+    told, _ = env.reset(seed=5, options={"goal_position_enu_m": goal})
+    assert all(env.observation_space(name).shape == (seen,) for name in env.agents)
+    network = Policy(str(path))
+    network.check(seen, columns, "one drone", "test")
+    apart = []
+    for _ in range(STEPS):
+        actions = {name: network(observed).ravel() for name, observed in told.items()}
+        apart.append(np.ptp(np.stack(list(actions.values())), axis=0).max())
+        told, _, ended, _, _ = env.step(actions)
+        assert len(ended) == DRONES and not any(ended.values())
+    assert min(apart) > 1e-3, "drones that see different things do different things"
+    stepped, seed = env.worlds.batch.motion[0].copy(), int(env.worlds.seeds[0])
+    env.close()
+    more = {"seed": seed, "estimation": {"kind": "truth"}}
+    flight = flown(scenario(path, "accelerations", history=history, **more))
+    assert np.array_equal(flight, stepped)
+    central = {"controller.decentralised": False, **more}
+    said = refusal(scenario(path, "accelerations", history=history, **central))
+    assert f"input 'obs' has shape ['batch', {seen}], must be [1, " in said
+    wide = write_policy(tmp_path / "wide.onnx", np.zeros((40, 15)), np.zeros(15))
+    said = refusal(scenario(wide, "accelerations", **{"controller.decentralised": True}))
+    assert "must be [1, 74] or [74], the observation of one drone" in said
 
 
 def turning(yaw):
@@ -204,7 +245,8 @@ def test_the_scale_is_that_of_the_training_and_none_flies_without(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("level", "high"), ("history", "-1"), ("action_scale", "0")]
+    ("key", "value"),
+    [("level", "high"), ("history", "-1"), ("action_scale", "0"), ("decentralised", "perhaps")],
 )
 def test_metadata_that_say_nonsense_are_named(tmp_path, key, value):
     path = write_policy(

@@ -9,16 +9,16 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from musls_bringup.learning.environment import Task, TransportVectorEnv
-from musls_control.controllers.learned import BODY_COLUMNS, LARGEST_SEEN
+from musls_control.controllers.learned import LARGEST_SEEN
 from musls_description.arrays import Array
 
 
 class TransportParallelEnv(ParallelEnv[str, Array, Array]):
     """One world whose drones, "drone_1" and so on, decide for themselves and share the reward.
 
-    An agent sees its own row of `Observations`, the load's, those of the other drones in their
-    order, and its cable's tension; its action is its part of `Actions`. A drone whose motors stop
-    (task `lost_drone`) is terminated and leaves; the others go on.
+    What an agent sees is its row of `Observations.each`, its action its part of `Actions`. One
+    network for all agents flies as `learned` with `decentralised`. A drone whose motors stop (task
+    `lost_drone`) is terminated and leaves; the others go on.
 
     Attributes:
         worlds: The environment of one world behind it.
@@ -38,7 +38,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         n, columns = self.worlds.actions.shape
         self.possible_agents = [f"drone_{i + 1}" for i in range(n)]
         self.agents: list[str] = []
-        size = BODY_COLUMNS * (1 + n) + 2
+        size = self.worlds.observations.size_each
         self.observation_spaces = {
             name: spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, (size,), np.float32)
             for name in self.possible_agents
@@ -100,13 +100,10 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
     def _each(self) -> dict[str, Array]:
         """Observations by agent."""
         seen = {name: np.nan_to_num(part) for name, part in self.worlds.parts.items()}
-        load, drones, tension = (seen[part][0] for part in ("load", "drones", "tension"))
-        seen_by = {}
-        for name in self.agents:
-            i = self.possible_agents.index(name)
-            others = np.delete(drones, i, axis=0).ravel()
-            seen_by[name] = np.concatenate([drones[i], load, others, tension[i]])
-        return seen_by
+        each = dict(
+            zip(self.possible_agents, self.worlds.observations.each(seen, (1,))[0], strict=True)
+        )
+        return {name: each[name] for name in self.agents}
 
     def _of_world(self, info: dict[str, Any]) -> dict[str, Any]:
         return {key: part[0] for key, part in info.items() if not key.startswith("_")}

@@ -106,9 +106,12 @@ class Observations:
     - "tension", (n, 2): of each cable at load and drone, over an even share of the load's weight.
     - "actions", (history, n k): the last ones, the latest first, where there is a history.
 
+    A policy that each drone flies by itself sees less, see `each`.
+
     Attributes:
         shapes: Of each part, by name.
         size: Numbers of all parts.
+        size_each: Numbers that one drone sees.
     """
 
     def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
@@ -123,6 +126,7 @@ class Observations:
         if history:
             self.shapes["actions"] = (history, n_actions)
         self.size = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        self.size_each = BODY_COLUMNS * (1 + n) + 2 + history * n_actions // n
 
     def parts(
         self, motion: Array, tension_n: Array, goal: Goal, actions: Array
@@ -161,6 +165,22 @@ class Observations:
             name: part.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
             for name, part in made.items()
         }
+
+    def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
+        """What each drone sees by itself, (*worlds, n, size_each).
+
+        Its own row, the load's, those of the other drones in their order, its cable's tension, and
+        where there is a history its own last actions.
+        """
+        drones, n = parts["drones"], parts["drones"].shape[-2]
+        seen = []
+        for i in range(n):
+            own = [drones[..., i, :], parts["load"], np.delete(drones, i, axis=-2)]
+            own.append(parts["tension"][..., i, :])
+            if "actions" in parts:
+                own.append(parts["actions"].reshape(*parts["actions"].shape[:-1], n, -1)[..., i, :])
+            seen.append(np.concatenate([part.reshape(*worlds, -1) for part in own], axis=-1))
+        return np.stack(seen, axis=-2)
 
     def __call__(self, motion: Array, tension_n: Array, goal: Goal, actions: Array) -> Array:
         """All parts as one vector, (..., size)."""
@@ -272,17 +292,20 @@ class Training:
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for; by default the level's.
         history: Number of last actions that the policy sees.
+        decentralised: Whether each drone asks the policy for itself, as in
+            `TransportParallelEnv`; else it is asked once for all.
     """
 
     action_scale: Scale
     level: ActionLevel = ActionLevel.ACCELERATIONS
     periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] = 0
+    decentralised: bool = False
 
 
 @spec
 class LearnedSpec:
-    """A trained policy of the environment `musls/Transport-v0`, one for all drones, from a file.
+    """A trained policy of the environment `musls/Transport-v0` from a file.
 
     Observation and action are those of the environment; the goal is the load's reference. What is
     not given of the training is as the file's metadata say, or as by default in the environment;
@@ -295,6 +318,7 @@ class LearnedSpec:
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for.
         history: Number of last actions that the policy sees.
+        decentralised: Whether each drone asks the policy for itself.
     """
 
     kind: Literal["learned"] = "learned"
@@ -303,6 +327,7 @@ class LearnedSpec:
     level: ActionLevel | None = None
     periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] | None = None
+    decentralised: bool | None = None
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the policy and make the controller."""
@@ -333,8 +358,12 @@ class LearnedController(Controller):
         self._actions = Actions(trained.level, setup, trained.action_scale)
         drones, columns = self._actions.shape
         self._observe = Observations(setup, trained.history, drones * columns)
-        what = f"{drones} drones, {columns} each at level {trained.level.value}"
-        policy.check(self._observe.size, drones * columns, what)
+        self._alone, at = trained.decentralised, f"at level {trained.level.value}"
+        if self._alone:
+            policy.check(self._observe.size_each, columns, "one drone", f"one drone {at}")
+        else:
+            what = f"{drones} drones, {columns} each {at}"
+            policy.check(self._observe.size, drones * columns, "this system", what)
         self._last = np.zeros((trained.history, drones * columns))
         self._calls = 0
 
@@ -349,7 +378,9 @@ class LearnedController(Controller):
                 reference.position_enu_m, reference.velocity_enu_m_s, np.array(reference.yaw_rad)
             )
             motion, tension_n = estimate.data, estimate.tension_n
-            wanted = self._policy(self._observe(motion, tension_n, goal, self._last))
+            parts = self._observe.parts(motion, tension_n, goal, self._last)
+            asked = self._observe.each(parts, ()) if self._alone else [flat(parts, ())]
+            wanted = np.concatenate([self._policy(seen).ravel() for seen in asked])
             action = np.clip(wanted.reshape(self._actions.shape), -1.0, 1.0)
             self._last = np.vstack([action.reshape(1, -1), self._last])[: len(self._last)]
             for drone, column in np.argwhere(~np.isfinite(action))[:1]:
@@ -397,8 +428,8 @@ class Policy:
         self.output = self._network.get_outputs()[0].name
         self.metadata = self._network.get_modelmeta().custom_metadata_map
 
-    def check(self, inputs: int, outputs: int, what: str) -> None:
-        """Refuse other sizes; `what` says in messages why there are so many outputs."""
+    def check(self, inputs: int, outputs: int, of: str, what: str) -> None:
+        """Refuse other sizes; in messages `of` says whose observation, `what` whose action."""
         given = self._network.get_inputs()
         if len(given) != 1:
             names = ", ".join(one.name for one in given)
@@ -418,7 +449,7 @@ class Policy:
         ):
             raise ConfigError(
                 f"{self.name}: input '{self._input}' has shape {shape}, must be [1, {inputs}] or "
-                f"[{inputs}], the observation of this system"
+                f"[{inputs}], the observation of {of}"
             )
         self._shape = wanted
         try:
