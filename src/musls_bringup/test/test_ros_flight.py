@@ -99,6 +99,7 @@ def test_the_controller_of_the_load_flies_through_the_graph(tmp_path):
     with own_domain():
         flown = fly_through_graph(scenario, tmp_path / "ros", FlyOptions(report=False))
     assert flown["landed"] and flown["lost_answers"] == [0, 0, 0]
+    assert flown["controller"] == {}  # it has no figures of its own
     assert flown["errors"]["load"]["circle"]["held_translational_error_m"] < 0.12
     recording = read_recording(tmp_path / "ros")
     (circle,) = [stage for stage in recording.stages if stage.name == "circle"]

@@ -1,5 +1,6 @@
 """Failures of a ROS graph: real DDS, nodes as processes, each test in its own domain."""
 
+import json
 import signal
 
 import numpy as np
@@ -9,6 +10,7 @@ from ros_probe import needs_ros
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
 from musls_description.schema import to_yaml
+from musls_sim.scenario.scenario import load_scenario
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
@@ -359,3 +361,48 @@ def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe)
     assert found.position.tolist() == [2.0, 1.0, -3.0]
     assert 10_000 <= found.timestamp - found.timestamp_sample < 210_000
     assert found.pose_frame == VehicleOdometry.POSE_FRAME_NED
+
+
+POST = {
+    "name": "post",
+    "system": "x500_trio_swivel",
+    "start": "air",
+    "controller": {"kind": "nmpc", "output": "autopilot", "clearance_m": 0.1, "rate_hz": 5,
+                   "steps": 8},
+    "mission": {
+        "settle_s": 0.5,
+        "stages": [
+            {"kind": "min_derivative", "segment_s": [4.0], "points": [[0, 0, 1.5], [2.5, 0, 1.5]]}
+        ],
+    },
+    "world": {"obstacles": [{"kind": "cylinder", "name": "post", "radius_m": 0.1, "height_m": 5.0,
+                             "position_enu_m": [1.0, 1.15, 2.5]}]},
+}  # fmt: skip
+"""Whoever does not know of the post flies drone_2 into it at 0.9 m/s."""
+
+
+@pytest.mark.slow
+def test_planned_control_knows_the_obstacles_and_tells_how_long_plans_take(nodes, probe, tmp_path):
+    pytest.importorskip("casadi", reason="the extra mpc is not installed")
+    from diagnostic_msgs.msg import DiagnosticArray
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from std_msgs.msg import String
+
+    file, told = tmp_path / "post.yaml", tmp_path / "controller.json"
+    file.write_text(to_yaml(load_scenario(POST, ["system.cables.links=3"])))
+    probe.listen(String, "/events", QoSProfile(depth=50, durability=DurabilityPolicy.VOLATILE))
+    probe.listen(DiagnosticArray, "/diagnostics")
+    nodes.start(graph.simulator(file, realtime=False))
+    nodes.start(graph.offboard(3))
+    nodes.start(graph.formation(file, autostart=True, statistics_file=str(told)))
+    assert probe.until(lambda: probe.stage == "min_derivative")
+    assert probe.until(lambda: probe.positions()[0, 0] > 2.3)
+    assert not [what for what in probe.told.get("/events", []) if what.startswith("collision")]
+    named = {status.name: status for status in probe.last["/diagnostics"].status}
+    flying = named["formation: controller"]
+    numbers = {pair.key: float(pair.value) for pair in flying.values}
+    assert flying.message == "flies" and numbers["plans"] >= 3
+    assert 0.0 < numbers["solve_median_ms"] <= numbers["solve_max_ms"]
+    assert nodes.stop("formation") == 0
+    written = json.loads(told.read_text())
+    assert written.keys() == numbers.keys() and written["plans"] >= numbers["plans"]

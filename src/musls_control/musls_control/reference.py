@@ -37,7 +37,7 @@ class LoadReference(Shown):
         tilt: Derivatives 0 to 4 of roll and pitch [rad], (5, 2); level unless the trajectory
             tilts the load. The attitude is yaw about z, then pitch, then roll (`rotation`).
         whole: The reference that this is one time of, and that time [s]; None where it is not
-            known, as for controllers on the ROS graph.
+            known.
     """
 
     derivatives: Array

@@ -57,6 +57,14 @@ def test_a_mission_file_tells_the_controller(tmp_path):
     file = tmp_path / "scenario.yaml"
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle_payload.yaml")))
     assert isinstance(read_mission_file(file).control(0.02), GraphControl)
+    gate = load_scenario(SHIPPED / "gate.yaml")
+    file.write_text(to_yaml(gate))
+    known = read_mission_file(file).control(0.02).controller.setup
+    assert known.obstacles == gate.world.obstacles and len(known.obstacles) == 1
+    rods = load_scenario(SHIPPED / "circle_payload.yaml", ["cable_model=rigid_rods"])
+    file.write_text(to_yaml(rods))
+    with pytest.raises(ConfigError, match=r"cannot fly rigid rods"):
+        read_mission_file(file).control(0.02)
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle.yaml")))
     assert read_mission_file(file).control(0.02) is None
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle.yaml", ["controller=pid"])))
