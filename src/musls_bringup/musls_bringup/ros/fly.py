@@ -144,8 +144,10 @@ def fly_through_graph(
             tells = {"stop_when_done": True, "progress": True}
             lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, alert, ending)
-            given = {"start_with_listeners": 1, "statistics_file": str(controller)}
-            interrupted = flight.run(graph.formation(file, autostart=True, **given))
+            formation = graph.formation(
+                file, autostart=True, start_with_listeners=1, statistics_file=str(controller)
+            )
+            interrupted = flight.run(formation)
             if nodes.stop("formation") or not controller.is_file():
                 raise graph.NodeFailed(f"node formation: {nodes.last_line('formation')}")
             if nodes.stop("embedded_sim") or not statistics.is_file():
