@@ -268,6 +268,7 @@ REFUSED = {
     "level": ({"level": "torque"}, "level = torque: choose one of accelerations, forces"),
     "scale": ({"action_scale": 0.0}, "action_scale = 0.0: must be more than 0"),
     "duration": ({"duration_s": 0.0}, "duration_s = 0.0: must be more than 0"),
+    "step": ({"periods_per_step": 10**9}, r"a step of 4e\+06 s is longer than"),
     "mode": ({"autoreset_mode": "Later"}, "autoreset_mode = Later: must be one of NextStep"),
     "task": ({"task": "fly"}, "unknown task 'fly'"),
     "ground": ({"scenario": "circle"}, "start.kind = ground"),

@@ -238,6 +238,11 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.action_scale = action_scale
         self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
         self.step_s = periods_per_step * CONTROL_PERIOD_S
+        if self.step_s > duration_s:
+            raise ConfigError(
+                f"periods_per_step = {periods_per_step}: a step of {self.step_s:.6g} s is longer "
+                f"than an episode, duration_s = {duration_s:.6g}"
+            )
         self.num_envs = num_envs
         changed = dict(overrides or {})
         if scenario is None:
