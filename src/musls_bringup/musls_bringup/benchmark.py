@@ -106,18 +106,27 @@ def benchmark(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Row]:
-    """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason"."""
+    """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason".
+
+    Raises:
+        ConfigError: A controller that is none.
+        KeyboardInterrupt: With the rows that were flown as `rows`.
+    """
     for name in controllers:
         if not name.strip():
             raise ConfigError(f"controllers: an empty name; {near_names(name, BASELINES)}")
     wanted = cases(controllers, quick=quick)
     rows: dict[int, Row] = {}
     progress(0, len(wanted))
-    with worker_processes(workers) as pool:
-        flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
-        for flight in as_completed(flights):
-            rows[flights[flight]] = flight.result()
-            progress(len(rows), len(wanted))
+    try:
+        with worker_processes(workers) as pool:
+            flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
+            for flight in as_completed(flights):
+                rows[flights[flight]] = flight.result()
+                progress(len(rows), len(wanted))
+    except KeyboardInterrupt as error:
+        error.rows = [rows[k] for k in sorted(rows)]  # type: ignore[attr-defined]
+        raise
     return [rows[k] for k in sorted(rows)]
 
 

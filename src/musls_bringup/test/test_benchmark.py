@@ -100,3 +100,15 @@ def test_a_controller_that_ends_its_process_is_one_line(tmp_path, capsys):
     assert main(["benchmark", f"{file}:Mine", "--quick", "--workers", "1"]) == 2
     error = capsys.readouterr().err
     assert error == "musls: error: a worker process died (out of memory, or killed)\n"
+
+
+@pytest.mark.slow
+def test_an_interrupt_keeps_the_rows_that_were_flown():
+    def stop(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as ended:
+        bench.benchmark(("formation",), quick=True, progress=stop)
+    (row,) = ended.value.rows
+    assert row["rms_m"] > 0.0

@@ -317,13 +317,15 @@ def benchmark(
         return
     check_older(out, "results.json", overwrite=overwrite)
     flown = tuple(controllers or bench.BASELINES)
-    with ProgressDisplay("benchmark") as display:
-        rows = bench.benchmark(
-            flown,
-            quick=quick,
-            workers=workers or available_cores(),
-            progress=display.count,
-        )
+    given = {"quick": quick, "workers": workers or available_cores()}
+    interrupt = None
+    try:
+        with ProgressDisplay("benchmark") as display:
+            rows = bench.benchmark(flown, progress=display.count, **given)
+    except KeyboardInterrupt as error:
+        interrupt, rows = error, getattr(error, "rows", [])
+        if not rows:
+            raise
     heads, cells = bench.table(rows)
     console = new_console()
     console.print(new_table(*heads, title=f"benchmark {bench.TASKS.stem}", rows=cells))
@@ -334,3 +336,5 @@ def benchmark(
     console.print(f"digest {bench.digest(rows)}")
     if out is not None:
         console.print(", ".join(str(path) for path in bench.write(rows, out, flown)))
+    if interrupt is not None:
+        raise interrupt
