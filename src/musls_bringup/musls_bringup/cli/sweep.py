@@ -317,11 +317,10 @@ def benchmark(
         return
     check_older(out, "results.json", overwrite=overwrite)
     flown = tuple(controllers or bench.BASELINES)
-    given = {"quick": quick, "workers": workers or available_cores()}
-    interrupt = None
+    cores, interrupt = workers or available_cores(), None
     try:
         with ProgressDisplay("benchmark") as display:
-            rows = bench.benchmark(flown, progress=display.count, **given)
+            rows = bench.benchmark(flown, quick=quick, workers=cores, progress=display.count)
     except KeyboardInterrupt as error:
         interrupt, rows = error, getattr(error, "rows", [])
         if not rows:

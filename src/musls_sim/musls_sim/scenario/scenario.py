@@ -296,12 +296,12 @@ def _with_heights(scenario: Scenario, given: Any) -> Scenario:
     if "rise_m" not in given:
         slack_m = 0.8 * float(highest_rise_m(system).min())
         if 0.0 < slack_m < mission.rise_m:
-            heights["rise_m"] = round(slack_m, 2)
+            heights["rise_m"] = float(f"{slack_m:.2g}")
     if "slack_height_m" not in given:
         lowest_m = float(scenario.formation.offsets_m(system.n_drones)[:, 2].min())
         down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
-        if down_m < -mission.slack_height_m:
-            heights["slack_height_m"] = round(-down_m, 2)
+        if 0.0 < down_m < -mission.slack_height_m:
+            heights["slack_height_m"] = -float(f"{down_m:.2g}")
     return replace(scenario, mission=replace(mission, **heights))
 
 
