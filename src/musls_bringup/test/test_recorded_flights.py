@@ -131,14 +131,14 @@ def test_what_two_flights_teach_predicts_a_third_of_another_radius(tmp_path):
             DroneImperfections(level_tilt_rad=(-0.01, 0.05), mocap_offset_m=(0.0, 0.0, -0.03)),
         ),
     )
-    short = ["system=x500_trio_swivel", "system.cables.links=5", "start=air"]
+    short = ["system=x500_trio_swivel", "system.cables.links=5"]
     circles = [(0.8, 0.4), (0.6, 0.35), (0.7, 0.4)]
     for k, (radius, speed) in enumerate(circles):
         circle = f"{{kind: circle, radius_m: {radius}, speed_m_s: {speed}, repetitions: 2}}"
         scenario = [f"seed={k + 3}", *short, f"mission.stages=[{circle}]", faults_override(put)]
         fly(find_scenario("paper", scenario), tmp_path / f"{k}", FlyOptions(report=False))
     words = ["reproduce", str(tmp_path / "2"), "--seeds", "1", "--workers", "1"]
-    words += ["--system", short[0].split("=")[1], "--set", short[1], "--set", short[2]]
+    words += ["--system", short[0].split("=")[1], "--set", short[1]]
     words += ["--fit-on", str(tmp_path / "0"), "--fit-on", str(tmp_path / "1")]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())["systems"]
