@@ -149,6 +149,7 @@ def page(browser, site):
     """The studio with its newest run shown."""
     errors = []
     page = browser.new_page()
+    page.set_default_timeout(90_000)  # busy machines
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(site)
     page.frame_locator("#page").locator("svg.main-svg").first.wait_for()
