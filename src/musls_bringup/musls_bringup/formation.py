@@ -19,8 +19,9 @@ from musls_description.spawn import (
 )
 from musls_description.system import SlungLoadSystem
 from musls_description.tables import Shown, Table
+from musls_description.tree import tips_apart_m
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
-from musls_sim.scenario.formation import fitting_formation, holds, tips_apart_m, why_none
+from musls_sim.scenario.formation import fitting_formation, holds, why_none
 
 STARTS = 240
 """Of attachments along a closed line, of which that with its middle nearest the load's is taken."""

@@ -14,7 +14,6 @@ then stands upright and faces the load: its x axis points inwards, z is along th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,12 +163,19 @@ def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
     ones of a line along it, those between to alternate sides.
     """
     at = np.array(system.load.cable_attachments_m)[:, :2]
-    distance_m = np.linalg.norm(at, axis=1)
-    outward = np.where(distance_m > CENTRAL_M, np.arctan2(at[:, 1], at[:, 0]), 0.0)
-    if _clear_m(system, at, outward) >= 0.0:
+    aside_m = SLACK_RATIO * np.array([cable.length_m for cable in system.cables])[:, None]
+
+    def apart_m(azimuths_rad: Array) -> float:
+        outwards = np.column_stack([np.cos(azimuths_rad), np.sin(azimuths_rad)])
+        return tips_apart_m(system, at + aside_m * outwards)
+
+    central = np.linalg.norm(at, axis=1) <= CENTRAL_M
+    outward = np.where(central, 0.0, np.arctan2(at[:, 1], at[:, 0]))
+    clear_m = apart_m(outward)
+    if clear_m >= 0.0:
         return outward
     fan = _fan_rad(at)
-    return fan if _clear_m(system, at, fan) > _clear_m(system, at, outward) else outward
+    return fan if apart_m(fan) > clear_m else outward
 
 
 def _fan_rad(at: Array) -> Array:
@@ -188,19 +194,12 @@ def _fan_rad(at: Array) -> Array:
     return np.asarray(angle + np.arctan2(axis[1], axis[0]))
 
 
-def _clear_m(system: SlungLoadSystem, at: Array, azimuths_rad: Array) -> float:
-    """Least distance of rotor tips of drones that stand a cable away from their attachments."""
-    length_m = np.array([cable.length_m for cable in system.cables])
-    aside = np.column_stack([np.cos(azimuths_rad), np.sin(azimuths_rad)])
-    place = at + SLACK_RATIO * length_m[:, None] * aside
-    tips_m = [tip_radius_m(drone) for drone in system.drones]
-    return min(
-        (
-            float(np.linalg.norm(place[i] - place[j])) - tips_m[i] - tips_m[j]
-            for i, j in combinations(range(len(place)), 2)
-        ),
-        default=np.inf,
-    )
+def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
+    """Least distance of rotor tips, seen from above: who flies below another is in its air."""
+    tips = np.array([tip_radius_m(drone) for drone in system.drones])
+    gaps = np.linalg.norm(places_m[:, None, :2] - places_m[None, :, :2], axis=2)
+    gaps -= tips[:, None] + tips[None]
+    return float(gaps[np.triu_indices(len(tips), 1)].min(initial=np.inf))
 
 
 def joint_in_load(azimuth_rad: float) -> Array:

@@ -16,8 +16,9 @@ from musls_control.formation import Cone
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
 from musls_description.spawn import hanging_equilibrium
+from musls_description.tree import tips_apart_m
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario.formation import STEEPEST_RAD, holds, proposed_places_m, tips_apart_m
+from musls_sim.scenario.formation import STEEPEST_RAD, holds, proposed_places_m
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -42,7 +42,6 @@ MOMENT_SHARE = 0.1
 SETPOINT_REACH_M = 0.5
 """Shift of a drone's set-point by an action of 1 at level drone_setpoints."""
 
-
 Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

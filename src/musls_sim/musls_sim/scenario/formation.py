@@ -24,7 +24,7 @@ from musls_description.errors import ConfigError
 from musls_description.rotations import from_yaw, rotate
 from musls_description.spawn import drones_above, freed, hanging_equilibrium
 from musls_description.system import SlungLoadSystem
-from musls_description.tree import cable_azimuths_rad
+from musls_description.tree import cable_azimuths_rad, tips_apart_m
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 INCLINATION_RAD = 0.363
@@ -276,14 +276,6 @@ def holds(system: SlungLoadSystem, places_m: Array) -> bool:
     balance = wrench / [[1.0], [1.0], [1.0], [size_m], [size_m], [size_m]] / n
     shares, missed = _most_even(balance, np.eye(6)[2], 0.8 * can.least)
     return bool(missed < BALANCE and shares.max() < 1.2 * can.most)
-
-
-def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
-    """Least distance of rotor tips, seen from above: who flies below another is in its air."""
-    tips = np.array([tip_radius_m(drone) for drone in system.drones])
-    gaps = np.linalg.norm(places_m[:, None, :2] - places_m[None, :, :2], axis=2)
-    gaps -= tips[:, None] + tips[None]
-    return float(gaps[np.triu_indices(len(tips), 1)].min(initial=np.inf))
 
 
 @lru_cache(maxsize=8)
