@@ -82,7 +82,7 @@ def verify(
             finer = _with_step(scenario, step_s / parts, parts if segments else 1)
             flights.append(again(finer))
     recordings, summaries = zip(*flights, strict=True)
-    return Convergence.of(recordings, summaries, step_s)
+    return Convergence.of(recordings, summaries, step_s, segments=segments)
 
 
 def fly_once(scenario: Scenario, **session_options: Any) -> Flight:

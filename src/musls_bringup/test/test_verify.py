@@ -68,7 +68,8 @@ def test_a_calm_flight_converges_in_every_figure(tmp_path, capsys):
     assert found["max_distance_m"] < 1e-3
     assert (out / "figures" / "convergence.png").is_file()
     assert "Error in the time step" in (out / "report.html").read_text()
-    assert "verified: load error" in capsys.readouterr().out
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("verified: load error 7.390 mm +- <0.001 mm (hold; step); ")
 
 
 @pytest.mark.parametrize(
@@ -134,3 +135,4 @@ def test_finer_segments_are_another_flight():
     name = "errors.load.hold.translational_error_m"
     assert steps.figures[name].values[0] == both.figures[name].values[0]
     assert steps.figures[name].values[1] != both.figures[name].values[1]
+    assert "(hold; step and segments)" in both.sentence(["hold"])

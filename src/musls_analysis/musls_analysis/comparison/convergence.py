@@ -84,6 +84,7 @@ class Convergence(Shown):
 
     Attributes:
         step_size_s: The flight's own step h.
+        segments: Whether the cables' segments became shorter together with the step.
         figures: Figures of the summary by their path in it, "errors.load.circle..."; a largest
             tension of a sort that a flight has not is 0 there.
         events: Kinds of events that do not come equally often in all three flights.
@@ -96,6 +97,7 @@ class Convergence(Shown):
     """
 
     step_size_s: float
+    segments: bool
     figures: Mapping[str, Converged]
     events: Sequence[str]
     body: str
@@ -109,6 +111,8 @@ class Convergence(Shown):
         recordings: Sequence[Recording],
         summaries: Sequence[Mapping[str, Any]],
         step_size_s: float,
+        *,
+        segments: bool = False,
     ) -> Convergence:
         """Compare three flights at h, h/2 and h/4, and what was condensed from them."""
         columns = [
@@ -140,6 +144,7 @@ class Convergence(Shown):
         )
         return cls(
             step_size_s,
+            segments,
             figures,
             [k for k in sorted(set().union(*happened)) if len({c[k] for c in happened}) > 1],
             list(recordings[0].bodies)[worst],
@@ -150,11 +155,12 @@ class Convergence(Shown):
 
     def sentence(self, stages: Sequence[str]) -> str:
         """The load's error in the given stages and the largest tensions, with their errors."""
-        parts = []
+        parts, by = [], "step and segments" if self.segments else "step"
         for stage in stages:
             found = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
             if found is not None:
-                parts.append(f"load error {found.text('mm', 1e3)} ({stage.replace('_', ' ')})")
+                where = stage.replace("_", " ")
+                parts.append(f"load error {found.text('mm', 1e3)} ({where}; {by})")
         for where, words in PEAK_PLACES.items():
             found = self.figures.get(f"tension.{where}.max_n")
             if found is not None:
@@ -185,6 +191,7 @@ class Convergence(Shown):
         """For summary.json."""
         return {
             "step_size_s": self.step_size_s,
+            "segments": self.segments,
             "order": self.order,
             "differing_events": list(self.events),
             "max_distance_m": float(self.distance_m[0].max()),

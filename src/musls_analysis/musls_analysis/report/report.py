@@ -145,6 +145,8 @@ MAX_EVENTS = 20
 def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Closest approaches, checks and events of the flight."""
     rows = [(name[0].upper() + name[1:], text) for name, text in facts(summary)]
+    if found := summary.get("verification"):
+        rows.append(("Verified", found["sentence"]))
     for event in (summary.get("events") or ())[:MAX_EVENTS]:
         rows.append((f"{label(event['kind'])} at {event['time_s']:.2f} s", event["what"]))
     return rows

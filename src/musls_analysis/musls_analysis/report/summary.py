@@ -513,9 +513,8 @@ def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for near in summary.get("obstacles") or ():
         where = f"{near['body']} at {near['time_s']:.1f} s: {near['distance_m']:.2f} m"
         yield f"closest to {near['obstacle']}", where
-    for key, name in (("verification", "verified"), ("check", "before the flight")):
-        if found := summary.get(key):
-            yield name, found["sentence"]
+    if found := summary.get("check"):
+        yield "before the flight", found["sentence"]
 
 
 def numbers_by_path(node: Any, path: str = "") -> Iterator[tuple[str, float]]:

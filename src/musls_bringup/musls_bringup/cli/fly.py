@@ -178,6 +178,8 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     console.print(
         f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
     )
+    if verified := summary.get("verification"):  # what was asked for, so last
+        console.print(f"verified: {escape(verified['sentence'])}")
     return 128 + signal.Signals[summary["ended_by"]] if summary["ended_by"] else 0
 
 
