@@ -315,6 +315,17 @@ def test_form_up_and_spread_stay_above_the_ground_and_apart():
             assert gap.min() > 1.5
 
 
+def test_drones_land_as_they_stood_round_the_load():
+    """Also where they stood in no formation: there they were clear of cables and of each other."""
+    places = np.array([[2.0, 0.3, 0.13], [-0.8, 1.9, 0.13], [-0.6, -2.1, 0.13]])
+    spot = GroundSpot(np.array([0.0, 0.0, LOAD_HEIGHT]), 0.2, places)
+    end = Hold(position_m=(3.0, 1.0, 1.0), yaw_rad=1.4)
+    plan = compile_plan(MissionSpec(stages=(end,)), Cone(), spot)
+    c, s = np.cos(1.2), np.sin(1.2)
+    expected = places @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + [3.0, 1.0, 0.0]
+    np.testing.assert_allclose(plan.drone_position_enu_m[-1], expected, atol=1e-12)
+
+
 # ---------- Whole turns
 
 

@@ -14,9 +14,11 @@ then stands upright and faces the load: its x axis points inwards, z is along th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from musls_description.arrays import Array
@@ -35,6 +37,9 @@ QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
 SLACK_RATIO = 0.9
 """Distance of a cable's ends over its length where load and drone stand on the ground."""
+
+GROUND_TIPS_M = 0.3
+"""Rotor tips of drones that stand on the ground are so far apart where attachments do not say."""
 
 CENTRAL_M = 1e-6
 """Attachments closer than this to the load's axis, or to each other, have no direction."""
@@ -160,22 +165,34 @@ def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
 
     It is that of the attachment from the load's origin (0 on the axis), as long as the rotors of
     the drones that stand there do not overlap. Drones of a beam or of a point fan out: the outer
-    ones of a line along it, those between to alternate sides.
+    ones of a line along it, those between to alternate sides, and from there aside until rotor tips
+    are `GROUND_TIPS_M` apart.
     """
     at = np.array(system.load.cable_attachments_m)[:, :2]
-    aside_m = SLACK_RATIO * np.array([cable.length_m for cable in system.cables])[:, None]
-
-    def apart_m(azimuths_rad: Array) -> float:
-        outwards = np.column_stack([np.cos(azimuths_rad), np.sin(azimuths_rad)])
-        return tips_apart_m(system, at + aside_m * outwards)
-
     central = np.linalg.norm(at, axis=1) <= CENTRAL_M
     outward = np.where(central, 0.0, np.arctan2(at[:, 1], at[:, 0]))
-    clear_m = apart_m(outward)
-    if clear_m >= 0.0:
+    if tips_apart_m(system, _on_ground_m(system, outward)) >= 0.0:
         return outward
-    fan = _fan_rad(at)
-    return fan if apart_m(fan) > clear_m else outward
+    return _fanned_out_rad(system).copy()
+
+
+def _on_ground_m(system: SlungLoadSystem, azimuths_rad: Array) -> Array:
+    """Places of the drones whose cables lie slack in these directions, seen from above, (n, 2)."""
+    aside_m = SLACK_RATIO * np.array([cable.length_m for cable in system.cables])[:, None]
+    outwards = np.column_stack([np.cos(azimuths_rad), np.sin(azimuths_rad)])
+    return np.array(system.load.cable_attachments_m)[:, :2] + aside_m * outwards
+
+
+@lru_cache(maxsize=8)
+def _fanned_out_rad(system: SlungLoadSystem) -> Array:
+    """Directions in which rotor tips are apart, near those of a fan [rad], (n,)."""
+    fan = _fan_rad(np.array(system.load.cable_attachments_m)[:, :2])
+
+    def too_near(azimuths_rad: Array) -> Array:
+        gaps = _tip_gaps_m(system, _on_ground_m(system, azimuths_rad))
+        return np.concatenate([np.minimum(gaps - GROUND_TIPS_M, 0.0), 0.003 * (azimuths_rad - fan)])
+
+    return np.asarray(least_squares(too_near, fan, max_nfev=50).x)
 
 
 def _fan_rad(at: Array) -> Array:
@@ -196,10 +213,13 @@ def _fan_rad(at: Array) -> Array:
 
 def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
     """Least distance of rotor tips, seen from above: who flies below another is in its air."""
+    return float(_tip_gaps_m(system, places_m).min(initial=np.inf))
+
+
+def _tip_gaps_m(system: SlungLoadSystem, places_m: Array) -> Array:
     tips = np.array([tip_radius_m(drone) for drone in system.drones])
-    gaps = np.linalg.norm(places_m[:, None, :2] - places_m[None, :, :2], axis=2)
-    gaps -= tips[:, None] + tips[None]
-    return float(gaps[np.triu_indices(len(tips), 1)].min(initial=np.inf))
+    i, j = np.triu_indices(len(tips), 1)
+    return np.asarray(np.linalg.norm(places_m[i, :2] - places_m[j, :2], axis=1) - tips[i] - tips[j])
 
 
 def joint_in_load(azimuth_rad: float) -> Array:

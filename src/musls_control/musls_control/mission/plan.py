@@ -23,7 +23,7 @@ from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.drone import tip_radius_m
 from musls_description.errors import ConfigError
-from musls_description.rotations import from_roll_pitch_yaw
+from musls_description.rotations import from_roll_pitch_yaw, from_yaw, rotate
 from musls_description.system import RigSystem
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
@@ -412,14 +412,11 @@ def lift(draft: Draft, ground: GroundSpot, height: float) -> None:
 
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
-    """Spread out, to land clear of the cables, and come down."""
-    last = draft.last
-    radius = np.linalg.norm(
-        ground.drone_position_enu_m[:, :2] - ground.load_position_enu_m[:2], axis=1
-    )
-    away = last[3] + draft.azimuth
-    end = ground.drone_position_enu_m.copy()
-    end[:, :2] = last[:2] + radius[:, None] * np.column_stack([np.cos(away), np.sin(away)])
+    """Spread out to the places round the load that the drones started from, and come down."""
+    last, standing = draft.last, ground.drone_position_enu_m
+    turned = from_yaw(np.full(len(standing), last[3] - ground.load_yaw_rad))
+    end = rotate(turned, standing - ground.load_position_enu_m)
+    end += [*last[:2], ground.load_position_enu_m[2]]
     land_at(draft, end, end + [0.0, 0.0, draft.mission.rise_m])
 
 
