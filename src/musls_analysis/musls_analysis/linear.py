@@ -391,18 +391,18 @@ def draw(model: LinearModel, title: str, path: Path) -> None:
     """Write a picture: eigenvalues in the complex plane, and the kinetic energy of each mode."""
     shown = model.named_modes[:16]
     with style.styled():
-        figure = style.new_figure(3.6)
+        figure = style.new_figure(3.8)
         plane, bars = figure.subplots(1, 2)
+        parts = {m.name for m in model.modes}.union(*(m.shares for m in shown))
         for name, ink in COLOURS.items():
-            values = np.array([m.eigenvalue for m in model.modes if m.name == name])
-            if len(values):
+            values = np.array([m.eigenvalue for m in model.modes if m.name == name], complex)
+            if name in parts:
                 plane.scatter(values.real, values.imag / (2.0 * np.pi), s=22, color=ink, label=name)
         plane.set(xlabel="real part [1/s]", ylabel="frequency [Hz]", title=f"{title}: eigenvalues")
         for axis, name in ((plane.xaxis, "x"), (plane.yaxis, "y")):
             plane.set(**{f"{name}scale": SymmetricalLogScale(axis, linthresh=0.1)})
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         plane.set_ylim(bottom=-0.02)
-        plane.legend(loc="upper left", fontsize=7)
         for row, mode in enumerate(shown):
             left = 0.0
             for name, share in mode.shares.items():
@@ -411,5 +411,6 @@ def draw(model: LinearModel, title: str, path: Path) -> None:
         bars.set(xlim=(0.0, 1.0), xlabel="share of the kinetic energy", title="slowest modes")
         bars.set_yticks(range(len(shown)), [f"{m.frequency_hz:.2f} Hz" for m in shown])
         bars.invert_yaxis()
-        style.margins(figure, 0.6, 0.15, 0.45, 0.3, wspace=0.35)
+        top_in = style.legend_on_top(figure, plane.get_legend_handles_labels()[0])
+        style.margins(figure, 0.6, 0.15, 0.45, 0.3 + top_in, wspace=0.35)
         style.save(figure, path)
