@@ -34,6 +34,7 @@ from musls_description.obstacles import (
     faces_enu_m,
     shown_faces,
     triangles,
+    widened,
 )
 from musls_description.rotations import from_roll_pitch_yaw, rotate
 
@@ -312,6 +313,14 @@ def test_obstacles_are_in_the_picture_and_in_both_figures_in_space(obstacle):
     ):
         without, with_it = drawn(bare).astype(int), drawn(beside).astype(int)
         assert (np.abs(without - with_it).max(axis=-1) > 20).mean() > 1e-3
+
+
+@pytest.mark.parametrize(("gap_m", "shown_to_m"), [(0.8, 3.0), (1.1, 2.0)])
+def test_figures_reach_to_what_is_within_a_metre_of_the_flight(gap_m, shown_to_m):
+    beside = BoxObstacle(name="crate", size_m=(1, 1, 1), position_enu_m=(2.5 + gap_m, 1.0, 0.5))
+    low, high = widened([beside], np.zeros(3), np.full(3, 2.0))
+    assert low == pytest.approx(np.zeros(3))
+    assert high == pytest.approx([shown_to_m, 2.0, 2.0])
 
 
 def drawn_figure(figure):

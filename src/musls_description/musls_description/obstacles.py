@@ -276,12 +276,14 @@ SHOWN_BEYOND_M = 1.0
 def widened(obstacles: Iterable[AnyObstacle], low_m: Array, high_m: Array) -> tuple[Array, Array]:
     """The box around a flight, corners (3,), made larger to show obstacles that are near."""
     low, high = low_m.copy(), high_m.copy()
+    nearby_low, nearby_high = low_m - SHOWN_BEYOND_M, high_m + SHOWN_BEYOND_M
     for record in solids_of(obstacles):
         if record["kind"] != PLANE:
             points = np.concatenate(faces_enu_m(record))
-            if ((points.min(axis=0) < high_m) & (points.max(axis=0) > low_m)).all():
-                low = np.minimum(low, np.maximum(points.min(axis=0), low_m - SHOWN_BEYOND_M))
-                high = np.maximum(high, np.minimum(points.max(axis=0), high_m + SHOWN_BEYOND_M))
+            begin, end = points.min(axis=0), points.max(axis=0)
+            if ((begin < nearby_high) & (end > nearby_low)).all():
+                low = np.minimum(low, np.maximum(begin, nearby_low))
+                high = np.maximum(high, np.minimum(end, nearby_high))
     return low, high
 
 

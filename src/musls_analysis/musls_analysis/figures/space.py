@@ -103,12 +103,13 @@ def top_view_figure(recording: Recording) -> Figure:
     # The range is widened to the shape of the axes, so that they fill their place at equal scale.
     low, high = bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
-    _draw_obstacles(ax, recording, low, high, 2)
-    low, high = low[:2], high[:2]
     axes_in = style.size_in(ax)
-    half, center = 0.5 * np.max((high - low) / axes_in) * axes_in, 0.5 * (low + high)
-    (left, bottom), (right, top) = center - half, center + half
-    ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x, east [m]", ylabel="y, north [m]")
+    half = 0.5 * np.max((high - low)[:2] / axes_in) * axes_in
+    center = 0.5 * (low + high)[:2]
+    low[:2], high[:2] = center - half, center + half
+    _draw_obstacles(ax, recording, low, high, 2)
+    ax.set(xlabel="x, east [m]", ylabel="y, north [m]")
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_aspect("equal")
     return figure
 
