@@ -40,13 +40,8 @@ def walk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     known, backend = set(sys.modules), matplotlib.get_backend()
-    for registry in (
-        TRAJECTORIES,
-        EVENTS,
-        AERODYNAMICS,
-        SENSORS,
-        CABLE_LAWS,
-    ):  # what a page registers is gone after it
+    # What a page registers is gone after it.
+    for registry in (TRAJECTORIES, EVENTS, AERODYNAMICS, SENSORS, CABLE_LAWS):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
     def run(page):
