@@ -32,8 +32,7 @@ def nylon(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # what the page registers is gone after it
         patch.setattr(CABLE_LAWS, "_entries", dict(CABLE_LAWS._entries))
         load_file(file)
-        kind = CABLE_LAWS["nylon_of_page"]
-    return kind(ea_n=EA, more_ea_n=MORE, relaxation_s=RELAXATION)
+        yield CABLE_LAWS["nylon_of_page"](ea_n=EA, more_ea_n=MORE, relaxation_s=RELAXATION)
 
 
 def pulled(law, strain, period_s):
