@@ -131,7 +131,7 @@ def test_laps_of_the_circle_err_as_table_v():
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 2])
 def test_rotation_to_and_fro_errs_less_than_in_table_vi(axis):
-    """1.992, 1.206 and 5.837 deg about x, y, z in the paper, amplitudes and period are in a figure alone."""
+    """1.992, 1.206, 5.837 deg in the paper; amplitudes and period are in a figure alone."""
     rotation = [0.0, 0.0, 0.0]
     rotation[axis] = 0.2
     key = f"mission.stages.0.rotation_rad={rotation}"
