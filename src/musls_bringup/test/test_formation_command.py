@@ -11,6 +11,8 @@ from musls_bringup.cli.app import main
 from musls_bringup.formation import propose, with_drones
 from musls_bringup.shipped import SCENARIOS
 from musls_description.library import load_system
+from musls_description.spawn import freed, hanging_equilibrium
+from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.scenario.scenario import load_scenario
 
 
@@ -58,6 +60,58 @@ def test_any_number_of_drones(count):
     np.testing.assert_allclose(found.shares, 1.0, atol=0.25)
     assert count == 1 or min(m.thrust_margin for m in found.margins) > 1.1
     assert count == 1 or found.tips_apart_m > 0.2
+
+
+SHAPES = {
+    "beam": ("--load", "beam", "--length", "2", "--cable", "2"),
+    "plate": ("--load", "plate", "--length", "2", "--width", "1.2", "--cable", "3"),
+    "ring": ("--load", "ring", "--length", "4", "--cable", "3"),
+}
+
+
+@pytest.mark.parametrize("links", [10, 1])
+@pytest.mark.parametrize(
+    ("load", "count"),
+    [
+        ("plate", 4),
+        *(
+            pytest.param(load, count, marks=pytest.mark.slow)
+            for load, count in (
+                ("beam", 3), ("beam", 5), ("beam", 8), ("plate", 6), ("plate", 8), ("ring", 12)
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_shares_do_not_hang_on_the_last_digits_of_places(tmp_path, monkeypatch, load, count, links):
+    """0.1 mm beside its place: 1e-3 of a share, where exact places said up to half of one."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "system", "own", *SHAPES[load], "--drones", str(count)]) == 0
+    settings = [f"system.cables.links={links}", "system=own.yaml"]
+    scenario = load_scenario(SCENARIOS / "hold.yaml", settings[::-1])
+    n, cone = count, scenario.formation
+    system = freed(scenario.system)
+
+    def shares(places_m):
+        yaws = np.arctan2(places_m[:, 1], places_m[:, 0]) + np.pi
+        rest = hanging_equilibrium(system, places_m, drone_yaws_rad=yaws)
+        upright = rest.cable_force_n[:, 2]
+        assert np.linalg.norm(rest.misfit_m, axis=1).max() < 3e-3
+        weight = [0.0, 0.0, system.load.mass_kg * 9.80665]
+        np.testing.assert_allclose(rest.cable_force_n.sum(axis=0), weight, atol=1e-6)
+        return upright / upright.mean()
+
+    places_m, draw = cone.offsets_m(n), np.random.default_rng(24)
+    asked = shares(places_m)
+    assert np.ptp(asked) < 0.05
+    for _ in range(5):
+        moved = shares(places_m + draw.uniform(-1e-4, 1e-4, (n, 3)))
+        np.testing.assert_allclose(moved, asked, atol=2e-3)
+    # `new system`, `draw` and `formation` say what `check` and `fly` say.
+    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
+    proposed = propose(scenario.system)
+    least = min(m.thrust_margin for m in proposed.margins)
+    assert least == pytest.approx(hover.thrust_margin, abs=2e-3)
+    np.testing.assert_allclose(proposed.shares, asked, atol=2e-3)
 
 
 def test_places_of_the_paper_are_kept():

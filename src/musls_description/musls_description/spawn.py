@@ -172,21 +172,23 @@ def root(
 # which the catenary is the limit. What remains is to find the pose of the load and the forces F_i
 # for which each chain ends at its drone: 6 + 3 n_drones equations (4 to 9 with all rates zero).
 #
-# More cables than determine the load (four on a plate, three on a beam, seven that are straight)
-# have many forces that balance it, or, for places in the last digit of which something is missing,
-# none. Drones on springs have one: F_i = F_i0 - k d_i, where d_i is the way from the place that was
-# asked for and F_i0 the forces nearest to even shares of the weight that balance the load (least
-# squares in the null space of the grasp matrix). Places that fit exactly are then looked for from
-# there, and kept if the cables determine the load or their shares stay.
+# More cables than determine the load (four on a plate, three on a beam, seven) leave their shares
+# to the last digits of the places: a tenth of a millimetre is worth half a share, or nothing fits.
+# Drones on springs along their cables have one equilibrium, which moves with the places:
+# T_i = T_i0 - k d_i, where d_i is the way of the drone from the place that was asked for, and T_i0
+# the tension in the forces nearest to even shares of the weight that balance the load (least
+# squares in the null space of the grasp matrix). Repeated with the tensions found (iterated
+# Tikhonov regularisation), it comes near to the places without making much of their digits. Where
+# the cables determine the load, places are kept exactly.
 
-SPRING_M = 0.1
+SPRING_M = 0.3
 """Way of a drone on its spring that changes the force of its cable by an even share."""
+
+PASSES = 4
+"""Of drones on springs. Each adds 3e-4 of a share for a tenth of a millimetre of a place."""
 
 LARGEST_MISFIT_M = 0.05
 """A drone may stand so far from the place that was asked for."""
-
-SOFT_SPRING_M = 1.0
-"""The same where shares that hold a level load are to stay as they are."""
 
 LEAST_SHARE = 0.05
 """Of an even share: what each cable carries in the guess for a level load."""
@@ -196,9 +198,6 @@ TRIES = 50
 
 DETERMINATE = 0.05
 """Least over largest singular value of the cables' grasp from which they carry what they must."""
-
-MOST_UNEVEN = 0.5
-"""Largest change of balanced shares that a place which fits exactly may cost."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ def hanging_equilibrium(
     problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
     found = problem.rest(problem.first_guess())
     if system.n_drones > 1 and (found is None or _farthest_m(found) > LARGEST_MISFIT_M):
-        level = problem.rest(problem.level_guess(), SOFT_SPRING_M)
+        level = problem.rest(problem.level_guess())
         if level is not None and (found is None or _farthest_m(level) < _farthest_m(found)):
             found = level
     if found is None:
@@ -341,8 +340,8 @@ CHAIN = np.dtype(
         ("carried", float),  # weight of cable and drone
         ("free", np.int64),  # to twist: then the drone has a yaw of its own
         ("yaw", float),
-        ("spring", float),  # way of the drone per force beyond the next
-        ("spring_force", float, 3),
+        ("spring", float),  # way along the cable per tension beyond the next
+        ("balanced", float),
     ]
 )
 
@@ -362,8 +361,9 @@ def write_residual(chains, heading, weight, x, out):
     put(out[3:], moment)
     write_gaps(chains, x, rotation, forces, gaps)
     for i in range(len(chains)):
-        beyond = sub(forces[i], chains[i].spring_force)
-        put(gaps[i], add_scaled(gaps[i], chains[i].spring, beyond))
+        along, tension = unit(forces[i])
+        stretch = chains[i].spring * (tension - chains[i].balanced)
+        put(gaps[i], add_scaled(gaps[i], stretch, along))
 
 
 @compiled()
@@ -467,16 +467,17 @@ class _Problem:
         shares = lsq_linear(rows, wanted, (LEAST_SHARE * share_n, np.inf)).x
         return np.concatenate([position, np.zeros(3), (shares[:, None] * along).ravel()])
 
-    def rest(self, guess: Array, spring_m: float = SPRING_M) -> HangingEquilibrium | None:
+    def rest(self, guess: Array) -> HangingEquilibrium | None:
         """Equilibrium near a guess; None where there is none."""
         # One cable leaves nothing to balance, nor the heading of a load below it.
-        balanced = self.on_springs(guess, spring_m) if len(self.drones) > 1 else None
-        start = guess if balanced is None else balanced
-        exact = root(self.residual, start, self.tolerance, self.jacobian, TRIES)
-        if exact is not None and (balanced is None or self.keeps(exact, balanced)):
-            return self.result(exact)
-        # Once more from forces that balance the load as it hangs.
-        balanced = None if balanced is None else self.on_springs(balanced, spring_m)
+        balanced = self.on_springs(self.evened(guess)) if len(self.drones) > 1 else None
+        if balanced is None or self.determinate(balanced):
+            start = guess if balanced is None else balanced
+            exact = root(self.residual, start, self.tolerance, self.jacobian, TRIES)
+            if exact is not None:
+                return self.result(exact)
+        for _ in range(PASSES - 1):
+            balanced = None if balanced is None else self.on_springs(balanced)
         return None if balanced is None else self.result(balanced)
 
     def residual(self, x: Array) -> Array:
@@ -512,37 +513,35 @@ class _Problem:
         found[:6, 6:] = grasp_matrix(self.anchors @ rotation.T)
         return found
 
-    def on_springs(self, guess: Array, spring_m: float) -> Array | None:
-        """Equilibrium of drones on springs, from balanced forces; None where there is none."""
-        n = len(self.drones)
-        share_n = self.weight_n[2] / n
-        if share_n <= 0.0:
-            return None
+    def evened(self, guess: Array) -> Array:
+        """A guess with the nearest forces that balance the load."""
         rotation = matrix(from_rotation_vector(guess[3:6])) @ self.yaw
         grasp = grasp_matrix(self.anchors @ rotation.T)
         missing = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
         forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
-        self.chains["spring"] = spring_m / share_n
-        self.chains["spring_force"] = forces.reshape(n, 3)
-        found = root(
-            self.residual, np.concatenate([guess[:6], forces]), self.tolerance, self.jacobian, TRIES
-        )
+        return np.concatenate([guess[:6], forces])
+
+    def on_springs(self, x: Array) -> Array | None:
+        """Equilibrium of drones on springs, from balanced forces; None where there is none."""
+        share_n = self.weight_n[2] / len(self.drones)
+        if share_n <= 0.0:
+            return None
+        self.chains["spring"] = SPRING_M / share_n
+        self.chains["balanced"] = np.linalg.norm(x[6:].reshape(-1, 3), axis=1)
+        found = root(self.residual, x, self.tolerance, self.jacobian, TRIES)
         self.chains["spring"] = 0.0
         return found
 
-    def keeps(self, exact: Array, balanced: Array) -> bool:
-        """Whether the places themselves say what each cable carries, or leave the shares even."""
-        forces, others = exact[6:].reshape(-1, 3), balanced[6:].reshape(-1, 3)
-        rotation = matrix(from_rotation_vector(exact[3:6])) @ self.yaw
+    def determinate(self, x: Array) -> bool:
+        """Whether the directions of the cables say what each carries."""
+        forces = x[6:].reshape(-1, 3)
+        rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
         arms = self.anchors @ rotation.T
         sizes = np.array([1.0, 1.0, 1.0, *[1.0 / max(np.abs(arms).max(), 1e-6)] * 3])
         along = forces / np.linalg.norm(forces, axis=1, keepdims=True)
         columns = grasp_matrix(arms).reshape(6, -1, 3) * along
         values = np.linalg.svd(sizes[:, None] * columns.sum(axis=2), compute_uv=False)
-        if len(forces) <= 6 and values[-1] > DETERMINATE * values[0]:
-            return True
-        shares = (forces * others).sum(axis=1) / (others * others).sum(axis=1)
-        return bool(np.abs(shares - 1.0).max() < MOST_UNEVEN)
+        return bool(len(forces) <= 6 and values[-1] > DETERMINATE * values[0])
 
     def result(self, x: Array) -> HangingEquilibrium:
         """Turn the solved unknowns into the result."""
