@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musls_description.errors import ConfigError, near_names
-from musls_description.strict_yaml import shown
+from musls_description.strict_yaml import shown, why_no_file
 
 if TYPE_CHECKING:
     from musls_sim.scenario.scenario import Scenario
@@ -37,8 +37,7 @@ def named_file(what: str, name: str, folder: Path) -> Path:
     # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
         if not os.path.isfile(path):
-            why = "not a file that can be read" if os.path.lexists(path) else "no such file"
-            raise ConfigError(f"{what} file {shown(name, 200)}: {why}")
+            raise ConfigError(f"{what} file {shown(name, 200)}: {why_no_file(path)}")
         return path
     if os.path.isfile(path / f"{what}.yaml"):
         return path / f"{what}.yaml"

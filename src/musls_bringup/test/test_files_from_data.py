@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from musls_analysis.figures.style import logarithmic, new_figure, styled
 from musls_analysis.recordings.readers import read_recording
@@ -65,9 +66,10 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name, read):
     assert str(path) in str(error.value)
 
 
-def test_a_pipe_in_a_scenarios_place_is_not_called_missing(tmp_path, capsys):
+@pytest.mark.parametrize("command", ["fly", "sweep", "model", "draw", "formation"])
+def test_a_pipe_in_a_files_place_is_not_called_missing(tmp_path, capsys, command):
     os.mkfifo(tmp_path / "a.yaml")
-    assert main(["fly", str(tmp_path / "a.yaml")]) == 2
+    assert main([command, str(tmp_path / "a.yaml")]) == 2
     assert "a.yaml: not a file that can be read" in capsys.readouterr().err
 
 
@@ -127,3 +129,17 @@ def test_a_phase_shorter_than_a_period_is_refused(capsys, start):
     given = ["--set", f"start={start}", "--set", "mission.form_up_s=1e-9"]
     assert main(["check", "hold", *given]) == 2
     assert "mission.form_up_s = 1e-09: input should be greater" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["system.load.drag_n_s_m", "wind.mean_enu_m_s"])
+@pytest.mark.parametrize("value", ["0.3", "[1, 2]", "[1, 2, 3, 4]", "x", "null"])
+def test_a_number_for_each_axis_is_asked_for(capsys, key, value):
+    assert main(["check", "hold", "--set", f"{key}={value}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    shown = repr(yaml.safe_load(value))
+    assert line.endswith(f"{key} = {shown}: must be a list of three, one for each axis")
+
+
+def test_a_mapping_is_asked_for(capsys):
+    assert main(["check", "hold", "--set", "wind=4"]) == 2
+    assert capsys.readouterr().err.endswith("wind = 4: must be a mapping\n")

@@ -16,6 +16,7 @@ from musls_description.schema import (
     LoadInertia,
     Matrix3,
     NonNegative,
+    PerAxis,
     Positive,
     Vector3,
     spec,
@@ -293,7 +294,7 @@ class Drone:
     cable_attachment_m: Vector3
     rotors: Annotated[tuple[Rotor, ...], Field(min_length=4, max_length=MAX_ROTORS)]
     collision: Box
-    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    drag_n_s_m: Annotated[tuple[NonNegative, NonNegative, NonNegative], PerAxis] = (0.0, 0.0, 0.0)
     model: str = "multirotor"
     propulsion: Propulsion | None = None
 

@@ -23,6 +23,7 @@ from musls_description.strict_yaml import (
     read_text,
     read_yaml,
     shown,
+    why_no_file,
 )
 from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
 from musls_description.typed import typed
@@ -45,7 +46,7 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     if name.endswith((".yaml", ".yml")):
         path = (relative_to or Path()) / name
         if not is_file(path):
-            raise ConfigError(f"system file {shown(str(path), 200)}: no such file")
+            raise ConfigError(f"system file {shown(str(path), 200)}: {why_no_file(path)}")
         return path
     if name not in system_names():
         raise ConfigError(f"unknown system '{shown(name)}': {near_names(name, system_names())}")

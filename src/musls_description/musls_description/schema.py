@@ -67,7 +67,20 @@ Positive = Annotated[
 ]
 NonNegative = Annotated[float, Field(ge=0.0, le=LARGEST, allow_inf_nan=False), Number]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), Number]
-Vector3 = tuple[Finite, Finite, Finite]
+
+
+def _three(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise ValueError("must be a list of three, one for each axis")
+    return value
+
+
+PerAxis = BeforeValidator(_three)
+"""To be added to a field of three numbers: Annotated[tuple[float, float, float], PerAxis]."""
+
+Vector3 = Annotated[tuple[Finite, Finite, Finite], PerAxis]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 
@@ -182,6 +195,10 @@ def _known_keys(cls: Any, data: Any) -> Any:
 
 
 _UNKNOWN = "unknown_key"
+_IN_YAML = dict.fromkeys(("tuple_type", "list_type"), "must be a list") | {
+    "dataclass_type": "must be a mapping"
+}
+"""Kinds of errors of which pydantic speaks in words of Python."""
 _MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
 
 
@@ -206,7 +223,7 @@ def describe(error: ValidationError, data: Any, sources: Sources) -> str:
         return f"{place}: {field}.kind = '{shown(tag)}': {near_names(tag, tags)}"
     if kind == "union_tag_not_found":
         return f"{place}: {field}.kind is missing or no name"
-    text = first["msg"].removeprefix("Value error, ")
+    text = _IN_YAML.get(kind, first["msg"].removeprefix("Value error, "))
     text = text[:1].lower() + text[1:]
     value = first["input"]
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value) or type(value) is ArgsKwargs:

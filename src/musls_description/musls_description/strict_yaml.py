@@ -236,6 +236,11 @@ def is_file(path: Path | str) -> bool:
     return os.path.isfile(path)  # Path.is_file raises for such names
 
 
+def why_no_file(path: Path) -> str:
+    """Why a path is not that of a file; a pipe or links in a circle are there."""
+    return "not a file that can be read" if os.path.lexists(path) else "no such file"
+
+
 def present_key(key: Any, where: str) -> Any:
     """Present name of a key; a former one gets a note that names its place."""
     if key not in RENAMED:

@@ -31,6 +31,7 @@ from musls_description.schema import (
     LoadInertia,
     NonNegative,
     Number,
+    PerAxis,
     Positive,
     Quaternion,
     Vector3,
@@ -399,7 +400,7 @@ class Load:
     inertia_kg_m2: LoadInertia = NO_INERTIA
     cable_attachments_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_CABLES)] = ()
     collision: Box = _NO_BOX
-    drag_n_s_m: tuple[NonNegative, NonNegative, NonNegative] = (0.0, 0.0, 0.0)
+    drag_n_s_m: Annotated[tuple[NonNegative, NonNegative, NonNegative], PerAxis] = (0.0, 0.0, 0.0)
     point_mass: bool = False
 
     def __post_init__(self) -> None:

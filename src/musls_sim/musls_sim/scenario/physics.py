@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from musls_description.arrays import Array
 from musls_description.compiled import compiled
-from musls_description.schema import Fraction, Number, Positive, Quaternion, Vector3, spec
+from musls_description.schema import Fraction, Number, PerAxis, Positive, Quaternion, Vector3, spec
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
@@ -186,8 +186,8 @@ class WindSpec:
         gust_time_s: Correlation time of the gusts.
     """
 
-    mean_enu_m_s: tuple[Velocity, Velocity, Velocity] = (0.0, 0.0, 0.0)
-    gust_std_m_s: tuple[Deviation, Deviation, Deviation] = (0.0, 0.0, 0.0)
+    mean_enu_m_s: Annotated[tuple[Velocity, Velocity, Velocity], PerAxis] = (0.0, 0.0, 0.0)
+    gust_std_m_s: Annotated[tuple[Deviation, Deviation, Deviation], PerAxis] = (0.0, 0.0, 0.0)
     gust_time_s: Positive = 2.0
 
 
