@@ -46,6 +46,16 @@ def test_own_scenario_flies(empty):
     assert summary["errors"]["load"]["smooth_circle"]["geodesic_error_deg"] < 20.0
 
 
+def test_a_system_in_the_place_of_a_scenario_is_told_and_the_other_way_round(empty, capsys):
+    assert main(["new", "system", "box"]) == 0
+    assert main(["new", "scenario", "first", "--system", "box.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["fly", "box.yaml"]) == 2
+    assert "a system, no scenario: musls fly hold --set system=box.yaml" in capsys.readouterr().err
+    assert main(["draw", "first.yaml"]) == 2
+    assert "first.yaml: a scenario, no system" in capsys.readouterr().err
+
+
 def test_a_controller_without_its_class_is_told(empty, capsys):
     assert main(["fly", "circle", "--controller", "my_law.py"]) == 2
     assert "my_law.py:CLASS" in capsys.readouterr().err

@@ -64,7 +64,10 @@ def load_system(name: str | Mapping[str, Any]) -> RigSystem:
         return build_system(to_data(name), "system")
     path = system_path(name)
     text = read_text(path)
-    return build_system(parse_yaml(text, str(path)), str(path), text)
+    data = parse_yaml(text, str(path))
+    if isinstance(data, Mapping) and {"system", "mission"} & set(data):
+        raise ConfigError(f"{path}: a scenario, no system; its key `system` names one")
+    return build_system(data, str(path), text)
 
 
 def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:

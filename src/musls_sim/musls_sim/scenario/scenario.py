@@ -239,6 +239,8 @@ def load_scenario(
     file = SourceFile((), str(path), text)
     if not isinstance(data, Mapping):
         raise ConfigError(f"{path}: expected a mapping of Scenario, not {shown(repr(data))}")
+    if "cables" in data and not {"system", "mission"} & set(data):
+        raise ConfigError(f"{path}: a system, no scenario: musls fly hold --set system={path}")
     data = copy.deepcopy(dict(data))
     data.setdefault("name", path.stem)
     for key in ("start", "controller"):  # short for a mapping; an override may reach into it
