@@ -8,6 +8,11 @@ the time in which other programs have the processor.
 
     .venv/bin/python benchmarks/flight_loop.py
     .venv/bin/python benchmarks/flight_loop.py --links 15 --drones 3 --rounds 100
+
+With `--whole` shipped scenarios are flown from begin to end, ground included, over the bare step of
+the paper's trio with 15 links:
+
+    .venv/bin/python benchmarks/flight_loop.py --whole circle hexa --rounds 3
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import numpy as np
 
 from musls_bringup.shipped import SCENARIOS
 from musls_sim.recording import BagRecorder
+from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -51,13 +57,38 @@ def measure(drones: int, links: int, rounds: int, folder: Path) -> dict[str, np.
     return {key: 1e6 * np.array(values) for key, values in times.items()}
 
 
+def measure_whole(name: str, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Time flights in turns with the bare step; microseconds per 4 ms, (rounds,) each."""
+    scenario = load_scenario(SCENARIOS / f"{name}.yaml", [])
+    loop, bare = [], []
+    with Session(load_scenario(SCENARIOS / "circle.yaml", ["start=air"])) as yardstick:
+        for _ in range(1 + rounds):  # the first one compiles
+            recorder = MemoryRecorder(scenario.system, step_period_s=CONTROL_PERIOD_S)
+            with Session(scenario, observers=[recorder]) as session:
+                begin = process_time()
+                session.run()
+                loop.append(1e6 * (process_time() - begin) / session.tick)
+            bare.append(yardstick.plant.bare_step_us(repetitions=40))
+    return np.array(loop[1:]), np.array(bare[1:])
+
+
 def main() -> None:
     """Print a table over drones and links."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--drones", type=int, nargs="*", default=[1, 3, 6], choices=CASES)
     parser.add_argument("--links", type=int, nargs="*", default=[5, 15, 29, 60])
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--whole", nargs="*", default=[], help="scenarios flown to their end")
     given = parser.parse_args()
+    for name in given.whole:
+        loop, bare = measure_whole(name, given.rounds)
+        print(
+            f"{name:24} {np.median(loop):6.1f} us, bare DART {np.median(bare):.1f} us, loop/bare "
+            f"{_spread(loop / bare, 2)}, {4000.0 / np.median(loop):.1f} x real time",
+            flush=True,
+        )
+    if given.whole:
+        return
     print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
     print(
         "drones links   loop us              bare DART us         loop/bare            x real time"
