@@ -146,6 +146,22 @@ def test_a_drag_that_no_air_has_is_refused_and_a_large_one_flies(model):
 def test_a_layer_thicker_than_its_drum_is_refused():
     with pytest.raises(ConfigError, match=r"layer_m = 1e\+09: a layer of cable is not thicker"):
         musls.load_scenario("crane", {"system.winches.0.layer_m": 1e9})
+    with pytest.raises(ConfigError, match="layer_m belongs to kind: drum, not to feed"):
+        musls.load_scenario("winch_delivery", {"system.winches.0.layer_m": 1e9})
+
+
+@pytest.mark.parametrize("last", ["1e300", "nan", "-2e9"])
+def test_recorded_set_points_beyond_all_numbers(tmp_path, last):
+    path = tmp_path / "a.csv"
+    path.write_text(f"time_s,x_m,y_m,z_m,yaw_rad\n0,0,0,1,0\n1,0,0,1,0\n{last},0,0,1,0\n")
+    with pytest.raises(ConfigError, match=r"a\.csv, line 4: .* beyond 1e\+09"):
+        musls.load_scenario("hold", {"mission.stages": [{"kind": "recorded", "path": str(path)}]})
+
+
+def test_cables_of_more_links_than_are_flown_are_refused_by_their_number():
+    assert musls.load_scenario("hold", {"system.cables.links": 201}).system.cables[0].links == 201
+    with pytest.raises(ConfigError, match=r"links = 1001: .* less than or equal to 1000"):
+        musls.load_scenario("hold", {"system.cables.links": 1001})
 
 
 def test_recorded_times_that_are_no_times_apart(tmp_path):

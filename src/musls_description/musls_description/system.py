@@ -226,6 +226,7 @@ class Winch:
     def __post_init__(self) -> None:
         names = ("radius_m", "inertia_kg_m2", "axis", "brake_torque_n_m")
         given = [name for name in names if getattr(self, name) is not None]
+        given += ["layer_m"] if self.layer_m else []
         if self.kind == "feed" and given:
             raise ValueError(f"{given[0]} belongs to kind: drum, not to feed")
         if self.kind == "drum" and (self.radius_m is None or self.inertia_kg_m2 is None):

@@ -17,7 +17,7 @@ from musls_control.trajectories.splines import Spline, least_derivative
 from musls_description.arrays import Array
 from musls_description.errors import ConfigError, near_names
 from musls_description.rotations import roll_pitch_yaw
-from musls_description.schema import Finite, spec
+from musls_description.schema import LARGEST, Finite, spec
 from musls_description.strict_yaml import is_file, read_text, shown
 
 POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
@@ -45,8 +45,10 @@ def read_table(path: str, columns: Sequence[str]) -> Array:
             raise ConfigError(
                 f"{path}, line {number}: numbers are needed in the columns {', '.join(columns)}"
             ) from None
-        if not np.isfinite(table[row]).all():
-            raise ConfigError(f"{path}, line {number}: a number is not finite")
+        if not (np.abs(table[row]) <= LARGEST).all():
+            raise ConfigError(
+                f"{path}, line {number}: a number is not finite, or beyond {LARGEST:g}"
+            )
         if row and table[row, 0] <= table[row - 1, 0]:
             raise ConfigError(
                 f"{path}, line {number}: time {table[row, 0]:g} s is not after "
