@@ -476,9 +476,14 @@ class _Problem:
             exact = root(self.residual, start, self.tolerance, self.jacobian, TRIES)
             if exact is not None:
                 return self.result(exact)
+        if balanced is None:
+            return None
         for _ in range(PASSES - 1):
-            balanced = None if balanced is None else self.on_springs(balanced)
-        return None if balanced is None else self.result(balanced)
+            nearer = self.on_springs(balanced)
+            if nearer is None:
+                break
+            balanced = nearer
+        return self.result(balanced)
 
     def residual(self, x: Array) -> Array:
         """Force and moment balance of the load, gaps between chains and drones."""
