@@ -20,7 +20,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ["musls_description", "musls_control", "musls_sim", "musls_analysis", "musls_bringup"]
-PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 # Only what ROS itself provides; these may be absent, so only nodes and launch files import them.
 ROS_ONLY = re.compile(

@@ -1,17 +1,24 @@
 """The rigid-link plant, and its skeleton in DART, against closed forms and invariants."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from plant_helpers import G, advance, energy, hovering_plant, momenta, trio
 from scipy.special import jn_zeros
 
+from musls_description.errors import MuslsError
 from musls_description.library import load_system, system_names
 from musls_description.spawn import ground_spawn
 from musls_description.tree import build_tree
 from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.session import Session
+
+SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 
 
 def tumbling(system, step):
@@ -231,3 +238,15 @@ def test_body_drag_decelerates_exponentially_in_still_air_and_follows_the_wind()
     assert plant.state.acceleration_enu_m_s2[1, 0] == pytest.approx(
         (0.5 + rotor) / base.drones[0].mass_kg, rel=0.05
     )
+
+
+def test_without_dart_flights_go_on_and_its_engine_says_what_is_missing(monkeypatch):
+    """A server without libGL cannot import dartpy, which only the yardstick and one engine need."""
+    plant, *_ = hovering_plant(trio(links=2))
+    monkeypatch.setitem(sys.modules, "dartpy", None)
+    for name in ("dart", "dart_plant"):
+        monkeypatch.delitem(sys.modules, f"musls_sim.plants.rigid_links.{name}", raising=False)
+    assert plant.bare_step_us() is None
+    scenario = load_scenario(SHIPPED / "hold.yaml", ["physics.engine=dart"])
+    with pytest.raises(MuslsError, match=r"DART cannot be loaded: .*apt install libgl1"):
+        Session(scenario)

@@ -554,10 +554,12 @@ class RigidLinksPlant(Plant):
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
         return self.records.bodies["rotation"][ends]
 
-    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float:
+    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float | None:
         """See `interface.Plant`."""
-        from musls_sim.plants.rigid_links.dart import bare_step_us  # DART is wanted here only
-
+        try:
+            from musls_sim.plants.rigid_links.dart import bare_step_us  # DART is wanted here only
+        except ImportError:  # it loads libGL, which a server may lack
+            return None
         step_s, system = self.physics_step_s, self.system
         return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from musls_description.arrays import Array
-from musls_description.errors import ConfigError
+from musls_description.errors import ConfigError, MuslsError
 from musls_description.rotations import from_matrix, rotation_vector
 from musls_description.spawn import Configuration, ground_spawn, slung_state
 from musls_description.system import SlungLoadSystem, slung_system
@@ -62,8 +62,12 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         RigidLinksPlant, refine=physics.refine, contact=physics.contact
     )
     if physics.engine == "dart" or physics.exact_friction:
-        from musls_sim.plants.rigid_links.dart_plant import DartPlant
-
+        try:
+            from musls_sim.plants.rigid_links.dart_plant import DartPlant
+        except ImportError as error:
+            raise MuslsError(
+                f"DART cannot be loaded: {error} (Debian and Ubuntu: apt install libgl1)"
+            ) from None
         make = functools.partial(DartPlant, exact_friction=physics.exact_friction)
     step = physics.step_size_s
     plant = make(
