@@ -184,6 +184,9 @@ def root(
 SPRING_M = 0.3
 """Way of a drone on its spring that changes the force of its cable by an even share."""
 
+SOFT_SPRING_M = 1.0
+"""The same from a level load, whose shares may be as uneven as its attachments."""
+
 PASSES = 4
 """Of drones on springs. Each adds 3e-4 of a share for a tenth of a millimetre of a place."""
 
@@ -268,7 +271,7 @@ def hanging_equilibrium(
     problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
     found = problem.rest(problem.first_guess())
     if system.n_drones > 1 and (found is None or _farthest_m(found) > LARGEST_MISFIT_M):
-        level = problem.rest(problem.level_guess())
+        level = problem.rest(problem.level_guess(), SOFT_SPRING_M)
         if level is not None and (found is None or _farthest_m(level) < _farthest_m(found)):
             found = level
     if found is None:
@@ -467,10 +470,10 @@ class _Problem:
         shares = lsq_linear(rows, wanted, (LEAST_SHARE * share_n, np.inf)).x
         return np.concatenate([position, np.zeros(3), (shares[:, None] * along).ravel()])
 
-    def rest(self, guess: Array) -> HangingEquilibrium | None:
+    def rest(self, guess: Array, spring_m: float = SPRING_M) -> HangingEquilibrium | None:
         """Equilibrium near a guess; None where there is none."""
         # One cable leaves nothing to balance, nor the heading of a load below it.
-        balanced = self.on_springs(self.evened(guess)) if len(self.drones) > 1 else None
+        balanced = self.on_springs(self.evened(guess), spring_m) if len(self.drones) > 1 else None
         if balanced is None or self.determinate(balanced):
             start = guess if balanced is None else balanced
             exact = root(self.residual, start, self.tolerance, self.jacobian, TRIES)
@@ -479,7 +482,7 @@ class _Problem:
         if balanced is None:
             return None
         for _ in range(PASSES - 1):
-            nearer = self.on_springs(balanced)
+            nearer = self.on_springs(balanced, spring_m)
             if nearer is None:
                 break
             balanced = nearer
@@ -526,12 +529,12 @@ class _Problem:
         forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
         return np.concatenate([guess[:6], forces])
 
-    def on_springs(self, x: Array) -> Array | None:
+    def on_springs(self, x: Array, spring_m: float) -> Array | None:
         """Equilibrium of drones on springs, from balanced forces; None where there is none."""
         share_n = self.weight_n[2] / len(self.drones)
         if share_n <= 0.0:
             return None
-        self.chains["spring"] = SPRING_M / share_n
+        self.chains["spring"] = spring_m / share_n
         self.chains["balanced"] = np.linalg.norm(x[6:].reshape(-1, 3), axis=1)
         found = root(self.residual, x, self.tolerance, self.jacobian, TRIES)
         self.chains["spring"] = 0.0
