@@ -48,7 +48,7 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
 
-CHUNKS = 8
+CHUNKS = 32
 """Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
