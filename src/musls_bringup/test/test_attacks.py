@@ -26,7 +26,7 @@ from musls_sim.scenario.events import EVENTS
 
 SEED = 20261123
 CHUNK = 20
-FAST, ALL = 20, int(os.environ.get("MUSLS_ATTACKS", "160"))
+FAST, ALL = 20, int(os.environ.get("MUSLS_ATTACKS", "120"))
 LONGEST_S = 10.0
 """A flight of absurd numbers may take for ever: then comes Ctrl-C."""
 

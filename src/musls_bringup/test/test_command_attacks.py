@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <function 
 
 SEED = 20261125
 CHUNK = 15
-FAST, ALL = 30, int(os.environ.get("MUSLS_ATTACKS", "240"))
+FAST, ALL = 30, int(os.environ.get("MUSLS_ATTACKS", "150"))
 LONGEST_S = 6.0
 
 OBSTACLE = {
