@@ -34,7 +34,10 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs).arguments
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # Python says it better
+            return function(*args, **kwargs)
         for name, hint in hints().items():
             if name in given and not _fits(given[name], hint):
                 raise TypeError(

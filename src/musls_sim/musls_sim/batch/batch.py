@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -325,7 +324,7 @@ class Batch:
     def snapshot(self, world: int) -> Snapshot:
         """All of a world as it is now (raises ConfigError)."""
         i = int(self._chosen(world)[0])
-        noise = copy.deepcopy(self._noise[i]) if self._noisy else None
+        noise = self._noise[i].state if self._noisy else None
         return Snapshot(self, self._memory[i].copy(), int(self._first[i]), noise)
 
     @typed
@@ -345,7 +344,7 @@ class Batch:
         self._write(chosen, snapshot.memory, snapshot.first)
         if snapshot.noise is not None:
             for i in chosen:
-                self._noise[i] = copy.deepcopy(snapshot.noise)
+                self._noise[i].state = snapshot.noise
                 self._streams[i] = self._noise[i].stream
 
     def _write(self, chosen: NDArray[np.intp], memory: Array, first: int | None = None) -> None:
@@ -380,12 +379,13 @@ class Snapshot:
 
     Attributes:
         first: Where the memory's addresses count from.
+        noise: That is to come, `Noise.state`.
     """
 
     batch: Batch
     memory: Array
     first: int
-    noise: Noise | None
+    noise: dict[str, Any] | None
 
 
 # ---------- The start of a world: the memory of a session that is ready to fly

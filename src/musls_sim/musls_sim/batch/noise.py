@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import ctypes
 from typing import Any
 
@@ -92,32 +91,29 @@ class Noise:
     ) -> None:
         """`with_load`: the load's motion is estimated, too."""
         self._wind, self._period_s = scenario.wind, period_s
-        self._gusts, mocap, *_ = streams(seed)
-        self._sensors = None
+        gusts, mocap, *_ = streams(seed)
+        self._generators = {"gusts": gusts}
         if isinstance(scenario.estimation, MotionCaptureSpec):
             lossy = scenario.estimation.dropout_fraction > 0.0
-            self._sensors = SensorNoise(mocap, lossy=lossy, with_load=with_load)
-        self._find()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Noise:
-        other = copy.copy(self)
-        other._gusts = copy.deepcopy(self._gusts, memo)
-        other._sensors = copy.deepcopy(self._sensors, memo)
-        other._find()
-        other.stream["gust_scale"] = self.stream["gust_scale"]
-        return other
-
-    def _find(self) -> None:
-        """Say where the generators are."""
+            self._generators |= SensorNoise(mocap, lossy=lossy, with_load=with_load).generators
         self.stream = np.zeros(1, STREAM)[0]
-        drawn = {"gusts": self._gusts}
-        if self._sensors is not None:
-            drawn |= self._sensors.generators
-        for name, generator in drawn.items():
+        for name, generator in self._generators.items():
             self.stream[name] = generator.bit_generator.ctypes.bit_generator.value
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is to be drawn from here on; another world's can be set."""
+        states: dict[str, Any] = {n: g.bit_generator.state for n, g in self._generators.items()}
+        return states | {"gust_scale": self.stream["gust_scale"].copy()}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        for name, generator in self._generators.items():
+            generator.bit_generator.state = state[name]
+        self.stream["gust_scale"] = state["gust_scale"]
 
     def begin(self) -> Wind:
         """The wind at the start of a flight."""
-        wind = Wind(self._wind, self._period_s, self._gusts)
+        wind = Wind(self._wind, self._period_s, self._generators["gusts"])
         self.stream["gust_scale"] = wind.scale_m_s
         return wind
