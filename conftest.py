@@ -1,4 +1,4 @@
-"""What all tests share: Ctrl-C in runs in the background, turns at PX4's ports."""
+"""Shared by all tests: Ctrl-C in runs in the background, turns at PX4's ports."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What the load's swing in yaw after the tension engagement says: its inertia, what damps it.
+"""Swing of the load in yaw after the tension engagement: its inertia and damping.
 
     .venv/bin/python benchmarks/yaw_swing.py ../shared/flights ../shared/flights_2044
 

@@ -272,7 +272,7 @@ def summary_of(
     found = summarise(
         recording,
         slack_threshold_n=slack_threshold_n(scenario),
-        controller=getattr(scenario.controller, "kind", ""),
+        controller=scenario.controller.kind,
         parameters=scenario.autopilot.parameters,
     )
     return {"scenario": scenario.name, "ended_by": ended_by, **facts, **found}

@@ -1,4 +1,4 @@
-"""What a paper shows, flown again: its table and figures beside ours, `musls paper`.
+"""A paper's table and figures beside those of our own flights, `musls paper`.
 
 A file in `papers/` lists the rows: what it is, the paper's value, and how ours is found, as a
 metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls check`; and the
@@ -71,7 +71,7 @@ class PaperRow:
 
     @property
     def wanted(self) -> Wanted:
-        """What is flown or checked for it."""
+        """Flights and checks that it takes."""
         return Wanted(self.scenario, tuple(settings(self.set)), bool(self.check))
 
 

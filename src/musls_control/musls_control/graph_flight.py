@@ -161,7 +161,7 @@ class GraphControl(ReceivedMotion):
         return {name: float(value) for name, value in self.controller.numbers().items()}
 
     def take_events(self) -> list[tuple[str, str]]:
-        """What the controller has reported since the last call, kinds and texts."""
+        """Reports of the controller since the last call, kinds and texts."""
         events = list(self.controller.happened)
         self.controller.happened.clear()
         return events

@@ -67,11 +67,11 @@ SENSED = np.dtype(
         ("moment", SMOOTHED),  # tau - tau_c, body [N m]
     ]
 )
-"""What an incremental controller knows of a drone."""
+"""Memory of an incremental controller for a drone."""
 
 
 class Incremental:
-    """What is measured beside what the controller counts on, for all drones.
+    """Measured and modelled forces and moments of all drones.
 
     Attributes:
         drones: (n,) records of `SENSED`.

@@ -31,8 +31,8 @@ def test_a_drone_facing_east_has_its_heading_to_the_east_in_ned():
 
 
 def test_the_latency_counts_from_the_exposure():
-    judge = MocapFilter(MocapLimits(camera_latency_s=0.005))
-    assert judge.latency_s(10.0, sample(9.99)) == pytest.approx(0.015)
+    mocap_filter = MocapFilter(MocapLimits(camera_latency_s=0.005))
+    assert mocap_filter.latency_s(10.0, sample(9.99)) == pytest.approx(0.015)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_the_latency_counts_from_the_exposure():
     ],
 )
 def test_a_bad_sample_is_refused_with_its_reason(now_s, bad, reason, detail):
-    judge = MocapFilter(MocapLimits())
-    assert judge.take(1.9, sample(1.9))
-    assert not judge.take(now_s, bad)
-    assert judge.dropped == {reason: 1} and detail in judge.detail
-    assert judge.take(2.0, sample(2.0, 0.5, 0.0, 0.0))  # and the next good one is used
+    mocap_filter = MocapFilter(MocapLimits())
+    assert mocap_filter.take(1.9, sample(1.9))
+    assert not mocap_filter.take(now_s, bad)
+    assert mocap_filter.dropped == {reason: 1} and detail in mocap_filter.detail
+    assert mocap_filter.take(2.0, sample(2.0, 0.5, 0.0, 0.0))  # and the next good one is used
 
 
 def test_a_stamp_that_is_hardly_ahead_is_used():
@@ -60,33 +60,37 @@ def test_a_stamp_that_is_hardly_ahead_is_used():
     assert MocapFilter(MocapLimits()).take(2.0, sample(2.001))
 
 
-def feed(judge, times, place, stamps=None):
+def feed(mocap_filter, times, place, stamps=None):
     """How many samples of a place are used."""
     stamps = times if stamps is None else stamps
-    return sum(judge.take(t, sample(s, *place)) for t, s in zip(times, stamps, strict=True))
+    return sum(mocap_filter.take(t, sample(s, *place)) for t, s in zip(times, stamps, strict=True))
 
 
 def test_a_jump_that_lasts_is_believed_and_told_as_a_reset_but_one_out_of_reach_never():
-    judge = MocapFilter(MocapLimits(reset_after_s=0.5))
-    feed(judge, np.arange(0.0, 1.0, 0.01), (0, 0, 0))
-    assert feed(judge, np.arange(1.0, 1.5, 0.01), (5, 0, 0)) == 0 and judge.resets == 0
-    assert feed(judge, np.arange(1.5, 2.0, 0.01), (5, 0, 0)) > 45 and judge.resets == 1
-    assert feed(judge, np.arange(2.0, 60.0, 0.01), (1000, 0, 0)) == 0
+    mocap_filter = MocapFilter(MocapLimits(reset_after_s=0.5))
+    feed(mocap_filter, np.arange(0.0, 1.0, 0.01), (0, 0, 0))
+    assert (
+        feed(mocap_filter, np.arange(1.0, 1.5, 0.01), (5, 0, 0)) == 0 and mocap_filter.resets == 0
+    )
+    assert (
+        feed(mocap_filter, np.arange(1.5, 2.0, 0.01), (5, 0, 0)) > 45 and mocap_filter.resets == 1
+    )
+    assert feed(mocap_filter, np.arange(2.0, 60.0, 0.01), (1000, 0, 0)) == 0
 
 
 def test_places_that_flicker_are_never_believed():
-    judge = MocapFilter(MocapLimits(reset_after_s=0.2))
-    assert judge.take(0.0, sample(0.0))
+    mocap_filter = MocapFilter(MocapLimits(reset_after_s=0.2))
+    assert mocap_filter.take(0.0, sample(0.0))
     for k in range(1, 200):
-        assert not judge.take(0.01 * k, sample(0.01 * k, 30.0 + 5.0 * (k % 2), 0.0, 0.0))
+        assert not mocap_filter.take(0.01 * k, sample(0.01 * k, 30.0 + 5.0 * (k % 2), 0.0, 0.0))
 
 
 def test_a_clock_that_is_set_back_is_followed_after_a_while():
-    judge = MocapFilter(MocapLimits(reset_after_s=0.5))
+    mocap_filter = MocapFilter(MocapLimits(reset_after_s=0.5))
     times = np.arange(100.0, 101.0, 0.01)
-    feed(judge, times, (0, 0, 0))
+    feed(mocap_filter, times, (0, 0, 0))
     late = np.arange(101.0, 102.0, 0.01)
-    judge.limits = MocapLimits(reset_after_s=0.5, longest_latency_s=2.0)
-    used = feed(judge, late, (0, 0, 0), late - 1.5)  # the capture system's clock alone
+    mocap_filter.limits = MocapLimits(reset_after_s=0.5, longest_latency_s=2.0)
+    used = feed(mocap_filter, late, (0, 0, 0), late - 1.5)  # the capture system's clock alone
     assert 40 <= used <= 60
-    assert feed(judge, late - 50.0, (0, 0, 0)) == len(late)  # both computers' clocks
+    assert feed(mocap_filter, late - 50.0, (0, 0, 0)) == len(late)  # both computers' clocks

@@ -120,12 +120,12 @@ class CompiledFunction:
 
     @functools.cached_property
     def from_python(self) -> Any:
-        """What Python calls, a dispatcher of numba's."""
+        """Dispatcher of numba's that Python calls."""
         return self._dispatcher("python", no_cpython_wrapper=False)
 
     @functools.cached_property
     def from_compiled(self) -> Any:
-        """What compiled code calls. Never to be called from Python: it has no entry for it."""
+        """Dispatcher that compiled code calls; it has no entry for Python, never call it there."""
         return self._dispatcher("compiled", no_cpython_wrapper=True)
 
     def _dispatcher(self, caller: str, **entries: bool) -> Any:

@@ -60,7 +60,7 @@ def memory_at(address, size):
 # of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
 
 PLACE = np.dtype([("address", np.int64), ("rows", np.int64), ("columns", np.int64)])
-"""Where a table is in memory, its rows, and the numbers or records in each of them."""
+"""Address of a table, its rows, and the numbers or records in each of them."""
 
 
 def pack_tables(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:

@@ -36,6 +36,7 @@ def contorted(name):
         set_positions(one.records, positions)
         one.start_moving(rates)
     dart.skeleton.setPositions(positions)
+    dart.skeleton.setVelocities(rates)
     return plant, dart
 
 

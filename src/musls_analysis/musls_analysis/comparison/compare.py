@@ -426,7 +426,7 @@ def band(
     low, high = np.nanpercentile(every, MIDDLE, axis=0)
 
     def outside(cuts: Sequence[CutStage]) -> Array:
-        """How far each recorded row is outside, less than 0 inside, (k, 6)."""
+        """Distance of each recorded row outside, less than 0 inside, (k, 6)."""
         found = []
         for one in cuts:
             track = one.recording.bodies[body]

@@ -306,7 +306,7 @@ def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str
 
 
 def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
-    """What is not known of drones in another flight, as `musls montecarlo --vary` takes it.
+    """Uncertainty of the drones in another flight, as `musls montecarlo --vary` takes it.
 
     Normal distributions about the imperfections: how well they are known, and how they differ from
     one recording to another. A rotor's tilt moves the tilt of the board with it, see

@@ -47,7 +47,7 @@ _OF_THE_COMPUTER = {
 
 @spec
 class Variation:
-    """What differs between the worlds of a study.
+    """Differences between the worlds of a study.
 
     Attributes:
         parameters: Distributions by the scenario's keys; without any, worlds differ by their noise.

@@ -120,7 +120,7 @@ def write_system(
 
 
 class ImportAs(str, Enum):
-    """What an imported body is."""
+    """Role of an imported body."""
 
     load = "load"
     drone = "drone"

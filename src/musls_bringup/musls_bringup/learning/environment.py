@@ -96,7 +96,7 @@ class Task:
         """Move goals, push bodies, stop motors; called at the start and after each step."""
 
     def observe(self, env: TransportVectorEnv) -> Mapping[str, Array]:
-        """What a policy sees, parts by name, (worlds, ...), cut off at +-10; here `Observations`.
+        """Observations of a policy, parts by name, (worlds, ...), clipped at +-10: `Observations`.
 
         The shapes stay. `controller: learned` flies policies that see this default alone.
         """

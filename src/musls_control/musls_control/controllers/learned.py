@@ -31,7 +31,7 @@ BODY_COLUMNS = 18
 """Position, velocity, rotation matrix, body rate."""
 
 POSITION_M, VELOCITY_M_S, RATE_RAD_S = 1.0, 2.0, 4.0
-"""By which an observation divides; tensions by an even share of the load's weight."""
+"""Scales that observations are divided by; tensions by an even share of the load's weight."""
 
 LARGEST_SEEN = 10.0
 """Observations are cut off there."""
@@ -78,7 +78,7 @@ class ActionLevel(str, Enum):
 
 
 class Goal(NamedTuple):
-    """Where the load is to be, of one world or of many.
+    """Goal of the load's motion, of one world or of many.
 
     Attributes:
         position_enu_m: (..., 3).
@@ -166,7 +166,7 @@ class Observations:
         }
 
     def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
-        """What each drone sees by itself, (*worlds, n, size_each).
+        """Observation of each drone by itself, (*worlds, n, size_each).
 
         Its own row, the load's, those of the other drones in their order, its cable's tension, and
         where there is a history its own last actions.
@@ -284,7 +284,7 @@ class Actions:
 
 @spec
 class Training:
-    """How a policy was trained; a file says it in its metadata.
+    """Settings with which a policy was trained; a file says them in its metadata.
 
     Attributes:
         action_scale: Times that of `Actions` an action is.

@@ -41,7 +41,7 @@ class EstimatorSetup:
 
 @dataclass(frozen=True)
 class DroneSensors:
-    """What is sensed without seeing the load; the arrays keep their memory.
+    """Measurements that do not see the load; the arrays keep their memory.
 
     Attributes:
         drones: Estimated motion of the drones, accelerations by their IMUs.

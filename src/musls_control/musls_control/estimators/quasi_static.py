@@ -40,7 +40,7 @@ LARGEST_STEP = 0.1
 
 @spec
 class QuasiStaticSpec:
-    """Where the load would hang at rest below the drones, from their positions and accelerations.
+    """Load at rest below the drones, from their positions and accelerations.
 
     Attributes:
         kind: "quasi_static".

@@ -40,7 +40,7 @@ FAR_M = 2.0
 """A load nearer than this to a gate, in line with its opening, is to fly through it."""
 
 ALONG = np.linspace(0.0, 1.0, 9)
-"""Where a cable is looked at, from load to drone."""
+"""Places along a cable that are watched, from load to drone."""
 
 
 class Planes:
@@ -90,7 +90,7 @@ class Planes:
     def clearances(
         self, planes: Any, load: Any, turn: Any, drones: list[Any], ends: list[Any]
     ) -> list[Any]:
-        """What shall not be negative, symbolically, for one node."""
+        """Clearances, which shall not be negative, symbolically, for one node."""
         rows = []
         for body in range(1 + 2 * self._n):
             for look in range(self._looks):

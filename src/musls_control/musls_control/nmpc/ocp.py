@@ -38,11 +38,11 @@ from musls_control.nmpc.obstacles import Planes
 from musls_description.arrays import Array
 
 P, Q, V, W = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
-"""Where the load's position, quaternion, velocity and body rate stand in a state."""
+"""Places of the load's position, quaternion, velocity and body rate in a state."""
 
 POSE = 13
 HPIPM = {"iter_max": 40, "res_g_max": 1e-3, "res_b_max": 1e-5, "res_d_max": 1e-4, "res_m_max": 1e-3}
-"""Where its iterations end: a plan needs no more digits than the flight keeps."""
+"""Tolerance of its iterations: a plan needs no more digits than the flight keeps."""
 
 GROUPS = 3
 """Groups of constraints that share a slack: thrust and tilt, distances, obstacles."""
@@ -50,7 +50,7 @@ GROUPS = 3
 
 @dataclass(frozen=True)
 class Body:
-    """What the problem knows of the system.
+    """The system as the problem models it.
 
     Attributes:
         mass_kg: Load with half of all cables.
@@ -387,7 +387,7 @@ class Problem:
         return x, u, solved
 
     def drones(self, x: Array) -> Array:
-        """What `drone_motion` says of the drones, (N + 1, n, 5, 3)."""
+        """Motion of the drones by `drone_motion`, (N + 1, n, 5, 3)."""
         each = np.tile(self.disturbance_n, len(x))
         found = np.array(self._drones(x.T, each)).T
         return found.reshape(len(x), self.n, 5, 3)

@@ -126,10 +126,10 @@ class MocapRelayNode(SteppedNode):
             np.array(vector_of(pose.position)),
             np.array(quaternion_of(pose.orientation)),
         )
-        judge = self.filters[body]
-        if not judge.take(now_s, sample):
+        mocap_filter = self.filters[body]
+        if not mocap_filter.take(now_s, sample):
             return
-        latency_s = judge.latency_s(now_s, sample)
+        latency_s = mocap_filter.latency_s(now_s, sample)
         self._latencies_s.append(latency_s)
         self._publish(body, now_s - latency_s, pose)
         if body in self._odometry_out:
@@ -182,12 +182,14 @@ class MocapRelayNode(SteppedNode):
     def _warn(self, time_s: float) -> None:
         timeout_s = self.get_parameter("timeout_s").value
         log = self.get_logger()
-        for body, judge in self.filters.items():
-            count = sum(judge.dropped.values())
+        for body, mocap_filter in self.filters.items():
+            count = sum(mocap_filter.dropped.values())
             if count > self._counted[body]:
-                log.warning(f"{body}: {count - self._counted[body]} poses refused: {judge.detail}")
+                log.warning(
+                    f"{body}: {count - self._counted[body]} poses refused: {mocap_filter.detail}"
+                )
                 self._counted[body] = count
-            silent_s = min(judge.silent_s(time_s), time_s - self._begun_s)
+            silent_s = min(mocap_filter.silent_s(time_s), time_s - self._begun_s)
             if silent_s > timeout_s and body not in self._silent:
                 self._silent.add(body)
                 log.error(f"{body}: no usable pose for {silent_s:.1f} s")
@@ -196,8 +198,8 @@ class MocapRelayNode(SteppedNode):
                 log.info(f"{body}: poses again")
 
     def _take_limits(self, limits: MocapLimits) -> None:
-        for judge in self.filters.values():
-            judge.limits = limits
+        for mocap_filter in self.filters.values():
+            mocap_filter.limits = limits
 
 
 def main(args: list[str] | None = None) -> int:

@@ -179,7 +179,7 @@ class Batch:
         self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
-        """What a part of the start's memory is in all worlds, (worlds, ...)."""
+        """A part of the start's memory, in all worlds, (worlds, ...)."""
         offset = part.ctypes.data - self._starts[0].memory.ctypes.data
         return np.ndarray(
             (self.worlds, *part.shape),
@@ -522,7 +522,7 @@ class _Start:
             self.parts["setpoint"][:] = self.table[0]
 
     def moved(self, array: Array) -> Array:
-        """Where an array of the plant's memory is in this one."""
+        """Copy, in this memory, of an array of the plant's."""
         offset = array.ctypes.data + self._moved_by - self.memory.ctypes.data
         return np.ndarray(array.shape, array.dtype, self.memory.data, offset, array.strides)
 

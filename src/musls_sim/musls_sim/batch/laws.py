@@ -83,7 +83,7 @@ def reference_of(w):
 
 @compiled()
 def bodies_of(w):
-    """What is known of the motion of load and drones."""
+    """Estimated motion of load and drones."""
     return carray(pointer(w.estimate), (1 + w.n_drones,), MOTION)
 
 

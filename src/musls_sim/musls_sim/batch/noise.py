@@ -46,13 +46,9 @@ FILL_UNIFORM = _filling("random_standard_uniform_fill")
 def draw(fill_normal, fill_uniform, streams, address, apart, periods):
     """Draw the noise of the next periods of worlds that lie `apart`, as `Wind` and `SensorNoise`.
 
-    Args:
-        fill_normal: `FILL_NORMAL`, an argument since its address is another one in each process.
-        fill_uniform: `FILL_UNIFORM`.
-        streams: Of each of the worlds, (worlds,) of `STREAM`.
-        address: Of the first world.
-        apart: Bytes between two.
-        periods: At most as many as there is room for.
+    `streams`: (worlds,) of `STREAM`; `address` of the first world, `apart` in bytes; at most as
+    many `periods` as there is room for. The addresses of `FILL_NORMAL` and `FILL_UNIFORM` are
+    arguments since they differ from process to process.
     """
     for i in range(len(streams)):
         w, stream = world_at(address + i * apart), streams[i]
@@ -80,7 +76,7 @@ def draw(fill_normal, fill_uniform, streams, address, apart, periods):
 
 
 class Noise:
-    """Where a world's noise comes from, as in a session.
+    """Generators of a world's noise, as in a session.
 
     Attributes:
         stream: For `draw`, a row of `STREAM`.

@@ -1,4 +1,4 @@
-"""What a world is made of: the arrays and numbers of a session, and which sessions can be one."""
+"""Memory of a world: the arrays and numbers of a session; which sessions can be a world."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def numbers_of(session: Session) -> dict[str, float]:
 def changes_of(
     session: Session, arrays: dict[str, NDArray[Any]], mission: bool
 ) -> NDArray[np.void]:
-    """What the events of a flight make of its arrays, rows of `CHANGE`; places from their start.
+    """Changes of the arrays by the events of a flight, rows of `CHANGE`; places from their start.
 
     The events happen here one after another, at their times and without a flight between them:
     what they write depends on numbers that no flight changes. The arrays are then those of the end.

@@ -37,9 +37,8 @@ def advance_worlds(address, apart, count, periods):
                 break
             begin_period(w)
             body, enu = wrenches_at(w, w.wrench_body), wrenches_at(w, w.wrench_enu)
-            w.verdict = advance_refined(
-                w.plant, levels, limits, command_of(w), vector_at(w.wind), body, enu
-            )
+            inputs = command_of(w), vector_at(w.wind), body, enu
+            w.verdict = advance_refined(w.plant, levels, limits, inputs)
             if w.verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY):
                 w.failed = 1
             else:

@@ -158,13 +158,13 @@ def command_of(w):
 
 @compiled()
 def asked_of(w):
-    """What is commanded at the world's level, (n, at least 7), see `Batch.command`."""
+    """Commands at the world's level, (n, at least 7), see `Batch.command`."""
     return carray(pointer(w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
 
 
 @compiled()
 def begin_period(w):
-    """What comes before the plant: set-points, a row of the recording, control, wind."""
+    """The steps before the plant: set-points, a row of the recording, control, wind."""
     time = w.tick * w.period
     setpoint = carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
     if w.rows > 0:
@@ -225,7 +225,7 @@ def let_events_happen(w):
 
 @compiled()
 def control(w, setpoint):
-    """What is commanded at the world's level, down to the speeds that the motors are told."""
+    """Turn commands at the world's level into speeds of the rotors."""
     n, rotors = w.n_drones, w.n_rotors
     throttle = carray(pointer(w.throttle), (n, 2, rotors), np.float64)  # and speed
     command = command_of(w)
@@ -325,7 +325,7 @@ def anything_touches(w):
 
 @compiled()
 def end_period(w):
-    """What comes after the plant: largest tensions, what touches, estimates."""
+    """The steps after the plant: largest tensions, what touches, estimates."""
     bodies = 1 + w.n_drones
     peak = carray(pointer(w.peak), (w.n_drones * w.peak_apart,), np.float64)
     largest = carray(pointer(w.largest), (w.n_drones,), np.float64)

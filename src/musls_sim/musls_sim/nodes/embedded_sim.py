@@ -412,8 +412,7 @@ class EmbeddedSim(DescribedNode):
     @property
     def time_s(self) -> float:
         """Time of the graph: simulated time, with real PX4s theirs."""
-        session = self.session
-        return getattr(session, "graph_time_s", session.time_s)
+        return self.session.graph_time_s
 
     def _with_px4(
         self, scenario: Scenario, logs: Path, force: bool

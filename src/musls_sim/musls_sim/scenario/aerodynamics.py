@@ -57,7 +57,7 @@ AnyAerodynamics = any_of(AERODYNAMICS)
 
 
 class Air:
-    """What aerodynamic models go by. Row 0 of bodies is the load, row i drone i.
+    """Inputs of aerodynamic models. Row 0 of bodies is the load, row i drone i.
 
     Attributes:
         state: True motion and rotor speeds; the memory stays the same.

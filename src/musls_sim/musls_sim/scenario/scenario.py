@@ -85,7 +85,7 @@ class _Px4Parameters:
 
 
 class Tracker(str, Enum):
-    """What turns the forces that a controller asks for into thrust and moments.
+    """Tracking of the forces that a controller asks for, by thrust and moments.
 
     Attributes:
         GEOMETRIC: Geometric attitude control.

@@ -84,7 +84,7 @@ AnySensor = any_of(SENSORS)
 
 @dataclass(frozen=True)
 class SensorSetup:
-    """What a sensor is built for.
+    """Truth, period and noise that a sensor is built with.
 
     Attributes:
         state: The truth; the memory stays the same.

@@ -74,7 +74,7 @@ class EventQueue:
 
     @property
     def next_s(self) -> float:
-        """When `step` has something to do next; a time that has passed where nobody can say."""
+        """Time of the next `step` that does something; in the past where it is not known."""
         times = [end_s for end_s, _ in self._active]
         for waiting in self._waiting:
             when = waiting.event.when

@@ -50,7 +50,7 @@ class Guidance:
 
     @property
     def next_s(self) -> float:
-        """When `step` has something to do next; a time that has passed for always."""
+        """Time of the next `step` that does something; in the past for every one."""
         return 0.0
 
     def reference_at(self, time_s: float) -> LoadReference | None:

@@ -170,6 +170,11 @@ class Loop:
         return self.tick * self.plant.period_s
 
     @property
+    def graph_time_s(self) -> float:
+        """Time of what is sent to a ROS graph: simulated time, with real PX4s theirs."""
+        return self.time_s
+
+    @property
     def elapsed_s(self) -> float:
         """Wall time since the start, up to the end."""
         return (self._end_s or perf_counter()) - self._begin_s

@@ -100,7 +100,7 @@ class DrumMemory:
 NEAR_M = 1e-3
 """Steps towards an equilibrium that are smaller have to become smaller still."""
 REFINEMENTS = 12
-"""How often the step of a period may be halved."""
+"""Largest number of times that the step of a period is halved."""
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""

@@ -46,7 +46,7 @@ AXIAL = np.dtype(
 """Constants of a cable's axial law."""
 
 MEMORY = np.dtype([("largest_strain", float), ("own", float, (MOST_NUMBERS,)), ("energy", float)])
-"""What a segment remembers of its past; `own` and `energy` [J/m] with a user's law."""
+"""Memory of a segment; `own` and `energy` [J/m] with a user's law."""
 
 SMALL_STRAIN = 1e-8
 """Over which the slope of a user's law is found."""

@@ -166,7 +166,7 @@ def _check_names(kind: Any) -> None:
 
 
 def _one_line(kind: type, text: str) -> str:
-    """What the compiler says, with the line of the user's file that it means."""
+    """Message of the compiler, with the line of the user's file that it means."""
     file = file_of(kind)
     name = re.escape(re.split(r"[\\/]", file)[-1])
     lines = re.findall(rf'{name}(?:", line |\D{{1,3}})(\d+)', text)

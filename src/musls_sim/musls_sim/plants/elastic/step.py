@@ -117,7 +117,7 @@ START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
 
 _FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
-"""What is being solved: a stage of TR-BDF2, an implicit Euler step, or the tiny one of a start."""
+"""Kinds of solutions: a stage of TR-BDF2, an implicit Euler step, or the tiny one of a start."""
 
 BREAK_TOLERANCE = 1e-6
 """Share of the break force to which the time of a break is found."""
@@ -497,8 +497,8 @@ def _stored_energy(t):
 def _gained(t, before):
     """Energy that a step made from nothing [J], given that before it."""
     sums, old = t.sums, t.old_sums
-    made = _stored_energy(t)[0] - before - (sums.work - old.work)
-    return made + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
+    gained = _stored_energy(t)[0] - before - (sums.work - old.work)
+    return gained + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
 
 
 # ---------- Steps up to a break

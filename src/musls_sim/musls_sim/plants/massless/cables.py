@@ -247,7 +247,7 @@ def solve_for_left(load, cables):
 
 @compiled()
 def sum_pulls(load, cables):
-    """What all cables do to the load, G^T z."""
+    """Wrench of all cables on the load, G^T z."""
     for i in range(6):
         load.pull[i] = 0.0
         for c in cables:

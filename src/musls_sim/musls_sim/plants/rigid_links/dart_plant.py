@@ -126,12 +126,6 @@ class DartPlant(RigidLinksPlant):
         ]
         self.skeleton.setPositions(start.coordinates)
 
-    def start_moving(self, rates: Array) -> None:
-        """See `RigidLinksPlant`."""
-        super().start_moving(rates)
-        if hasattr(self, "skeleton"):
-            self.skeleton.setVelocities(rates)
-
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`; no prescribed motion."""
         if inputs.motion is not None:
@@ -140,14 +134,10 @@ class DartPlant(RigidLinksPlant):
                 "choose physics.engine: embedded"
             )
         system = self.records.system[0]
-        keep_inputs(
-            system,
-            inputs.rotor_command_rad_s,
-            inputs.wind_enu_m_s,
-            inputs.wrench_body,
-            inputs.wrench_enu,
-        )
+        command, wind = inputs.rotor_command_rad_s, inputs.wind_enu_m_s
+        keep_inputs(system, (command, wind, inputs.wrench_body, inputs.wrench_enu))
         self.records.peak[:] = 0.0
+        self.skeleton.setVelocities(self.records.rate)  # of a start in motion
         for _ in range(self.substeps):
             self._joints.apply(self.skeleton.getPositions(), self.skeleton.getVelocities())
             if not outside(self.address, self.physics_step_s):

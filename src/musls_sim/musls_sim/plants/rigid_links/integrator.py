@@ -109,7 +109,7 @@ def step(t, h):
 
 @compiled()
 def guided_step(t, h):
-    """What follows `begin_step` with the drones on prescribed paths; flights do not compile it."""
+    """Finish a step after `begin_step`, drones on prescribed paths; not compiled for flights."""
     corrections = 0
     for turn in range(MAX_EVALUATIONS):
         if not evaluate(t, h):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from musls_control.trajectories.base import smoothstep
 from musls_description.compiled import compiled
 from musls_description.records import copy_numbers, copy_table, numbers_at, record_at, table_at
 from musls_description.vectors import dot, put, rotate, rotate_back, times
@@ -58,6 +59,9 @@ MEMORY_S = 1.0
 """Time constant of "the last second"."""
 
 
+smooth_share = compiled()(smoothstep)
+
+
 @compiled()
 def find_cable_forces(address, h):
     """Find the cables' forces in a state that was set from outside, with the inputs as they are.
@@ -73,11 +77,14 @@ def find_cable_forces(address, h):
 
 
 @compiled()
-def advance(address, h, count, command, wind, in_body, in_world, limits):
-    """Advance one control period in steps of equal length with the inputs held; the verdict."""
+def advance(address, h, count, inputs, limits):
+    """Advance one control period in steps of equal length with the inputs held; the verdict.
+
+    `inputs`: rotor commands, wind, wrenches in body frames and in the world, as in `PlantInputs`.
+    """
     t = record_at(address, SYSTEM)
     begin_period(t)
-    keep_inputs(t, command, wind, in_body, in_world)
+    keep_inputs(t, inputs)
     verdict = OK
     for _ in range(count):
         if not step(t, h):
@@ -90,7 +97,7 @@ def advance(address, h, count, command, wind, in_body, in_world, limits):
 
 
 @compiled()
-def advance_refined(address, levels, limits, command, wind, in_body, in_world):
+def advance_refined(address, levels, limits, inputs):
     """The same; where that was too coarse, the period again with steps half as long.
 
     Takes `Levels.record` and `Levels.limits`.
@@ -100,7 +107,7 @@ def advance_refined(address, levels, limits, command, wind, in_body, in_world):
     while True:
         count = record.substeps << level
         h = record.period / count
-        verdict = advance(address, h, count, command, wind, in_body, in_world, limits[level])
+        verdict = advance(address, h, count, inputs, limits[level])
         if verdict in (OK, DOUBTFUL) or level == record.last:
             settle(record, level)
             return verdict
@@ -109,7 +116,7 @@ def advance_refined(address, levels, limits, command, wind, in_body, in_world):
 
 
 @compiled()
-def advance_guided(address, h, count, command, wind, in_body, in_world, limits, poses, load):
+def advance_guided(address, h, inputs, limits, poses, load):
     """The same with the drones on paths, and a further moment and force on the load, (count, 6).
 
     `poses` are those in the middle of each step and of the one after the last, (count + 1, n, 7).
@@ -118,18 +125,18 @@ def advance_guided(address, h, count, command, wind, in_body, in_world, limits, 
     """
     t = record_at(address, SYSTEM)
     begin_period(t)
-    keep_inputs(t, command, wind, in_body, in_world)
+    keep_inputs(t, inputs)
     target, enu = table_at(t.target), table_at(t.wrench_enu)
     off = np.empty((target.shape[0], 6))
-    verdict = OK
+    verdict, count = OK, load.shape[0]
     for k in range(count):
         for i in range(6):
-            enu[0, i] = in_world[0, i] + load[k, i]
+            enu[0, i] = inputs[3][0, i] + load[k, i]
         begin_step(t, h)
         if k == 0:
             off_paths(t, poses[0], off)
         left = (count - 1 - k) / count
-        aim(target, poses[k + 1], off, left**2 * (3.0 - 2.0 * left))
+        aim(target, poses[k + 1], off, smooth_share(left))
         if not guided_step(t, h):
             return NOT_FINITE
         now = check_step(t, limits)
@@ -196,8 +203,9 @@ def rewind(address):
 
 
 @compiled()
-def keep_inputs(t, command, wind, in_body, in_world):
+def keep_inputs(t, inputs):
     """Write the inputs into the records."""
+    command, wind, in_body, in_world = inputs
     put(t.wind, wind)
     copy_table(table_at(t.command), command)
     copy_table(table_at(t.wrench_body), in_body)
@@ -300,15 +308,15 @@ def account(t, period):
     """
     kinetic, weight = mechanical_energy(t)
     ledger = t.ledger
-    made = kinetic + weight - ledger.energy - t.work + t.loss
+    gained = kinetic + weight - ledger.energy - t.work + t.loss
     ledger.energy = kinetic + weight
     ledger.kinetic = max(ledger.kinetic, kinetic)
     ledger.exchanged += t.exchanged
-    ledger.balance += made
+    ledger.balance += gained
     ledger.low = min(ledger.low, ledger.balance)
     ledger.spurious = max(ledger.spurious, ledger.balance - ledger.low)
     kept = 1.0 - period / MEMORY_S
-    ledger.recent = max(kept * ledger.recent + made, 0.0)
+    ledger.recent = max(kept * ledger.recent + gained, 0.0)
     ledger.recent_exchanged = kept * ledger.recent_exchanged + t.exchanged
     ledger.now_kinetic = kinetic
 
@@ -319,10 +327,10 @@ def check_energy(ledger, before, weight, allowed_j):
     floor = FLOOR_LIFT_M * weight
     whole = ledger.kinetic + ledger.exchanged
     recent = ledger.now_kinetic + ledger.recent_exchanged
-    made, lately = ledger.spurious - floor, ledger.recent - floor
-    if made > END_SHARE * whole or lately > END_SHARE * recent:
+    spurious, lately = ledger.spurious - floor, ledger.recent - floor
+    if spurious > END_SHARE * whole or lately > END_SHARE * recent:
         return SPURIOUS_ENERGY
-    doubtful = made > WARN_SHARE * whole or lately > WARN_SHARE * recent
+    doubtful = spurious > WARN_SHARE * whole or lately > WARN_SHARE * recent
     if ledger.balance - before > (0.05 if doubtful else 1.0) * allowed_j:
         return UNBALANCED
     return DOUBTFUL if doubtful else OK

@@ -317,7 +317,7 @@ class RigidLinksPlant(Plant):
         command, levels = np.ascontiguousarray(inputs.rotor_command_rad_s), self.levels
         held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         if self._motion is None:
-            verdict = advance_refined(self.address, levels.record, levels.limits, *held)
+            verdict = advance_refined(self.address, levels.record, levels.limits, held)
             self.account(verdict, inputs)
         else:
             level = levels.present
@@ -333,7 +333,7 @@ class RigidLinksPlant(Plant):
         """See `interface.Plant.account`; the verdict is one of `period`'s."""
         self._periods += periods - 1
         if verdict != OK:
-            self._judge(verdict, inputs)
+            self._act_on(verdict, inputs)
         self._periods += 1
 
     @property
@@ -354,15 +354,15 @@ class RigidLinksPlant(Plant):
         step_s = self.period_s / count
         paths = self._paths(motion, step_s, count)
         limits = levels.limits[level]
-        verdict = advance_guided(self.address, step_s, count, *held, limits, *paths)
+        verdict = advance_guided(self.address, step_s, held, limits, *paths)
         if verdict not in (OK, DOUBTFUL) and level < levels.last:
             return False
         if not self._balanced(level):
             return False
-        self._judge(verdict, inputs)
+        self._act_on(verdict, inputs)
         return True
 
-    def _judge(self, verdict: int, inputs: PlantInputs) -> None:
+    def _act_on(self, verdict: int, inputs: PlantInputs) -> None:
         """Raise or warn of what the finest step did not cure."""
         if verdict == NOT_FINITE:
             raise SimulationDiverged(not_finite(self, inputs))
@@ -599,8 +599,8 @@ class ChainState(LocalState):
         """See `interface.LocalState`."""
         plant = self._plant
         command = np.ascontiguousarray(inputs.rotor_command_rad_s)
-        held = inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
-        advance(plant.address, time_s, 1, command, *held, plant.levels.limits[0])
+        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
+        advance(plant.address, time_s, 1, held, plant.levels.limits[0])
 
 
 def check_stops(tree: Tree, positions: Array) -> None:
