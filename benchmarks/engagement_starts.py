@@ -29,7 +29,7 @@ from musls_bringup.shipped import find_scenario
 from musls_description.errors import MuslsError
 
 STOOD = (-0.003, -0.057, 0.079)
-"""Where the recorded load stood [m], and how it was turned [rad]."""
+"""Place of the recorded load [m] and its yaw [rad]."""
 UNSURE = (0.015, 0.03)
 """Standard deviations of the load's place (its recorded point is no better known) and yaw."""
 LENGTH_M = 0.004
@@ -42,7 +42,7 @@ EARLIER_S = (0.005, 0.1)
 """The step came so much before the first recorded row: what the recorded ramp of yaw allows."""
 PUSH_S, PUSH_AT_S, TURN_AT_S, NUDGE_AT_S, NUDGE_S = 0.1, 2.0, 3.0, 17.0, 0.5
 TURN_RAD_PER_N_M = 0.026
-"""By which a moment of `PUSH_S` turns the load on the ground (4 N m: 6 degrees)."""
+"""Turn of the load on the ground by a moment of `PUSH_S` (4 N m: 6 degrees)."""
 WINDOWS_S = (0.0, 0.75, 3.0, 7.0, 16.0)
 """On the ground, lift-off, the swing after it, set-point turning back, and after that."""
 CAUSES = ("place", "cables' lay", "lengths", "wind", "step time")
@@ -67,7 +67,7 @@ VARIANTS = {
     ],
     "load of 1.5 kg instead of 1.66": ["system.load.mass_kg=1.5"],
 }
-"""What else may be behind the load's error: overrides of the scenario by name."""
+"""Other possible causes of the load's error: overrides of the scenario by name."""
 
 
 @dataclass(frozen=True)

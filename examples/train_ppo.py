@@ -156,7 +156,7 @@ def train(env, seed, steps):
 
 
 def mean_action(actor, seen):
-    """What the exported policy does."""
+    """Actions of the exported policy."""
     for weight, bias in actor[:-1]:
         seen = np.tanh(seen @ weight + bias)
     return seen @ actor[-1][0] + actor[-1][1]

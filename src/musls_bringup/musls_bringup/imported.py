@@ -1,7 +1,7 @@
 """One rigid body of a URDF, SDF or MJCF file, a load or a drone: what `musls import` reads.
 
 MuJoCo's compiler reads URDF and MJCF: masses, inertias (also those that follow from shapes), meshes
-and frames are as it has them. Of SDF, which it does not know, its bodies are made here. The rotors
+and frames are its own. It does not read SDF, whose bodies are made here. The rotors
 of a drone are the plugins MulticopterMotorModel of Gazebo, or actuators of MuJoCo at sites.
 """
 

@@ -119,9 +119,9 @@ def _claimed(work: Path, out: Path) -> Iterator[None]:
     if work.is_dir():
         with _abandoned(work) as free:
             if not free:
-                who = owner.read_text(encoding="utf-8") if owner.is_file() else ""
-                who = who or f"its files are in {work}"
-                raise ResultError(f"another run is writing {out} ({who}): name another folder")
+                writer = owner.read_text(encoding="utf-8") if owner.is_file() else ""
+                writer = writer or f"its files are in {work}"
+                raise ResultError(f"another run is writing {out} ({writer}): name another folder")
             put_aside(work, out.name)
     work.mkdir()
     with owner.open("w", encoding="utf-8") as lock:

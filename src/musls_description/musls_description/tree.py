@@ -212,7 +212,7 @@ def _fan_rad(at: Array) -> Array:
 
 
 def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
-    """Least distance of rotor tips, seen from above: who flies below another is in its air."""
+    """Least distance of rotor tips, seen from above: a drone below another is in its downwash."""
     return float(_tip_gaps_m(system, places_m).min(initial=np.inf))
 
 

@@ -278,7 +278,7 @@ def stand_in_session(
     return session, commanders
 
 
-# ---------- When the simulator may go on: it waits for whoever answers each of its clock messages
+# ---------- When the simulator may go on: it waits for the nodes that answer its clock messages
 
 ANSWERS_TO_LOCK = 3
 
@@ -287,7 +287,7 @@ class Lockstep:
     """Answers of all drones' companions.
 
     Answers to messages of before count, too: on a busy machine, where all come later than the next
-    message, nobody would be waited for otherwise, and time would run away from the companions.
+    message, it would wait for none otherwise, and time would run away from the companions.
     """
 
     def __init__(self, n_drones: int) -> None:
@@ -303,7 +303,7 @@ class Lockstep:
 
     @property
     def complete(self) -> bool:
-        """Whether everybody who is waited for has answered."""
+        """Whether all that are waited for have answered."""
         return not (self._awaited & ~self._answered).any()
 
     def ask(self, time_us: int) -> None:

@@ -20,10 +20,11 @@ from musls_description.tree import build_tree
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records
-from musls_sim.plants.rigid_links.period import OK, RUNAWAY, TENSION, TOO_COARSE, check_step
+from musls_sim.plants.rigid_links.period import OK, RUNAWAY, TOO_COARSE, check_step
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.rigid_links.step_control import (
     CALM_PERIODS,
+    LIMIT,
     design_tension_n,
     largest_stable_step_s,
     largest_stable_tension_n,
@@ -326,7 +327,8 @@ def test_a_step_is_judged_by_tension_and_joint_rate():
     def verdict(peak=(3.0, 5.0), limit=(4.0, 6.0), rates=None):
         records.peak[:] = peak
         records.rate[:] = 0.0 if rates is None else rates
-        limits = np.array([10.0, *[np.inf] * (TENSION - 1), *limit])
+        limits = np.zeros(2, LIMIT)
+        limits["joint_rate"], limits["jump"], limits["tension"] = 10.0, np.inf, limit
         return judged(plant.address, limits)
 
     assert verdict() == OK

@@ -240,7 +240,7 @@ def scenario(
         str, typer.Option(help="System that it flies: a shipped one or a file.")
     ] = "x500_trio",
 ) -> None:
-    """All about one flight: what is flown, by whom, with what disturbances."""
+    """A flight: its mission, flight stack and disturbances."""
     from musls_description.library import load_system, system_path
     from musls_description.system import formation_of
 

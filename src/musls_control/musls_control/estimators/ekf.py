@@ -8,7 +8,7 @@ is the tension. Between measurements the load moves under these tensions. Measur
 taut cable, its length and the direction of f.
 
 The idea of cable directions by the drones' IMUs is that of Sun et al. (Science Robotics 2025),
-who have the drones and elastic cables in the filter.
+which has the drones and elastic cables in the filter.
 """
 
 from __future__ import annotations

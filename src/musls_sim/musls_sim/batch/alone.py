@@ -21,7 +21,7 @@ from musls_description.errors import ConfigError
 from musls_description.registry import user_code
 from musls_description.system import SlungLoadSystem
 from musls_sim.batch.laws import law_of, sampled
-from musls_sim.batch.parts import (
+from musls_sim.batch.memory import (
     ALL_LEVELS,
     CONTROLLERS,
     PIECE,

@@ -22,8 +22,7 @@ from musls_description.errors import ConfigError
 from musls_description.records import pack
 from musls_description.typed import typed
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
-from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
-from musls_sim.batch.parts import (
+from musls_sim.batch.memory import (
     ALL_LEVELS,
     CONTROLLERS,
     LEVELS,
@@ -37,6 +36,7 @@ from musls_sim.batch.parts import (
     numbers_of,
     refuse,
 )
+from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.batch.world import (
     FORCES,
     ROTOR_SPEEDS,

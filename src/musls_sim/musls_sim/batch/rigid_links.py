@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import carray
 
 from musls_description.compiled import compiled
@@ -19,10 +18,9 @@ from musls_sim.plants.rigid_links.period import (
     NOT_FINITE,
     RUNAWAY,
     SPURIOUS_ENERGY,
-    TENSION,
     advance_refined,
 )
-from musls_sim.plants.rigid_links.step_control import LEVELS
+from musls_sim.plants.rigid_links.step_control import LEVELS, LIMIT
 
 
 @compiled()
@@ -31,7 +29,7 @@ def advance_worlds(address, apart, count, periods):
     for i in range(count):
         w = world_at(address + i * apart)
         levels = carray(pointer(w.levels), (1,), LEVELS)
-        limits = carray(pointer(w.limits), (levels[0].last + 1, TENSION + w.n_drones), np.float64)
+        limits = carray(pointer(w.limits), (levels[0].last + 1, w.n_drones), LIMIT)
         for _ in range(periods):
             if w.finished != 0 or w.failed != 0 or w.halted != 0:
                 break

@@ -88,7 +88,7 @@ WORLD = np.dtype(
         ("mixers", np.int64),
         ("throttle", np.int64),
         ("command", np.int64),
-        ("late", np.int64),
+        ("delayed", np.int64),
         ("asked", np.int64),
         ("motors", np.int64),
         ("law", np.int64),  # records of a controller, and what else it works on
@@ -274,10 +274,12 @@ def control(w, setpoint):
         mix(shares, thrust, moment, throttle[:, 1])
     motors = carray(pointer(w.motors), (n,), np.float64)
     if w.latency > 0:
-        late = carray(pointer(w.late), (w.latency, n, rotors), np.float64)[w.tick % w.latency]
+        ring = carray(pointer(w.delayed), (w.latency, n, rotors), np.float64)
+        delayed = ring[w.tick % w.latency]
         for i in range(n):
             for j in range(rotors):
-                command[i, j], late[i, j] = motors[i] * late[i, j], throttle[i, 1, j]
+                command[i, j] = motors[i] * delayed[i, j]
+                delayed[i, j] = throttle[i, 1, j]
     else:
         for i in range(n):
             for j in range(rotors):

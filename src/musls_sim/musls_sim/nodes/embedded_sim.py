@@ -2,7 +2,7 @@
 
 Each drone is a PX4 instance i from 1: `/px4_i/fmu/in/*` to it, `/px4_i/fmu/out/*` from it. Load,
 cables and drones are published as in a bag, with /clock and /tf. Time is real time, or with
-`realtime: false` as fast as those who answer each clock message allow (see `lockstep`). With
+`realtime: false` as fast as the nodes that answer each clock message allow (see `lockstep`). With
 `autopilot.kind: px4` in the scenario real PX4s fly, and their topics are theirs (`real_px4`).
 """
 
@@ -301,7 +301,7 @@ STATUS_LIMIT_S = 20.0
 
 
 class RealDrone:
-    """Listens to who guides the drone, so that simulated time can wait for him.
+    """Listens to the node that guides a drone, so that simulated time can wait for it.
 
     Attributes:
         inputs: Topics to PX4 that are watched, and their types.
@@ -366,7 +366,7 @@ class EmbeddedSim(DescribedNode):
         if loss not in LOSS_ACTIONS:
             raise ConfigError(f"parameter offboard_loss_action = {loss}: must be hold or land")
         self._realtime = self.value(
-            "realtime", True, "Real time; false: as fast as those who send set-points allow."
+            "realtime", True, "Real time; false: as fast as the nodes that send set-points allow."
         )
         self.number("patience_s", 3.0, 0.05, 60.0, "Real time to wait for a set-point [s].")
         self._statistics = self.value("statistics_file", "", "JSON of the flight's numbers.")

@@ -28,7 +28,7 @@ QUEUE = 500
 POLL_S = 0.005
 PROGRESS_S = 0.2
 ALERTS = ("guard:", "late:")
-"""Events of the formation that whoever waits for the flight has to know at once."""
+"""Events of the formation that end the wait for a flight at once."""
 
 
 class Recorder(DescribedNode):

@@ -482,8 +482,8 @@ class MocapOutage(Event):
 
     def begin(self, context: EventContext) -> str:
         self._see(context, seen=False)
-        whom = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
-        return f"{whom}{' and load' if self.load else ''} not seen for {self.duration_s:g} s"
+        drones = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
+        return f"{drones}{' and load' if self.load else ''} not seen for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
         self._see(context, seen=True)

@@ -91,18 +91,18 @@ class Control:
         command: MotorCommands,
         inputs: PlantInputs,
         links: DroneLinks,
-        late: SetpointLink | None,
+        setpoint_link: SetpointLink | None,
     ) -> None:
         """`controller`: flies while the load hangs in the air; None leaves it to the autopilot.
 
-        `late`: brings set-points to the autopilot late; None for at once.
+        `setpoint_link`: brings set-points to the autopilot late; None for at once.
         """
         self._guidance, self._command, self._inputs = guidance, command, inputs
         inputs.rotor_command_rad_s = command.omega_cmd_rad_s
         self._system, self._period_s = components.scenario.system, components.plant.period_s
         self._state, self._estimate = components.plant.state, components.estimator.estimate
-        self._autopilot, self._late = components.autopilot, late
-        self._heard = links.heard if late is None else late.heard
+        self._autopilot, self._setpoint_link = components.autopilot, setpoint_link
+        self._heard = (links if setpoint_link is None else setpoint_link).heard
         self._controller: WatchedController | None = None
         self._flies = False
         self.step: Callable[[int], None] = self._step_autopilot
@@ -141,8 +141,8 @@ class Control:
 
     def _step_autopilot(self, tick: int) -> None:
         self._inputs.wrench_body.fill(0.0)
-        if self._late is not None:
-            self._late.step(tick)
+        if self._setpoint_link is not None:
+            self._setpoint_link.step(tick)
         self._autopilot.step(tick * self._period_s, self._heard, self._estimate, self._command)
 
     def _step_controller(self, tick: int) -> None:

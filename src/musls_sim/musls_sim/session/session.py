@@ -191,12 +191,12 @@ class Session(Loop):
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         sent, autopilot = guidance.setpoint, components.autopilot
         self.links = links = DroneLinks(sent, self.estimate, autopilot, guided=guided)
-        self._late = None
+        self._setpoint_link = None
         if faults.setpoint_delay_s or faults.setpoint_jitter_s:
-            self._late = SetpointLink(links.heard, faults, period_s, components.jitter)
+            self._setpoint_link = SetpointLink(links.heard, faults, period_s, components.jitter)
         tilted = TiltedThrust.of(plant.system, faults)
         self.control = Control(
-            flying, components, guidance, self.command, inputs, links, self._late
+            flying, components, guidance, self.command, inputs, links, self._setpoint_link
         )
         self.power = Power.of(system, period_s)
         if self.power is not None:
@@ -246,9 +246,9 @@ class Session(Loop):
         self.latency = None
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
-            late = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
-            inputs.rotor_command_rad_s = late.delayed_rad_s
-            steps["command_latency"], self.latency = late.step, late
+            latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
+            inputs.rotor_command_rad_s = latency.delayed_rad_s
+            steps["command_latency"], self.latency = latency.step, latency
         if not components.wind.steady:
             steps["wind"] = lambda tick: components.wind.step()
         rig = RigDriver(scenario.rig, plant.system, inputs, plant.state, period_s)
@@ -335,8 +335,8 @@ class Session(Loop):
         if self._started:
             return
         try:
-            if self._late is not None:
-                self._late.start()
+            if self._setpoint_link is not None:
+                self._setpoint_link.start()
             self.components.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
         except BaseException:

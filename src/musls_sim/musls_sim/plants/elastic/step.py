@@ -291,7 +291,7 @@ def solve_stage(t, dh, share, iterations):
     return 0
 
 
-# ---------- What the stages know
+# ---------- Prediction of the stages
 
 
 @compiled()

@@ -42,12 +42,6 @@ OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE = ran
 any more; too much of the run's energy is spurious, or much of it is; the period made energy; the
 forces from outside are not finite."""
 
-RATE, PERIOD, ALLOWED_J, WEIGHT, JUMP, TENSION = range(6)
-"""Contents of `limits` for a step: largest joint rate [rad/s]; length of the control period [s];
-energy that a period may make [J]; weight of all bodies [N]; largest change of a tension from one
-step to the next [N]; from there on, the largest tension that
-the step holds for each cable [N]."""
-
 WARN_SHARE, END_SHARE = 0.01, 0.05
 """Spurious energy that is warned of, and that ends a run: a share of the kinetic energy and the
 work exchanged, over the whole run and over about the last second."""
@@ -233,11 +227,11 @@ def check_step(t, limits):
                 fastest_joint = max(fastest_joint, size)
     if fastest_free > SPEED_LIMIT_M_S or fastest_joint > 20.0 * SPEED_LIMIT_M_S:
         return RUNAWAY
-    coarse = fastest_joint > limits[RATE] or t.jump > limits[JUMP]
+    coarse = fastest_joint > limits[0].joint_rate or t.jump > limits[0].jump
     for i in range(peak.shape[0]):
         if not np.isfinite(peak[i]):
             return RUNAWAY
-        coarse |= peak[i] > limits[TENSION + i]
+        coarse |= peak[i] > limits[i].tension
     return TOO_COARSE if coarse else OK
 
 
@@ -249,11 +243,12 @@ def end_period(t, verdict, limits):
     if not fastest_body(bodies_of(t))[1] < SPEED_LIMIT_M_S:
         return RUNAWAY
     before = t.ledger.balance
-    account(t, limits[PERIOD])
-    energy = check_energy(t.ledger, before, limits[WEIGHT], limits[ALLOWED_J])
+    held = limits[0]
+    account(t, held.period)
+    energy = check_energy(t.ledger, before, held.weight, held.energy)
     if energy == SPURIOUS_ENERGY or verdict == OK:
         verdict = energy
-    collect(t, limits[PERIOD])
+    collect(t, held.period)
     return verdict
 
 

@@ -140,11 +140,11 @@ def unresolved(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
 def _spurious(plant: RigidLinksPlant) -> str:
     """Of the run, or of the last second if that is where the share is larger."""
     ledger = plant.records.system[0]["ledger"]
-    made, whole = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
-    share = 100.0 * made / max(whole, 1e-9)
+    spurious_j, whole_j = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
+    share = 100.0 * spurious_j / max(whole_j, 1e-9)
     return (
-        f"spurious energy: the integration has made {made:.3g} J from nothing, {share:.2g} % of "
-        f"the {whole:.3g} J that were exchanged"
+        f"spurious energy: the integration has made {spurious_j:.3g} J from nothing, "
+        f"{share:.2g} % of the {whole_j:.3g} J that were exchanged"
     )
 
 

@@ -132,6 +132,20 @@ LEVELS = np.dtype(
 )
 
 
+LIMIT = np.dtype(
+    [
+        ("tension", float),  # largest that the step holds for this cable [N]
+        # for all cables alike:
+        ("joint_rate", float),  # largest [rad/s]
+        ("jump", float),  # largest change of a tension from one step to the next [N]
+        ("period", float),  # control period [s]
+        ("energy", float),  # that a period may make [J]
+        ("weight", float),  # of all bodies [N]
+    ]
+)
+"""Limits of a step."""
+
+
 class Levels:
     """Levels of one plant, and the one at which the next period begins.
 
@@ -140,8 +154,7 @@ class Levels:
         last: Number of the finest level.
         substeps: Steps per period at each level.
         step_s: Their length.
-        limits: What a step of each level may meet, see `period.RATE` and what follows it,
-            (levels, 5 + n_cables).
+        limits: Of a step of each level with each cable, (levels, n_cables) of `LIMIT`.
     """
 
     def __init__(
@@ -158,14 +171,14 @@ class Levels:
             system.carried_mass_kg + sum(drone.mass_kg for drone in system.drones)
         )
         share = STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
-        rows = []
-        for level, step in enumerate(self.step_s):
-            tension = [largest_stable_tension_n(cable, step) for cable in system.cables]
-            rate = JOINT_TURN_PER_STEP_RAD / step
-            energy = PERIOD_LIFT_M * weight_n, weight_n
-            jump = JUMP_SHARE * share if level < self.last else np.inf
-            rows.append([rate, period_s, *energy, jump, *tension])
-        self.limits = np.array(rows)
+        self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
+        for limit, step in zip(self.limits, self.step_s, strict=True):
+            limit["tension"] = [largest_stable_tension_n(cable, step) for cable in system.cables]
+            limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
+        self.limits["jump"] = JUMP_SHARE * share
+        self.limits["jump"][self.last] = np.inf
+        self.limits["period"], self.limits["weight"] = period_s, weight_n
+        self.limits["energy"] = PERIOD_LIFT_M * weight_n
 
     @property
     def present(self) -> int:

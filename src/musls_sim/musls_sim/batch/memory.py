@@ -97,7 +97,7 @@ def arrays_of(session: Session, level: int) -> dict[str, NDArray[Any]]:
         "state": cascade.state,
         "mixers": cascade.mixers,
         "throttle": session.command.data,
-        "late": nothing if latency is None else latency.ring,
+        "delayed": nothing if latency is None else latency.ring,
         "asked": np.zeros((n, max(rotors, 7))),
         "motors": np.ones(n),
         "wind": wind.velocity_enu_m_s,
