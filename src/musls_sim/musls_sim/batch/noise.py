@@ -98,7 +98,7 @@ class Noise:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What is to be drawn from here on; another world's can be set."""
+        """State of the generators; that of another world can be set."""
         states: dict[str, Any] = {n: g.bit_generator.state for n, g in self._generators.items()}
         return states | {"gust_scale": self.stream["gust_scale"].copy()}
 
