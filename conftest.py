@@ -1,4 +1,4 @@
-"""Shared by all tests: Ctrl-C in runs in the background, turns at PX4's ports."""
+"""Shared by all tests: Ctrl-C in runs in the background, no deadlines, turns at PX4's ports."""
 
 import fcntl
 import os
@@ -6,10 +6,15 @@ import signal
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A test run started in the background inherits an ignored SIGINT; some tests press Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine is slower, not wrong; and the first call of a compiled function compiles it.
+settings.register_profile("musls", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("musls")
 
 USING_PX4_PORTS = {
     "test_fly_px4",

@@ -52,7 +52,7 @@ def test_the_papers_formation():
 
 
 @example(0.0, (0.0, 0.0, 0.0), 1, 0.0, 1.0, 3.672083757589202e-16)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     yaw=st.floats(-20.0, 20.0),
     place=st.tuples(*[st.floats(-50.0, 50.0)] * 3),

@@ -42,7 +42,7 @@ unit = st.floats(-1.0, 1.0)
 vectors = st.tuples(unit, unit, unit)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     tilt=vectors, yaw=st.floats(-3.0, 3.0), turn=vectors, omega=vectors, rate=vectors, acc=vectors
 )

@@ -98,7 +98,7 @@ def test_slaloms_of_the_paper_take_as_long_as_there(limits, duration):
 # ---------- Interpolation, smoothness
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(k=st.integers(1, 6), seed=st.integers(0, 10**6), m=st.integers(2, 12))
 def test_points_ends_and_inner_derivatives(k, seed, m):
     rng = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ def test_free_ends_are_the_natural_ones_and_cost_less(k):
 # ---------- Optimality
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(k=st.integers(1, 6), seed=st.integers(0, 10**6))
 def test_no_feasible_curve_costs_less(k, seed):
     """A change that is zero at the points is orthogonal to the optimum: their costs add up."""

@@ -214,7 +214,7 @@ def test_set_points_are_those_of_the_stage_at_the_set_point_rate(rate):
         assert np.allclose(plan.load_pose[part], wanted)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(duration=st.floats(0.01, 20.0), rate=st.sampled_from([0.5, 1.0, 3.0, 5.0, 7.0, 50.0, 250.0]))
 def test_a_stage_lasts_its_duration_to_the_next_set_point(duration, rate):
     mission = MissionSpec(stages=(Hold(duration_s=duration),), setpoint_rate_hz=rate)
@@ -339,7 +339,7 @@ def test_whole_turns_of_the_load_are_not_unwound(repetitions):
     assert yaw[-1] == pytest.approx(repetitions * TURN)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(yaws=st.lists(st.floats(-30.0, 30.0), min_size=2, max_size=5))
 def test_between_stages_the_load_turns_the_shorter_way(yaws):
     stages = tuple(Hold(duration_s=1.0, yaw_rad=yaw) for yaw in yaws)

@@ -40,7 +40,7 @@ def span(drone):
 share = st.floats(-1.0, 1.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(name=st.sampled_from(sorted(DRONES)), u=st.floats(0.4, 0.6), a=share, b=share, c=share)
 def test_what_fits_comes_out_again(name, u, a, b, c):
     drone = DRONES[name]
@@ -71,7 +71,7 @@ def test_signs():
     assert ((mixed(drone, 20.0, [0, 0, 0.02])[0] > even) == ~ccw).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(name=st.sampled_from(sorted(DRONES)), u=st.floats(-0.5, 1.5), a=share, b=share, c=share)
 def test_what_does_not_fit_is_given_up_yaw_first(name, u, a, b, c):
     drone = DRONES[name]

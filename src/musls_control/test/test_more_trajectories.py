@@ -84,7 +84,7 @@ def test_figure_eight_and_helix():
     assert d[1, 2] == pytest.approx(0.5 / 10.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(distance=st.floats(0.1, 20.0), speed=st.floats(0.1, 5.0), limit=st.floats(0.1, 10.0))
 def test_quintic_keeps_both_limits_and_reaches_one(distance, speed, limit):
     line = Quintic(points=[[0, 0, 1], [0, distance, 1]], speed_m_s=speed, acceleration_m_s2=limit)
@@ -132,7 +132,7 @@ def test_attitude_and_body_rates_of_the_reference(kind):
         assert np.allclose(now.alpha_body_rad_s2, slope, atol=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_rates_of_any_motion(seed):
     """Angles that are random polynomials of time, large ones too."""

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rigid_drone import GRAVITY, fly_to, make_drone
 
@@ -62,7 +62,7 @@ def drones(draw):
     return make_drone(rotors, mass, diagonal)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(drone=drones())
 def test_every_multirotor_gets_a_mixer(drone):
     mixer = build_mixer(rotor_layout(drone))
@@ -76,14 +76,14 @@ def test_every_multirotor_gets_a_mixer(drone):
         assert spec.minimum < value <= spec.maximum, name
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6)
 @given(drone=drones())
 def test_every_multirotor_recovers_and_goes_where_it_is_told(drone):
     assert_flies(drone)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(drone=drones())
 def test_many_multirotors_recover_and_go_where_they_are_told(drone):
     assert_flies(drone)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -72,7 +72,6 @@ def test_yaw_comes_back_as_the_same_direction(yaw):
     assert np.exp(1j * back) == pytest.approx(np.exp(1j * yaw), abs=1e-9)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(vectors, quaternions, finite)
 def test_the_compiled_controllers_use_the_same_maps(vector, q, yaw):
     assert px4_frames.world_enu_ned(vector).tolist() == list(px4_frames.world_swapped(vector))

@@ -55,7 +55,7 @@ def test_the_reference_goes_through_all_rows_of_a_long_flight():
     assert_through_rows(in_the_air)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     rate=st.floats(1.0, 250.0),
     turn=st.floats(0.0, 5.0),

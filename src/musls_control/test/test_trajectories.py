@@ -114,7 +114,7 @@ def test_bad_values_are_refused_in_one_line(make, key):
 # ---------- Circle
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     radius=st.floats(0.1, 20.0),
     speed=st.floats(0.05, 5.0),
@@ -176,7 +176,7 @@ def test_the_real_flights_circle():
 # ---------- Shm
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     amplitude=st.floats(0.01, 5.0),
     omega=st.floats(0.1, 10.0),
@@ -291,7 +291,7 @@ def test_engage_steps_once_per_repetition_and_nowhere_else():
     assert poses[-1] == pytest.approx([0.3, -0.4, -0.5, 0.0])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     there=st.floats(0.0, 5.0),
     rest=st.floats(0.01, 5.0),
@@ -348,7 +348,7 @@ def test_hold_stays():
     assert (poses == [1.0, 2.0, 3.0, 0.4]).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     start=st.tuples(*[st.floats(-5.0, 5.0)] * 3),
     end=st.tuples(*[st.floats(-5.0, 5.0)] * 3),
@@ -400,7 +400,7 @@ def test_a_single_waypoint_is_a_hold():
     assert (poses == [1.0, 2.0, 3.0, 0.5]).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     points=st.lists(
         st.tuples(*[st.floats(-5.0, 5.0)] * 3, st.floats(-3.0, 3.0), st.floats(0.0, 3.0)),

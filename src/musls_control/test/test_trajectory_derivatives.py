@@ -85,7 +85,7 @@ def test_derivatives_are_those_of_the_poses_between_corners(kind):
             assert np.allclose(found[order], expected, rtol=1e-6, atol=1e-8), (t, order)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(radius=st.floats(0.1, 20.0), speed=st.floats(0.05, 5.0), share=st.floats(0.0, 1.0))
 def test_circle_in_closed_form(radius, speed, share):
     circle = Circle(radius_m=radius, speed_m_s=speed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from transforms3d import euler, quaternions
@@ -29,7 +29,6 @@ def same_rotation(a, b):
     return abs(np.dot(a, b)) == pytest.approx(1.0, abs=1e-12)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(unit(), unit())
 def test_products(a, b):
     expected = quaternions.qmult(a, b)
@@ -40,7 +39,6 @@ def test_products(a, b):
     )
 
 
-@settings(deadline=None)
 @given(unit(), vectors)
 def test_turning_vectors(q, v):
     expected = quaternions.rotate_vector(v, q)
@@ -50,7 +48,6 @@ def test_turning_vectors(q, v):
     assert np.allclose(rotations.matrix_to_body(q) @ expected, v, **near)
 
 
-@settings(deadline=None)
 @given(unit())
 def test_matrices(q):
     matrix = quaternions.quat2mat(q)
@@ -68,7 +65,6 @@ def test_half_turns_have_a_quaternion_too(axis):
     assert same_rotation(compiled.from_matrix(matrix), [0.0, *axis])
 
 
-@settings(deadline=None)
 @given(vectors.map(lambda v: 3.0 * v))
 def test_rotation_vectors(v):
     angle = np.linalg.norm(v)
@@ -77,14 +73,12 @@ def test_rotation_vectors(v):
     assert np.allclose(compiled.from_rotation_vector(v), expected, rtol=0, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(unit(), vectors)
 def test_turning_on_in_the_body(q, v):
     expected = quaternions.qmult(q, compiled.from_rotation_vector(v))
     assert np.allclose(compiled.turned(q, v), expected, **near)
 
 
-@settings(deadline=None)
 @given(unit(), unit())
 def test_the_turn_from_one_to_the_other(a, b):
     turn = np.array(compiled.rotation_between(a, b))
@@ -93,7 +87,6 @@ def test_the_turn_from_one_to_the_other(a, b):
     assert same_rotation(reached, b)
 
 
-@settings(deadline=None)
 @given(st.floats(-3.1, 3.1), st.floats(-1.5, 1.5), st.floats(-3.1, 3.1))
 def test_roll_pitch_yaw(roll, pitch, yaw):
     q = euler.euler2quat(roll, pitch, yaw, "sxyz")
@@ -104,7 +97,6 @@ def test_roll_pitch_yaw(roll, pitch, yaw):
     assert same_rotation(rotations.from_yaw(np.array(yaw)), euler.euler2quat(0, 0, yaw, "sxyz"))
 
 
-@settings(deadline=None)
 @given(st.floats(-50.0, 50.0))
 def test_wrapped_angles(angle):
     for found in (compiled.wrapped(angle), float(rotations.wrapped(np.array(angle)))):

@@ -16,7 +16,6 @@ G = 9.81
 # The same examples in every run: a test that fails by chance on somebody's machine helps nobody.
 several = settings(
     max_examples=40,
-    deadline=None,
     database=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # shrinking takes minutes

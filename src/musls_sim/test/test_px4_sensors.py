@@ -61,7 +61,7 @@ def test_gyro_is_forward_right_down():
 
 
 @given(st.floats(-np.pi, np.pi))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_compass_shows_the_heading(yaw_enu_rad):
     x, y, z = sensors().sample(facing(yaw_enu_rad)).magnetic_frd_gauss[0]
     heading = px4_sensors.MAGNETIC_DECLINATION_RAD - np.arctan2(y, x)

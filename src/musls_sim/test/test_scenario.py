@@ -202,7 +202,7 @@ system:
     assert [cable.length_m for cable in system.cables] == [2.42, 2.5]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**63), mass=st.floats(1e-3, 1e3), yaw=st.floats(-1e3, 1e3))
 def test_numbers_survive_the_resolved_file_exactly(tmp_path_factory, seed, mass, yaw):
     folder = tmp_path_factory.mktemp("numbers")

@@ -56,7 +56,7 @@ def allowed_j(plant, share=END_SHARE):
 spins = st.tuples(*[st.floats(-6.0, 6.0)] * 3)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(
     spins, st.floats(0.0, 1.0), st.integers(1, 12), st.sampled_from(["solo", "duo", "trio"]),
     st.sampled_from([0.0, 2e-3, 2e-2]),

@@ -91,7 +91,7 @@ def test_rule_meets_the_integrators_real_limit(links, damping, weight_kg):
 cables = st.builds(rope, st.integers(1, 100), st.sampled_from([0.0, 1e-5, 2e-4, 2e-3, 0.05]))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cables, st.floats(0.01, 1e4))
 def test_largest_tension_is_the_inverse_of_largest_step(cable, tension):
     step = largest_stable_step_s(cable, tension)
