@@ -6,7 +6,7 @@ Before the engagement the load stands on the ground and the cables lie as they f
 cycle has one such start, of which it tells the place of the load (to about the 15 mm by which its
 recorded point is known) and little else. Starts are drawn within what the recordings leave open,
 flown, and compared with the recorded cycle: all causes together, then one by one. With --variants
-other causes are flown, one flight each; with --split one flight's error is split by time and axis.
+other causes are flown, one flight each.
 
 Each flight takes 3 to 4 s on an idle machine (5 links), so the tables take some minutes.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +42,6 @@ EARLIER_S = (0.005, 0.1)
 PUSH_S, PUSH_AT_S, TURN_AT_S, NUDGE_AT_S, NUDGE_S = 0.1, 2.0, 3.0, 17.0, 0.5
 TURN_RAD_PER_N_M = 0.026
 """Turn of the load on the ground by a moment of `PUSH_S` (4 N m: 6 degrees)."""
-WINDOWS_S = (0.0, 0.75, 3.0, 7.0, 16.0)
-"""On the ground, lift-off, the swing after it, set-point turning back, and after that."""
 CAUSES = ("place", "cables' lay", "lengths", "wind", "step time")
 PAPER_MM, PAPER_DEG = 38.7, 17.2
 LENGTHS_M = "system.cables.{}.length_m={:.4f}"
@@ -106,9 +103,6 @@ def main() -> None:
     """Draw, fly and print."""
     options = arguments()
     study = Study(options)
-    if options.split:
-        print(split(study.compared(Start(()))))
-        return
     if options.variants:
         print("| variant | load | drones |\n|---|---|---|")
         for name, overrides in VARIANTS.items():
@@ -136,7 +130,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=30, help="starts, all causes together")
     parser.add_argument("--each", type=int, default=6, help="starts for each cause alone")
     parser.add_argument("--set", action="append", default=[], help="more key=value")
-    parser.add_argument("--split", action="store_true", help="one flight, by time and axis")
     parser.add_argument("--variants", action="store_true", help="fly other causes instead")
     return parser.parse_args()
 
@@ -273,34 +266,6 @@ def force_that_moves(by_m: np.ndarray) -> np.ndarray:
     square, linear = PUSH_S**2 / (2.0 * friction_m_s2), PUSH_S**2 / 2.0
     a = (-linear + np.sqrt(linear**2 + 4.0 * square * far_m)) / (2.0 * square)
     return mass_kg * (a + friction_m_s2) * np.asarray(by_m) / far_m
-
-
-def split(compared: StageComparison) -> str:
-    """The load's error by time, and what is left of it without the drones'."""
-    time_s = compared.phase * compared.period_s
-    off = {
-        body: 1e3 * (its.position_enu_m - compared.real[body].position_enu_m)
-        for body, its in compared.sim.items()
-    }
-    load = off.pop("load")
-    drones = np.mean(list(off.values()), axis=0)
-    lines = [
-        "| s after the step | load | of the mean | its mean x, y, z | drones' mean x, y, z | "
-        "load without the drones' mean |",
-        "|---|---|---|---|---|---|",
-    ]
-    edges = [*WINDOWS_S, float(time_s[-1])]
-    whole = np.linalg.norm(load, axis=1)
-    for begin, end in [*pairwise(edges), (0.0, edges[-1])]:
-        inside = (time_s >= begin) & (time_s <= end) & np.isfinite(whole)
-        places = [", ".join(f"{v:.0f}" for v in x[inside].mean(axis=0)) for x in (load, drones)]
-        rest = np.linalg.norm((load - drones)[inside], axis=1).mean()
-        part = whole[inside].sum() / np.isfinite(whole).sum()
-        lines.append(
-            f"| {begin:g} to {end:.3g} | {whole[inside].mean():.0f} mm | {part:.1f} mm | "
-            f"{places[0]} | {places[1]} | {rest:.0f} mm |"
-        )
-    return "\n".join(lines)
 
 
 def _earlier(real: CutStage, by_s: float) -> CutStage:

@@ -84,7 +84,8 @@ def fit_drones(
         progress(done, total)
         return sim
 
-    return identify(flown, gains, flight)
+    rates = [paper([*overrides, *its.overrides]).mission.setpoint_rate_hz for its in flown]
+    return identify(flown, gains, 1.0 / min(rates), flight)
 
 
 @dataclass(frozen=True)

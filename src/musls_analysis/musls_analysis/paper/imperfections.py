@@ -65,7 +65,7 @@ class DroneFit:
         height: Of the point that each drone brings to its set-point, above the recorded one,
             (n,) [m].
         between: Standard deviations of the three from one recording to another, see
-            `between_recordings`.
+            `between_recordings`; of the delay also `from_day_to_day`.
         factor: By which the linear answer is smaller or larger than the simulated one.
         stages: From which stages, with their real cycles.
         notes: Doubts, for people.
@@ -84,11 +84,13 @@ class DroneFit:
 def identify(
     flown: Sequence[Mission],
     gains: Mapping[str, float],
+    held_s: float,
     simulate: Callable[[Mission, Imperfections | None], Recording],
 ) -> DroneFit:
     """Identify the imperfections from recorded cycles and the missions that fly them again.
 
-    `gains`: PX4's parameters; `simulate` flies a mission, with ideal drones if given None.
+    `gains`: PX4's parameters; `held_s`: how long a set-point is held; `simulate` flies a mission,
+    with ideal drones if given None.
     """
 
     def models(faults: Imperfections | None) -> list[StageModel]:
@@ -103,6 +105,7 @@ def identify(
     more = _estimate(again, factor)
     still = replace(more[2], value=np.where(carry, more[2].value, -_values_of(faults)[2]))
     between = between_recordings(again, factor, (*more[:2], still))
+    between[0][-1] = np.hypot(between[0][-1], from_day_to_day(held_s))
     push, lean, height = (
         replace(more, value=more.value + about, low=more.low + about, high=more.high + about)
         for more, about in zip(more, _values_of(faults), strict=True)
@@ -231,6 +234,16 @@ def excess_deviation(off: Array, deviation: Array) -> Array:
     weight = deviation**-2.0
     excess = (np.sum(weight * off**2, axis=0) - len(off)) / weight.sum(axis=0)
     return np.asarray(np.sqrt(np.maximum(excess, 0.0)))
+
+
+def from_day_to_day(held_s: float) -> float:
+    """Standard deviation of the delay of one day's flight about that of another [s].
+
+    Who plans, who sends and who records set-points have clocks of one period and, since their start
+    that day, any phase. So a set-point waits for anything up to a period, evenly distributed, with
+    a variance of held_s^2 / 12; the difference of two days has twice that.
+    """
+    return held_s / 6.0**0.5
 
 
 def _deviation(its: Estimated) -> Array:
