@@ -239,9 +239,9 @@ def excess_deviation(off: Array, deviation: Array) -> Array:
 def from_day_to_day(held_s: float) -> float:
     """Standard deviation of the delay of one day's flight about that of another [s].
 
-    Who plans, who sends and who records set-points have clocks of one period and, since their start
-    that day, any phase. So a set-point waits for anything up to a period, evenly distributed, with
-    a variance of held_s^2 / 12; the difference of two days has twice that.
+    Assumed: who plans, who sends and who records set-points have clocks of one period and, since
+    their start that day, any phase. So a set-point waits for anything up to a period, evenly
+    distributed, with a variance of held_s^2 / 12; the difference of two days has twice that.
     """
     return held_s / 6.0**0.5
 
