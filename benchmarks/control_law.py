@@ -25,11 +25,13 @@ from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
 from musls_bringup.reproduce import faults_override, fit_drones, paper
 from musls_description.arrays import Array
+from musls_description.library import load_system
 from musls_description.rotations import rotate, yaw_of
+from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
-BASE = ["system=x500_trio_flown", "system.cables.links=5"]
 STAGE, DRONES = "engage", ("drone_1", "drone_2", "drone_3")
-GRAVITY_M_S2, LOAD_KG, DRONE_KG = 9.81, 1.66, 2.11
+SYSTEM = load_system("x500_trio_flown")
+BASE = [f"system={SYSTEM.name}", "system.cables.links=5"]
 STEP_S, SMOOTH_S, LAST_S = 0.05, 0.3, 12.0
 """Grid, standard deviation of the smoothing of what is differentiated, end of both recordings."""
 TAUT_S, TURNS_S = 1.2, 6.5
@@ -59,7 +61,11 @@ def motions(flown: CutStage, rows_s: Array, time_s: Array) -> dict[str, Motion]:
         q = track.orientation_wxyz[row]
         up = rotate(q, np.tile([0.0, 0.0, 1.0], (len(q), 1)))
         values = np.column_stack(
-            [track.position_enu_m[row], GRAVITY_M_S2 * up[:, :2] / up[:, 2:], np.unwrap(yaw_of(q))]
+            [
+                track.position_enu_m[row],
+                STANDARD_GRAVITY_M_S2 * up[:, :2] / up[:, 2:],
+                np.unwrap(yaw_of(q)),
+            ]
         )
         grid = np.array([np.interp(time_s, rows_s, column) for column in values.T]).T
         wanted = setpoint.position_enu_m[held.clip(0), :2]
@@ -120,15 +126,15 @@ def pushes(bodies: dict[str, Motion]) -> Array:
     load = bodies[LOAD].place_m
     along = np.array([smooth(bodies[name].place_m - load) for name in DRONES])
     along /= np.linalg.norm(along, axis=2, keepdims=True)
-    weight = LOAD_KG * (smooth(load, 2) + [0.0, 0.0, GRAVITY_M_S2])
+    weight = SYSTEM.load.mass_kg * (smooth(load, 2) + [0.0, 0.0, STANDARD_GRAVITY_M_S2])
     tension = np.linalg.solve(np.moveaxis(along, 0, 2), weight[..., None])[..., 0].T
     found = []
-    for name, line, pull in zip(DRONES, along, tension, strict=True):
+    for name, drone, line, pull in zip(DRONES, SYSTEM.drones, along, tension, strict=True):
         its = bodies[name]
-        speeds_up = smooth(its.place_m, 2)
-        lift = DRONE_KG * (GRAVITY_M_S2 + speeds_up[:, 2]) + pull * line[:, 2]
-        thrust = lift[:, None] * smooth(its.lean_m_s2) / GRAVITY_M_S2
-        left = speeds_up[:, :2] + (pull[:, None] * line[:, :2] - thrust) / DRONE_KG
+        acceleration = smooth(its.place_m, 2)
+        lift = drone.mass_kg * (STANDARD_GRAVITY_M_S2 + acceleration[:, 2]) + pull * line[:, 2]
+        thrust = lift[:, None] * smooth(its.lean_m_s2) / STANDARD_GRAVITY_M_S2
+        left = acceleration[:, :2] + (pull[:, None] * line[:, :2] - thrust) / drone.mass_kg
         found.append(left[:, 0] * np.cos(its.yaw_rad) + left[:, 1] * np.sin(its.yaw_rad))
     return np.array(found)
 
@@ -140,8 +146,7 @@ def main() -> None:
     places = parser.parse_args().flights
     both = [some_cycles([place]) for place in places]
     time_s = np.arange(0.0, LAST_S, STEP_S)
-    taut = time_s >= TAUT_S
-    stands = taut & (time_s < TURNS_S)
+    stands = (time_s >= TAUT_S) & (time_s < TURNS_S)
     flights = {}
     for place, real, other in zip(places, both, both[::-1], strict=True):
         overrides = one_mission(real, paper(BASE), BASE).overrides
@@ -160,7 +165,7 @@ def main() -> None:
     shown = np.flatnonzero(stands)[:: round(0.6 / STEP_S)]
     print("| s |", " | ".join(f"{time_s[k]:.1f}" for k in shown), "|")
     for name, bodies in flights.items():
-        print(f"| {name} |", " | ".join(f"{pull_in(bodies)[k]:.0f}" for k in shown), "|")
+        print(f"| {name} |", " | ".join(f"{x:.0f}" for x in pull_in(bodies)[shown]), "|")
     print("\nPush towards the load that thrust and cable leave, means of a second, m/s2")
     seconds = range(2, round(LAST_S) - 1)
     print("| s |", " | ".join(f"{s} to {s + 1}" for s in seconds), "| spread |")

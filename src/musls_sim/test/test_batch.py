@@ -132,6 +132,19 @@ def test_snapshot_and_restore(threads):
     assert not np.array_equal(batch.motion[1], batch.motion[3])
 
 
+@pytest.mark.parametrize("fractions", [(0.3, 0.0), (0.0, 0.3)])
+def test_a_snapshot_is_restored_where_dropouts_differ(fractions):
+    batch = Batch([scenario("start=air", f"estimation.dropout_fraction={f}") for f in fractions])
+    batch.advance(40)
+    kept = batch.snapshot(0)
+    batch.advance(60)
+    then = batch.estimate[0].copy()
+    batch.restore([0, 1], kept)
+    batch.advance(60)
+    for world in range(2):
+        np.testing.assert_array_equal(batch.estimate[world], then)
+
+
 def test_reset_draws_anew_or_by_seed():
     batch = Batch(scenario("start=air"), worlds=2, seeds=[5, 5], threads=1)
     batch.advance(100)

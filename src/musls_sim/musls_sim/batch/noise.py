@@ -70,8 +70,7 @@ def draw(fill_normal, fill_uniform, streams, address, apart, periods):
             row += 8 * 13
             for _ in range(w.n_drones):
                 fill_normal(stream.drones, 12, row)
-                if stream.luck != 0:
-                    fill_uniform(stream.luck, 1, row + 8 * 12)
+                fill_uniform(stream.luck, 1, row + 8 * 12)
                 row += 8 * 13
 
 
@@ -90,8 +89,8 @@ class Noise:
         gusts, mocap, *_ = streams(seed)
         self._generators = {"gusts": gusts}
         if isinstance(scenario.estimation, MotionCaptureSpec):
-            lossy = scenario.estimation.dropout_fraction > 0.0
-            self._generators |= SensorNoise(mocap, lossy=lossy, with_load=with_load).generators
+            # Luck is drawn where no sample is lost, too, so that worlds can go on from each other.
+            self._generators |= SensorNoise(mocap, lossy=True, with_load=with_load).generators
         self.stream = np.zeros(1, STREAM)[0]
         for name, generator in self._generators.items():
             self.stream[name] = generator.bit_generator.ctypes.bit_generator.value

@@ -8,7 +8,7 @@ from musls_description.arrays import Array
 from musls_description.compiled import compiled
 from musls_description.system import Cable, SlungLoadSystem
 from musls_sim.plants.interface import substeps
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, STANDARD_GRAVITY_M_S2
 
 PERIOD_LIFT_M = 0.0015
 """Energy that a control period may make from nothing before it is repeated with finer steps: what
@@ -108,8 +108,6 @@ def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> floa
 
 
 # ---------- Steps of each level of refinement and what they hold; level 0 is the ordinary step
-
-STANDARD_GRAVITY_M_S2 = 9.80665
 
 CALM_PERIODS = 25
 """Control periods without a jerk (0.1 s) after which a refined step is doubled again: the waves
