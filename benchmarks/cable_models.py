@@ -27,10 +27,10 @@ from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import ReplayResult, with_links
-from musls_description.errors import ConfigError
-from musls_description.library import build_system, load_system
-from musls_description.spawn import hanging_equilibrium
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
+from musls_description.system.system_files import build_system, load_system
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantInputs, PlantSetup
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant

@@ -24,9 +24,9 @@ from musls_analysis.paper.flights import one_mission, some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
 from musls_bringup.reproduce import faults_override, fit_drones, paper
-from musls_description.arrays import Array
-from musls_description.library import load_system
-from musls_description.rotations import rotate, yaw_of
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate, yaw_of
+from musls_description.system.system_files import load_system
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 STAGE, DRONES = "engage", ("drone_1", "drone_2", "drone_3")

@@ -19,9 +19,9 @@ from time import perf_counter
 import numpy as np
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.library import load_system
-from musls_description.spawn import hanging_equilibrium
-from musls_description.system import SlungLoadSystem
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant

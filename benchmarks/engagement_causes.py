@@ -28,8 +28,8 @@ from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, one_mission, some
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
 from musls_bringup.reproduce import faults_override, fit_drones, paper
-from musls_description.arrays import Array
-from musls_description.rotations import rotate
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
 
 POINT_M = (-0.0285, 0.0067, -0.06)
 """Recorded point of the load in its frame."""

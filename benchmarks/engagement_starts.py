@@ -25,7 +25,7 @@ from musls_analysis.comparison.cycles import CutStage, Cycle, cut
 from musls_analysis.paper.flights import some_cycles
 from musls_bringup.api import fly
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 STOOD = (-0.003, -0.057, 0.079)
 """Place of the recorded load [m] and its yaw [rad]."""

@@ -26,7 +26,7 @@ sys.path[:0] = [
 from gazebo_engine import fly, rotor_wrenches  # noqa: E402
 from plant_helpers import advance, hovering_plant, with_cables, without_rotor_drag  # noqa: E402
 
-from musls_description.library import load_system  # noqa: E402
+from musls_description.system.system_files import load_system  # noqa: E402
 
 STEP_S, STEPS = 0.002, 200  # short enough for 100 links
 

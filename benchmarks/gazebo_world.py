@@ -22,9 +22,9 @@ from time import perf_counter, process_time
 import numpy as np
 from elastic import start_of
 
-from musls_description.library import load_system
-from musls_description.models import world_sdf
-from musls_description.models.sdf import drone_name
+from musls_description.system.system_files import load_system
+from musls_description.writers import world_sdf
+from musls_description.writers.sdf import drone_name
 from musls_sim.plants.gazebo import MESSAGE, TOPIC, GazeboServer
 
 STEP_S = 0.004

@@ -21,9 +21,9 @@ from musls_analysis.comparison.cycles import CutStage
 from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup.shipped import find_scenario
-from musls_description.arrays import Array
-from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import SlungLoadSystem
 
 LIFTED_S = 3.0
 """After the step of an engagement; before, cables are slack."""

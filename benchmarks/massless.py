@@ -18,8 +18,8 @@ import numpy as np
 from elastic import TURN, bare_dart, circle_of
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.library import load_system
-from musls_description.spawn import hanging_equilibrium
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.rigid_links.dart_plant import DartPlant

@@ -19,7 +19,7 @@ import numpy as np
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording
 from musls_bringup.shipped import find_scenario
-from musls_description.rotations import product, relative, slerp
+from musls_description.numerics.rotations import product, relative, slerp
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.session.session import Session
 

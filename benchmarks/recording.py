@@ -87,7 +87,7 @@ def _turn(worker: subprocess.Popen[str]) -> float:
 
 def _answer(way: str, drones: int) -> None:
     """Record a turn for every line that comes, and say how long it took."""
-    from musls_description.library import load_system
+    from musls_description.system.system_files import load_system
     from musls_sim.plants.interface import PlantState
     from musls_sim.session.session import TensionPeaks
 

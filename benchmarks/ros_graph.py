@@ -28,7 +28,7 @@ from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
 from musls_bringup.shipped import find_scenario
-from musls_description.schema import to_yaml
+from musls_description.config.schema import to_yaml
 from musls_sim.nodes.polling import Poller, message_class
 from musls_sim.recording.graph import stamp_ns
 

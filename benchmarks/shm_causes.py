@@ -23,8 +23,8 @@ from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, drones_of, some_c
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
 from musls_bringup.reproduce import faults_override, fit_drones, paper
-from musls_description.rotations import rotate
-from musls_description.schema import to_data
+from musls_description.config.schema import to_data
+from musls_description.numerics.rotations import rotate
 
 STAGE = "shm"
 BASE = [

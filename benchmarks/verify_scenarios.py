@@ -16,7 +16,7 @@ from musls_bringup.api import load_scenario
 from musls_bringup.fly import Flight
 from musls_bringup.shipped import SCENARIOS, names_in
 from musls_bringup.verify import fly_once, verify
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 HEADS = ("scenario", "load's error", *PEAK_PLACES.values(), "farthest body", "warnings")
 

@@ -12,6 +12,6 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
-        (f"share/{PACKAGE}/xacro", [f"{PACKAGE}/models/parts/cable.xacro"]),
+        (f"share/{PACKAGE}/xacro", [f"{PACKAGE}/writers/parts/cable.xacro"]),
     ],
 )

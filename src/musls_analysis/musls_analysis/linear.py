@@ -18,10 +18,10 @@ from matplotlib.ticker import FuncFormatter
 from scipy.linalg import eig, logm
 
 from musls_analysis.figures import style
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import relative, rotation_vector
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import relative, rotation_vector
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.tables import Shown, Table
 from musls_sim.plants.interface import LocalState, Plant, PlantInputs
 from musls_sim.scenario.scenario import Scenario

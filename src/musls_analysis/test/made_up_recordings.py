@@ -11,7 +11,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.formation import Cone
 from musls_control.trajectories import Circle, Engage, Shm
-from musls_description.rotations import from_roll_pitch_yaw, roll_pitch_yaw
+from musls_description.numerics.rotations import from_roll_pitch_yaw, roll_pitch_yaw
 
 TRAJECTORIES = {"circle": Circle, "shm": Shm, "engage": Engage}
 SETPOINT_PERIOD_S = 0.2

@@ -17,8 +17,8 @@ from standing_plant import session_of
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import Stage
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.recording import BagRecorder
 

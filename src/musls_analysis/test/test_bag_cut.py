@@ -15,8 +15,8 @@ from standing_plant import session_of, standing_plant
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.readers import read_recording
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.recording import BagRecorder
 
 LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
@@ -24,7 +24,7 @@ LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 ENDLESS = textwrap.dedent(
     """
     import sys
-    from musls_description.library import load_system
+    from musls_description.system.system_files import load_system
     from musls_sim.recording import BagRecorder
     from standing_plant import session_of, standing_plant
 

@@ -10,8 +10,8 @@ from standing_plant import session_of
 from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.report.summary import summarise
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.power import BATTERY
 from musls_sim.recording import BagRecorder

@@ -22,8 +22,8 @@ from musls_analysis.comparison.cycles import CutStage, cut, cut_at
 from musls_analysis.figures.comparison import write_figures
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.trajectories import Circle, Shm
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_roll_pitch_yaw, product
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import from_roll_pitch_yaw, product
 
 KINDS = ("circle", "shm", "engage")
 

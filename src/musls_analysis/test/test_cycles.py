@@ -18,7 +18,7 @@ from musls_analysis.comparison.cycles import (
 )
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_control.trajectories import Circle, Engage, Shm
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 PERIODS_S = {"circle": Circle().period_s, "shm": Shm().period_s}
 ENGAGE_S = Engage().period_s - Engage().turn_s - Engage().rest_s - Engage().lower_s

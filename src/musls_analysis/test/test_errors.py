@@ -10,7 +10,7 @@ from musls_analysis.comparison.errors import (
     translational_error_m,
 )
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
-from musls_description.rotations import roll_pitch_yaw, wrapped
+from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 

@@ -7,7 +7,7 @@ import pytest
 
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.recordings.readers import read_recording
-from musls_description.rotations import roll_pitch_yaw
+from musls_description.numerics.rotations import roll_pitch_yaw
 
 FLIGHTS = Path(__file__).resolve().parents[4] / "shared" / "flights"
 pytestmark = pytest.mark.skipif(not FLIGHTS.is_dir(), reason=f"needs {FLIGHTS}")

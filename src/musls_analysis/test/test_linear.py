@@ -9,7 +9,7 @@ from scipy.linalg import expm
 
 import musls
 from musls_analysis.linear import linear_model
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.session.session import Session
 

@@ -15,7 +15,7 @@ from musls_analysis.comparison.compare import (
 )
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.recording import PoseTrack, gaps, resample
-from musls_description.rotations import (
+from musls_description.numerics.rotations import (
     chordal_mean,
     from_roll_pitch_yaw,
     product,

@@ -13,8 +13,8 @@ from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Event, Recording
 from musls_control.reference import Piece, Reference, StraightMove
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.recording import BagRecorder, MemoryRecorder
 
 SYSTEM = load_system("x500_trio_unequal")

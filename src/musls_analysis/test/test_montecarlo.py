@@ -5,7 +5,7 @@ import pytest
 
 from musls_analysis.sweep.montecarlo import statistics, study_of, worst
 from musls_analysis.sweep.plan import make_plan, points
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 SCENARIO = {
     "system": "x500_trio",

@@ -7,8 +7,8 @@ import pytest
 from standing_plant import session_of, standing_plant
 
 from musls_analysis.recordings.bag import read_bag, recording_from
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.recording import BagRecorder, MemoryRecorder
 from musls_sim.recording.signals import SIGNALS, Column, Rate, Signal, drone_names
 

@@ -11,7 +11,7 @@ from musls_analysis.recordings.recording import (
     stages_from_changes,
 )
 from musls_analysis.report.summary import slack_intervals, slack_mask
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 def cable(tension, period=0.1):

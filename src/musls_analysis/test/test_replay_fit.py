@@ -20,10 +20,10 @@ from musls_analysis.replay.fit import (
 )
 from musls_analysis.replay.identify import best_change, choose, identify, left_out
 from musls_analysis.replay.replay import with_links
-from musls_description.drone import BoxShape
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.schema import NO_INERTIA
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import NO_INERTIA
+from musls_description.system.drone import BoxShape
+from musls_description.system.system_files import load_system
 
 SPEC = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)
 NOISE_M, NOISE_RAD = 0.002, 0.005

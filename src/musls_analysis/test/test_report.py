@@ -10,8 +10,8 @@ from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_analysis.report.report import number, write_report
 from musls_analysis.report.summary import summarise
-from musls_description.library import load_system
-from musls_description.schema import build, to_data
+from musls_description.config.schema import build, to_data
+from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import Scenario
 
 SPEED = {"sim_time_s": 75.0, "real_time_factor": 25.73, "steps": 18750, "links_per_cable": [15] * 3}

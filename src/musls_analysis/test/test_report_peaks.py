@@ -15,7 +15,7 @@ from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.recording import CableTrack, Event, PoseTrack, Recording, Stage
 from musls_analysis.report.report import write_report
 from musls_analysis.report.summary import flight_warnings, named_peaks, sentence, summarise
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 STAGES = (
     Stage("spool_up", 0.0, 2.0),

@@ -9,7 +9,7 @@ from musls_analysis.comparison.cycles import CutStage, Cycle, cut
 from musls_analysis.paper.flights import motion_of, update_rate
 from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import PoseTrack, Recording, bridged_s
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 FLOWN = {
     "circle": {"radius_m": 1.1, "speed_m_s": 0.25, "height_m": 1.3, "center_m": (0.4, -0.2)},

@@ -8,7 +8,7 @@ import pytest
 from musls_analysis.figures.style import styled
 from musls_analysis.sweep.figures import _usual, distribution_figure, map_figure, parallel_figure
 from musls_analysis.sweep.plan import MapFigure, SweepSpec, load_sweep, points
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 ERROR = "errors.load.hold.translational_error_m"
 

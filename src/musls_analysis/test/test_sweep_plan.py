@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from musls_analysis.sweep.plan import load_sweep, make_plan, points, run_id, wanted_series
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 SCENARIO = "system: x500_trio\nmission: {stages: [{kind: engage, height_m: 0.5, yaw_rad: 1.7}]}\n"
 

@@ -19,7 +19,7 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_analysis.sweep.run import run_sweep
 from musls_analysis.sweep.store import Store, SweepError
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError
 
 FLYER = "test_sweep_run:fly"
 STANDS = Recording({"load": PoseTrack(np.zeros(1), np.zeros((1, 3)), np.eye(4)[:1])})

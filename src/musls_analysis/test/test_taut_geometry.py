@@ -8,8 +8,8 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.fit import Setup, put_all
 from musls_analysis.replay.geometry import geometry
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 
 TRUTH = {
     "load_origin_x": -0.03, "load_origin_y": 0.02, "load_origin_z": 0.09,

@@ -20,8 +20,8 @@ from musls_analysis.view.film import (
 )
 from musls_analysis.view.picture import WIDE, Picture, PictureOptions
 from musls_analysis.view.scene import Subject, open_subject, sample
-from musls_description.errors import ConfigError, MuslsError, whole_file
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError, MuslsError, whole_file
+from musls_description.system.system_files import load_system
 
 LOOKS = PictureOptions()
 

@@ -12,8 +12,8 @@ import pytest
 
 from musls_analysis.recordings.recording import Event
 from musls_analysis.view.scene import open_subject, sample
-from musls_description.errors import MuslsError
-from musls_description.obstacles import BoxObstacle
+from musls_description.config.errors import MuslsError
+from musls_description.system.obstacles import BoxObstacle
 
 pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
 from musls_analysis.view.rerun_log import save, show

@@ -25,9 +25,9 @@ from musls_analysis.view.scene import (
     stage_at,
     world,
 )
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.obstacles import (
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import from_roll_pitch_yaw, rotate
+from musls_description.system.obstacles import (
     BoxObstacle,
     CylinderObstacle,
     PlaneObstacle,
@@ -36,7 +36,7 @@ from musls_description.obstacles import (
     triangles,
     widened,
 )
-from musls_description.rotations import from_roll_pitch_yaw, rotate
+from musls_description.system.system_files import load_system
 
 TRIO = load_system("x500_trio")
 

@@ -31,15 +31,15 @@ from musls_control.estimators import LoadEstimator
 from musls_control.reference import LoadReference
 from musls_control.trajectories import TRAJECTORIES as trajectories
 from musls_control.trajectories import Trajectory
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.library import load_system
-from musls_description.own_law import CABLE_LAWS as cable_laws
-from musls_description.own_law import CableLaw
-from musls_description.registry import UserCodeError
-from musls_description.schema import spec
-from musls_description.system import Cable, Load
-from musls_description.system import SlungLoadSystem as System
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.registry import UserCodeError
+from musls_description.config.schema import spec
+from musls_description.system.cable_law import CABLE_LAWS as cable_laws
+from musls_description.system.cable_law import CableLaw
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import Cable, Load
+from musls_description.system.slung_system import SlungLoadSystem as System
+from musls_description.system.system_files import load_system
 from musls_sim.batch.batch import Batch
 from musls_sim.plants import PLANTS as plants
 from musls_sim.plants.interface import SimulationDiverged

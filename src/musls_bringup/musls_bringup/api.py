@@ -29,18 +29,18 @@ from musls_bringup.shipped import (
     sweep_scenario_path,
 )
 from musls_control.controllers import Controller
-from musls_description.errors import (
+from musls_description.config.errors import (
     ConfigError,
     MuslsError,
     check_present_folder,
     install_command,
 )
-from musls_description.library import load_system
-from musls_description.schema import to_data, to_yaml
-from musls_description.strict_yaml import parse_yaml
-from musls_description.system import RigSystem, slung_system
+from musls_description.config.schema import to_data, to_yaml
+from musls_description.config.strict_yaml import parse_yaml
+from musls_description.config.typed import typed
+from musls_description.system.slung_system import RigSystem, slung_system
+from musls_description.system.system_files import load_system
 from musls_description.tables import Rows
-from musls_description.typed import typed
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.scenario import load_scenario as read_scenario
 from musls_sim.session.loop import Observer

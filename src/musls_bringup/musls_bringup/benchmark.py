@@ -23,8 +23,8 @@ from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
 from musls_control.parent import worker_processes
-from musls_description.errors import ConfigError, MuslsError, near_names, writing
-from musls_description.strict_yaml import parse_yaml, read_json, read_text
+from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
+from musls_description.config.strict_yaml import parse_yaml, read_json, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller

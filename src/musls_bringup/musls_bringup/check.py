@@ -14,11 +14,11 @@ from musls_analysis.view.scene import Subject
 from musls_control.contingency.loss import MIN_DRONES
 from musls_control.contingency.reallocation import Reallocation, reallocate
 from musls_control.mission.plan import FlightPlan, closest_in_plan
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_yaw
-from musls_description.schema import to_data
-from musls_description.system import formation_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_data
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw
+from musls_description.system.slung_system import formation_of
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.scenario.scenario import Scenario

@@ -21,8 +21,8 @@ from musls_bringup.results import Ending, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_yaml
 from musls_sim.batch.alone import CompiledFlight
 from musls_sim.preflight.feasibility import assess
 from musls_sim.px4.install import Firmware, Px4Error

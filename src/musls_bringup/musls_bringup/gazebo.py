@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.models import world_sdf
-from musls_description.models.sdf import drone_name
-from musls_description.schema import to_yaml
-from musls_description.spawn import ground_spawn
-from musls_description.system import slung_system
-from musls_description.tree import build_tree
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_yaml
+from musls_description.hanging.spawn import ground_spawn
+from musls_description.hanging.tree import build_tree
+from musls_description.system.slung_system import slung_system
+from musls_description.writers import world_sdf
+from musls_description.writers.sdf import drone_name
 from musls_sim.autopilots import loaded_hover_parameters, parameter_text
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
 from musls_sim.preflight.checks import check_hover, hover_in_formation

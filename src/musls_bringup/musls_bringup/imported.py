@@ -16,10 +16,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from musls_description.arrays import Array, joined
-from musls_description.errors import ConfigError, install_command, near_names
-from musls_description.rotations import from_roll_pitch_yaw, matrix, product, rotate
-from musls_description.strict_yaml import is_file, read_text, shown
+from musls_description.config.errors import ConfigError, install_command, near_names
+from musls_description.config.strict_yaml import is_file, read_text, shown
+from musls_description.numerics.arrays import Array, joined
+from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix, product, rotate
 
 KINDS = (".urdf", ".sdf", ".xml")
 

@@ -31,9 +31,9 @@ from musls_bringup.paper_figures import PaperFigure, draw
 from musls_bringup.reproduce import ReproduceOptions, reproduce
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario, named_file
-from musls_description.errors import ConfigError
-from musls_description.schema import Finite, build, spec
-from musls_description.strict_yaml import read_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Finite, build, spec
+from musls_description.config.strict_yaml import read_yaml
 
 PAPERS = Path(__file__).parent / "papers"
 SYSTEM = "x500_trio_swivel"

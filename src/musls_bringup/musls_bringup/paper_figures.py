@@ -19,10 +19,10 @@ from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep.figures import signal_text
 from musls_analysis.sweep.plan import POSE_SIGNALS
 from musls_analysis.sweep.store import extract, signal
-from musls_description.errors import ConfigError, near_names
-from musls_description.keys import split_unit
-from musls_description.rotations import rotate
-from musls_description.schema import Finite, spec
+from musls_description.config.documented_keys import split_unit
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import Finite, spec
+from musls_description.numerics.rotations import rotate
 
 LINES = ("#0f6fb8", "#c2410c", "#4d7c0f", "#7e22ce", "#be185d", "#0f766e", "#a16207", "#475569")
 PAPER: style.LineStyle = {"color": "black", "linewidth": 1.0, "linestyle": ":", "zorder": 4}

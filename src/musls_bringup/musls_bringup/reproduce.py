@@ -38,8 +38,8 @@ from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario
 from musls_control.parent import worker_processes
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.errors import ConfigError
-from musls_description.schema import to_data
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_data
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.scenario import Scenario
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 MARKS = ("summary.json", "comparison.json")
 """Every result folder holds one of these files; only such folders are ever overwritten."""

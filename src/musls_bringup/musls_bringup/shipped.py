@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.strict_yaml import shown, why_no_file
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.strict_yaml import shown, why_no_file
 
 if TYPE_CHECKING:
     from musls_sim.scenario.scenario import Scenario

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from musls_bringup.imported import IDLE, RigidBody
-from musls_description.arrays import Array, point_inertia
-from musls_description.drone import BoxShape, Drone, inertia_of
-from musls_description.errors import ConfigError
-from musls_description.schema import build
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build
+from musls_description.numerics.arrays import Array, point_inertia
+from musls_description.system.drone import BoxShape, Drone, inertia_of
 
 
 class LoadKind(str, Enum):

@@ -25,10 +25,10 @@ from musls_analysis.view.scene import aligning_shift_s
 from musls_bringup.cli.describe import schema_of
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.keys import Key, Keys, short
-from musls_description.schema import to_data
-from musls_description.strict_yaml import read_json, read_yaml
+from musls_description.config.documented_keys import Key, Keys, short
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_data
+from musls_description.config.strict_yaml import read_json, read_yaml
 
 HOST = "127.0.0.1"
 LOOK_EVERY_MS = 1000

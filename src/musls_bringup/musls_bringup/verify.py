@@ -12,8 +12,8 @@ from musls_analysis.comparison.convergence import Convergence
 from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
-from musls_description.errors import ConfigError
-from musls_description.typed import typed
+from musls_description.config.errors import ConfigError
+from musls_description.config.typed import typed
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from musls_description.errors import ConfigError
-from musls_description.strict_yaml import parse_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.strict_yaml import parse_yaml
 
 SOURCES = Path(__file__).parents[2]
 SCENARIOS = sorted((SOURCES / "musls_bringup/musls_bringup/scenarios").glob("*.yaml"))

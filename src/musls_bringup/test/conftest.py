@@ -11,7 +11,7 @@ from ros_probe import FlightProbe, own_domain
 from musls_bringup.cli import main, terminal
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
-from musls_description.schema import to_yaml
+from musls_description.config.schema import to_yaml
 
 QUICK = ["system.cables.links=3"]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 import musls
 from musls_analysis.recordings.recording import Event, PoseTrack, Stage
 from musls_bringup.api import Recording
-from musls_description.schema import to_data, to_yaml
+from musls_description.config.schema import to_data, to_yaml
 
 
 @pytest.fixture

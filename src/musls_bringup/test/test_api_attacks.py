@@ -16,7 +16,7 @@ import pytest
 from bad_inputs import TEXTS, mutated_text
 
 import musls
-from musls_description.errors import MAX_LENGTH, MuslsError
+from musls_description.config.errors import MAX_LENGTH, MuslsError
 
 SEED = 20261126
 CHUNK = 10

@@ -12,8 +12,8 @@ from typing_extensions import TypeAliasType
 
 import musls
 from musls_analysis.recordings.readers import read_recording
-from musls_description.errors import ConfigError
-from musls_description.typed import typed
+from musls_description.config.errors import ConfigError
+from musls_description.config.typed import typed
 
 Numbers = TypeAliasType("Numbers", NDArray[np.float64])
 

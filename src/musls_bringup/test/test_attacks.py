@@ -20,8 +20,8 @@ import yaml
 
 import musls
 from musls_control.trajectories import TRAJECTORIES
-from musls_description.errors import MAX_LENGTH
-from musls_description.schema import to_yaml
+from musls_description.config.errors import MAX_LENGTH
+from musls_description.config.schema import to_yaml
 from musls_sim.scenario.events import EVENTS
 
 SEED = 20261123

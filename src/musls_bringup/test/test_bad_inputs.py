@@ -16,9 +16,9 @@ from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_analysis.sweep.plan import load_sweep, make_plan, points
 from musls_bringup.cli.app import main
 from musls_bringup.shipped import sweep_scenario_path
-from musls_description.errors import MAX_LENGTH, MuslsError
-from musls_description.library import load_system
-from musls_description.schema import to_yaml
+from musls_description.config.errors import MAX_LENGTH, MuslsError
+from musls_description.config.schema import to_yaml
+from musls_description.system.system_files import load_system
 from musls_sim.autopilots import hover_parameters
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario.scenario import load_scenario

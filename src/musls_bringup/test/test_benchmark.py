@@ -9,7 +9,7 @@ import pytest
 import musls
 from musls_bringup import benchmark as bench
 from musls_bringup.cli import main
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 def test_every_task_is_a_scenario_that_can_be_read():

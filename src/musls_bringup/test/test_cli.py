@@ -12,7 +12,7 @@ import typer
 from musls_bringup.cli import app, main
 from musls_bringup.cli.app import COMMANDS
 from musls_bringup.cli.test import absolute_path, parallel
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError
 
 SLOW_TO_IMPORT = {"dartpy", "matplotlib", "numba", "rosbags", "scipy"}
 

@@ -18,7 +18,7 @@ import yaml
 from bad_inputs import NUMBERS, SCENARIOS, SYSTEMS, TEXTS, mutated_text
 
 from musls_bringup.cli import main
-from musls_description.errors import MAX_LENGTH
+from musls_description.config.errors import MAX_LENGTH
 
 # Python drops a Ctrl-C that comes while it tidies a weak reference away.
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <function Weak")

@@ -8,9 +8,9 @@ import pytest
 from musls_bringup.cli import main
 from musls_bringup.cli.describe import file_schema, reference_page, schema_of
 from musls_bringup.shipped import SCENARIOS, SWEEPS
-from musls_description.keys import ANY_NAME, Keys, unit_of
-from musls_description.library import SYSTEMS
-from musls_description.strict_yaml import parse_yaml
+from musls_description.config.documented_keys import ANY_NAME, Keys, unit_of
+from musls_description.config.strict_yaml import parse_yaml
+from musls_description.system.system_files import SYSTEMS
 
 
 def test_every_key_says_what_it_means():

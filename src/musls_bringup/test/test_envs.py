@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import musls
-from musls_description.errors import ConfigError
-from musls_description.registry import UserCodeError
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import UserCodeError
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra rl is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402

@@ -14,8 +14,8 @@ from musls_analysis.sweep.plan import MetricFigure, load_sweep
 from musls_analysis.view.film import FilmOptions
 from musls_bringup.cli import main
 from musls_control.trajectories.recorded import Recorded
-from musls_description.errors import ConfigError, file_name
-from musls_description.strict_yaml import read_json, read_text
+from musls_description.config.errors import ConfigError, file_name
+from musls_description.config.strict_yaml import read_json, read_text
 
 SWEEP = """\
 scenario: hold

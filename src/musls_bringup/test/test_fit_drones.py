@@ -9,7 +9,7 @@ from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.reproduce import faults_override
 from musls_bringup.shipped import find_scenario
-from musls_description.strict_yaml import parse_yaml
+from musls_description.config.strict_yaml import parse_yaml
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix
 
 SHORT = [

@@ -15,7 +15,7 @@ from musls_bringup.cli import main
 from musls_bringup.results import ResultError, result_folder
 from musls_bringup.shipped import SCENARIOS
 from musls_control.trajectories import TRAJECTORIES
-from musls_description.library import system_names
+from musls_description.system.system_files import system_names
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -10,8 +10,8 @@ from sdf_reader import SdfScene
 
 from musls_bringup import gazebo
 from musls_bringup.shipped import SCENARIOS, find_scenario
-from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.scenario.scenario import load_scenario
 
 SOURCE = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from musls_analysis.replay.fit import Setup, put_all
 from musls_analysis.replay.identify import INTERVAL, identify
 from musls_analysis.replay.replay import with_links
 from musls_bringup import api
-from musls_description.library import load_system
-from musls_description.schema import to_data
+from musls_description.config.schema import to_data
+from musls_description.system.system_files import load_system
 
 TRUTH = {"length": 2.45, "load_drag": 0.5}
 MOTIONS = (

@@ -11,7 +11,7 @@ import musls
 from musls_bringup.benchmark import cases, fly_case, write
 from musls_bringup.cli.options import flight_overrides
 from musls_control.controllers.learned import Policy
-from musls_description.registry import UserCodeError
+from musls_description.config.registry import UserCodeError
 
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learned is not installed")

@@ -219,7 +219,7 @@ def test_five_drones_lift_a_beam_from_the_ground(empty):
 def test_inertia_of_ring_and_angle():
     """A hoop's axis; the two arms of an L, summed point by point."""
     from musls_bringup.starting import LoadKind, starting_load
-    from musls_description.strict_yaml import parse_yaml
+    from musls_description.config.strict_yaml import parse_yaml
 
     def inertia(kind):
         text = "\n".join(starting_load(kind, (1.0, 0.02, 0.02), 2.0, 4).body)

@@ -11,8 +11,8 @@ from musls_bringup.cli import main
 from musls_bringup.paper import PAPERS, load_paper, settings
 from musls_bringup.paper_figures import KINDS, PaperFigure, draw, drawn_figure, values_of
 from musls_bringup.shipped import find_scenario, names_in
-from musls_description.errors import ConfigError
-from musls_description.schema import build
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build
 
 
 @pytest.mark.parametrize("name", names_in(PAPERS))

@@ -7,7 +7,7 @@ from test_ros_real import SHORT
 
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
-from musls_description.schema import to_yaml
+from musls_description.config.schema import to_yaml
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]
 

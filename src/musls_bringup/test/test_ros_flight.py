@@ -19,7 +19,7 @@ from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import fly_through_graph
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 

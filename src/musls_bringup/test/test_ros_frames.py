@@ -12,7 +12,7 @@ from transforms3d.quaternions import quat2mat
 
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import ARGUMENTS, launched_nodes
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
 
 pytestmark = pytest.mark.timeout(1200)

@@ -9,7 +9,7 @@ from ros_probe import needs_ros
 
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
-from musls_description.schema import to_yaml
+from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]

@@ -21,7 +21,7 @@ from musls_bringup.ros.workspace import (
     px4_msgs,
     tf2_msgs,
 )
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError
 
 PX4 = px4_msgs().messages
 VARIANTS = [(n, r) for n, found in px4_interface().messages.items() for r in found]

@@ -30,8 +30,8 @@ from musls_control.mission.before_arming import ArmingLimits
 from musls_control.mission.player import GoalSettings
 from musls_control.mocap import MocapLimits
 from musls_control.offboard import OffboardSettings
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_yaml
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.recording.graph import recorded_topics
 from musls_sim.scenario.scenario import load_scenario

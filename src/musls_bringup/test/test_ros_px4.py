@@ -13,8 +13,8 @@ from musls_bringup.fly import FlyOptions
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_px4, fly_through_graph
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import MuslsError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import MuslsError
+from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Px4Error
 from musls_sim.px4.process import VARIABLE
 

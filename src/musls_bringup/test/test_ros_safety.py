@@ -11,8 +11,8 @@ from ros_probe import FlightProbe, needs_ros
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
-from musls_description.drone import tip_radius_m
-from musls_description.schema import to_yaml
+from musls_description.config.schema import to_yaml
+from musls_description.system.drone import tip_radius_m
 
 pytestmark = [needs_ros(), pytest.mark.timeout(2400)]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from musls_bringup.shipped import SCENARIOS, named_file, names_in
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", names_in(SCENARIOS))

@@ -13,7 +13,7 @@ import pytest
 import musls
 from musls_bringup.cli import main
 from musls_control.trajectories import TRAJECTORIES
-from musls_description.own_law import CABLE_LAWS
+from musls_description.system.cable_law import CABLE_LAWS
 from musls_sim.scenario.aerodynamics import AERODYNAMICS
 from musls_sim.scenario.events import EVENTS
 from musls_sim.scenario.sensors import SENSORS

@@ -4,8 +4,8 @@ import pytest
 
 import musls
 from musls_bringup.check import check
-from musls_description.library import load_system
-from musls_description.schema import to_data, to_yaml
+from musls_description.config.schema import to_data, to_yaml
+from musls_description.system.system_files import load_system
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import musls
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 G = 9.80665
 

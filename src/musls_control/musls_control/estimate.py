@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 from musls_description.tables import Shown, Table, vector
 
 MOTION = np.dtype(

@@ -11,10 +11,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import parts_of
-from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import parts_of
 
 
 @spec

@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 
 from musls_control.estimate import BodyMotion
 from musls_control.px4_cascade.allocation import rotor_lag_s
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     body_axes_in_world,
     column,
@@ -40,6 +39,7 @@ from musls_description.vectors import (
     unit_rates,
     write_matrix,
 )
+from musls_description.system.drone import Drone
 
 SMALLEST = 1e-9
 """Forces [N] and cross products below this have no direction."""

@@ -40,14 +40,14 @@ from musls_control.mission.plan import (
 from musls_control.mission.spec import MissionSpec
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.obstacles import WorldSpec
-from musls_description.rotations import rotate
-from musls_description.schema import Positive, build, spec
-from musls_description.strict_yaml import parse_yaml, read_text
-from musls_description.system import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Positive, build, spec
+from musls_description.config.strict_yaml import parse_yaml, read_text
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.obstacles import WorldSpec
+from musls_description.system.slung_system import (
     RigSystem,
     SlungLoadSystem,
     formation_of,

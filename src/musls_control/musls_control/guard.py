@@ -16,8 +16,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.schema import spec
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
 
 
 class GuardStep(str, Enum):

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.system.drone import Drone
 
 ROTOR = np.dtype(
     [

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
-from musls_description.arrays import Array
-from musls_description.schema import spec
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
 
 NORM_TOLERANCE = 1e-3
 

@@ -19,9 +19,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.schema import spec
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
 
 ARMING_STATE_ARMED = 2
 NAVIGATION_STATE_OFFBOARD = 14

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from threading import Thread
 
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 VARIABLE = "MUSLS_PARENT"
 """Environment variable with the process id of the parent with which a node ends."""

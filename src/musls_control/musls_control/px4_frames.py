@@ -13,9 +13,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.vectors import wrapped
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import wrapped
 
 _HALF_SQRT2 = math.sqrt(0.5)
 

@@ -20,8 +20,8 @@ from musls_control.trajectories.base import (
     at_rest,
     polyline,
 )
-from musls_description.arrays import Array
-from musls_description.rotations import from_roll_pitch_yaw, matrix
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix
 from musls_description.tables import Shown, Table, vector
 
 _BLOCK = 512

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.rotations import matrix_to_body
+from musls_description.numerics.rotations import matrix_to_body
 
 
 class IdealCables:

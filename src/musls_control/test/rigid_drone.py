@@ -9,8 +9,8 @@ from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import Px4Cascade
 from musls_control.px4_cascade.allocation import gains, rotor_layout
-from musls_description.drone import Box, Drone, Rotor
-from musls_description.rotations import from_roll_pitch_yaw
+from musls_description.numerics.rotations import from_roll_pitch_yaw
+from musls_description.system.drone import Box, Drone, Rotor
 
 DT_S, SUBSTEPS, GRAVITY = 0.004, 2, 9.80665
 

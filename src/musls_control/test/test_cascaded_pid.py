@@ -7,9 +7,9 @@ from scipy.signal import TransferFunction, step
 from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers.pid import CascadedPid, PidSpec
 from musls_control.estimate import BodyMotion
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_yaw, product, roll_pitch_yaw, rotate
-from musls_description.schema import build
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build
+from musls_description.numerics.rotations import from_yaw, product, roll_pitch_yaw, rotate
 
 G, DT = 9.81, 0.002
 MASS, INERTIA = 10.0224, np.diag([0.27, 0.26, 0.42])

@@ -8,7 +8,7 @@ from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup
 from musls_control.estimators.quasi_static import QuasiStaticSpec
 from musls_control.estimators.taut import cable_records, load_record, taut_tensions
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 
 G, DT = 9.80665, 0.004
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from musls_control.formation import Cone, drone_poses
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 def recorded_flight(name):

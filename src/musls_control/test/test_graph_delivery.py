@@ -8,8 +8,8 @@ import pytest
 from musls_control.graph_flight import read_mission_file
 from musls_control.mission.delivery import hanging_share
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
-from musls_description.errors import ConfigError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"

@@ -9,9 +9,9 @@ from musls_control.guard import Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
-from musls_description.drone import tip_radius_m
-from musls_description.library import load_system
-from musls_description.schema import build, to_data, to_yaml
+from musls_description.config.schema import build, to_data, to_yaml
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.system_files import load_system
 
 FINE = Health(0.02, 0.3, "flying")
 

@@ -9,7 +9,7 @@ from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.indi import CUT_OFF_HZ, Incremental
 from musls_control.mixing import RotorMixer
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 
 PERIOD_S = 0.004
 GRAVITY = np.array([0.0, 0.0, -9.81])

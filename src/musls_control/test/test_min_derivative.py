@@ -26,7 +26,7 @@ from musls_control.trajectories.splines import (
     peaks,
     times_by_rule,
 )
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 SLALOM = [[0, 0, 0], [0.5, -0.5, 0.25], [1, 0, 0.5], [1.5, -0.5, 0.75], [2, 0, 1]]
 ORDERS = range(1, 7)

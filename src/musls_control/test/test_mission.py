@@ -16,7 +16,7 @@ from musls_control.mission.plan import (
 )
 from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle, Engage, Hold, Line, Shm, Waypoint, Waypoints
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 TURN = 2.0 * np.pi
 LOAD_HEIGHT = 0.05

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from musls_control.mixing import RotorMixer, wrench_of_thrusts
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 
 DRONES = {
     name: load_system(name).drones[0] for name in ("x500_solo", "crazyflie_trio", "typhoon_trio")

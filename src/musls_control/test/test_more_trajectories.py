@@ -10,8 +10,8 @@ from musls_control.reference import LoadReference, Piece, Reference
 from musls_control.trajectories import FigureEight, Helix, Quintic, SmoothCircle, Step
 from musls_control.trajectories.curves import along, ramped_phase, wave
 from musls_control.trajectories.recorded import Recorded
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_roll_pitch_yaw
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import from_roll_pitch_yaw
 
 
 def at(trajectory, *times_s):

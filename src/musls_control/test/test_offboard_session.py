@@ -17,7 +17,7 @@ from musls_control.offboard import (
     target_system,
     vehicles,
 )
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 HERE = Setpoint(np.zeros(3), np.full(3, np.nan), 0.0)
 DISARMED, ARMED, LOITER, OFFBOARD, LAND = 1, 2, 4, 14, 18

@@ -8,9 +8,9 @@ from musls_control.estimate import MOTION
 from musls_control.payload.allocation import share_out, shares_of
 from musls_control.payload.cable_law import CABLE, COMMAND, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
-from musls_description.arrays import grasp_matrix
-from musls_description.records import pack
-from musls_description.rotations import from_roll_pitch_yaw, matrix_to_body
+from musls_description.numerics.arrays import grasp_matrix
+from musls_description.numerics.records import pack
+from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix_to_body
 
 G = 9.81
 NUMBERS = [1, 2, 3, 4, 6, 12]

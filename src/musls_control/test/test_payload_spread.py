@@ -15,7 +15,7 @@ from musls_control.payload.allocation import (
     spread_out,
     spread_rate,
 )
-from musls_description.arrays import grasp_matrix
+from musls_description.numerics.arrays import grasp_matrix
 
 UP = np.array([0.0, 0.0, 1.0])
 MIN_N, LENGTH_M = 1.5, 1.0

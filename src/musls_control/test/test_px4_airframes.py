@@ -16,8 +16,8 @@ from musls_control.px4_cascade.allocation import (
     rotor_layout,
     torque_authority_rad_s2,
 )
-from musls_description.library import load_system
-from musls_description.rotations import roll_pitch_yaw
+from musls_description.numerics.rotations import roll_pitch_yaw
+from musls_description.system.system_files import load_system
 
 # Direction of each arm from the nose, and spin; coaxial pairs turn against each other.
 GEOMETRIES = {

@@ -20,7 +20,7 @@ from musls_control.px4_cascade.allocation import (
     output_motors,
     unallocated_torque,
 )
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 def hexacopter() -> RotorLayout:

@@ -13,7 +13,7 @@ from musls_control.px4_cascade import (
     RotorLayout,
     px4_parameters,
 )
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 SIX_ROTORS = RotorLayout(px_m=(0.1,) * 6, py_m=(0.1,) * 6, km=(0.05,) * 6, ct=(6.5,) * 6)
 

@@ -19,7 +19,7 @@ from musls_control.trajectories import (
     Waypoint,
     Waypoints,
 )
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 TURN = 2.0 * np.pi
 

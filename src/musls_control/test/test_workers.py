@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from musls_control.parent import worker_processes
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 PARENT = """\
 import sys, time

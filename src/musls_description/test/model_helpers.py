@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.library import load_system
-from musls_description.models.sdf import drone_name
-from musls_description.spawn import ground_spawn, hanging_equilibrium
-from musls_description.tree import build_tree
+from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+from musls_description.hanging.tree import build_tree
+from musls_description.system.system_files import load_system
+from musls_description.writers.sdf import drone_name
 
 SPAWNS = ("ground", "elsewhere", "hover", "contorted")
 

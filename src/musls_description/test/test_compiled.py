@@ -10,11 +10,11 @@ import textwrap
 import pytest
 from numba.core.event import Listener, install_listener
 
-from musls_description import compiled as compiled_module
-from musls_description.compiled import compiled
+from musls_description.numerics import compiled as compiled_module
+from musls_description.numerics.compiled import compiled
 
 CALLER = """\
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 {imports}
 
 @compiled()
@@ -22,7 +22,7 @@ def answer(x):
     return {expression}
 """
 HELPER = """\
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 
 FACTOR = 2.0
 

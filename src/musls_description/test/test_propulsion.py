@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError
-from musls_description.library import build_system, load_system
-from musls_description.propulsion import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build, to_data
+from musls_description.system.drone import Drone
+from musls_description.system.propulsion import (
     Air,
     Battery,
     Motor,
@@ -18,8 +18,8 @@ from musls_description.propulsion import (
     PropellerGeometry,
     Propulsion,
 )
-from musls_description.schema import build, to_data
-from musls_description.system import SlungLoadSystem
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.system_files import build_system, load_system
 
 PAPER_MASS_KG, PAPER_GRAVITY = 10.0224, 9.81
 RPM = math.pi / 30.0

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from musls_description import registry as registry_module
-from musls_description.errors import ConfigError
-from musls_description.registry import Registry, UnknownName, any_of
-from musls_description.schema import Positive, build, spec, to_data
+from musls_description.config import registry as registry_module
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import Registry, UnknownName, any_of
+from musls_description.config.schema import Positive, build, spec, to_data
 
 GROUP = "musls.things_of_tests"
 
@@ -119,7 +119,7 @@ def test_an_unknown_name_is_answered_with_the_near_ones():
 
 
 def test_a_taken_name_is_refused_and_kept():
-    registry = make_registry(bolt="musls_description.errors:ConfigError", nut=ConfigError)
+    registry = make_registry(bolt="musls_description.config.errors:ConfigError", nut=ConfigError)
     for name in ("bolt", "nut"):
         with pytest.raises(ConfigError, match=f"thing '{name}' exists already"):
             registry.register(name)(type(name, (), {}))

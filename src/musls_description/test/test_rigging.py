@@ -4,11 +4,16 @@ import copy
 
 import pytest
 
-from musls_description.errors import ConfigError
-from musls_description.library import build_system, load_system
-from musls_description.schema import to_yaml
-from musls_description.strict_yaml import Override, parse_yaml
-from musls_description.system import ElasticLine, RigSystem, SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
+from musls_description.config.strict_yaml import Override, parse_yaml
+from musls_description.system.slung_system import (
+    ElasticLine,
+    RigSystem,
+    SlungLoadSystem,
+    slung_system,
+)
+from musls_description.system.system_files import build_system, load_system
 
 RIG = """
 name: two_anchors

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from transforms3d import euler, quaternions
 
-from musls_description import rotations
-from musls_description import vectors as compiled
+from musls_description.numerics import rotations
+from musls_description.numerics import vectors as compiled
 
 number = st.floats(-1.0, 1.0)
 

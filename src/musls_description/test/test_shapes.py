@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from musls_description.errors import ConfigError
-from musls_description.library import build_system, load_system
-from musls_description.schema import build, to_data
-from musls_description.system import Load
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build, to_data
+from musls_description.system.slung_system import Load
+from musls_description.system.system_files import build_system, load_system
 
 SHAPES = {
     "box": {"kind": "box", "size_m": [0.4, 0.3, 0.1]},

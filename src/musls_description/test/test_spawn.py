@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.library import load_system, system_names
-from musls_description.spawn import (
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import (
     configuration_from_directions,
     ground_spawn,
     hanging_equilibrium,
@@ -19,7 +17,9 @@ from musls_description.spawn import (
     slack_chain,
     universal_chain,
 )
-from musls_description.tree import build_tree
+from musls_description.hanging.tree import build_tree
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.system_files import load_system, system_names
 
 G = 9.80665
 

@@ -4,9 +4,9 @@ from typing import Literal
 
 import pytest
 
-from musls_description.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
-from musls_description.schema import Positive, build, spec
-from musls_description.strict_yaml import (
+from musls_description.config.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
+from musls_description.config.schema import Positive, build, spec
+from musls_description.config.strict_yaml import (
     MAX_BYTES,
     Override,
     SourceFile,

@@ -6,11 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from musls_description.errors import ConfigError
-from musls_description.library import SYSTEMS, build_system, load_system, system_names
-from musls_description.schema import build, to_data, to_yaml
-from musls_description.strict_yaml import SourceFile, parse_yaml, read_yaml
-from musls_description.system import Cable, CableJoint
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build, to_data, to_yaml
+from musls_description.config.strict_yaml import SourceFile, parse_yaml, read_yaml
+from musls_description.system.slung_system import Cable, CableJoint
+from musls_description.system.system_files import SYSTEMS, build_system, load_system, system_names
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_part_built_in_python_is_checked_too():
 
 def test_lists_of_equal_parts_are_independent():
     data = read_yaml(SYSTEMS / "x500_trio.yaml")
-    from musls_description.library import expand_system
+    from musls_description.system.system_files import expand_system
 
     expanded = expand_system(data, SourceFile((), "x", None))
     expanded["cables"][0]["joint"]["damping_n_m_s_rad"] = 9.0

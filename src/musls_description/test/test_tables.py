@@ -2,8 +2,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_description.drone import Box
-from musls_description.library import load_system
+from musls_description.system.drone import Box
+from musls_description.system.system_files import load_system
 from musls_description.tables import MAX_ROWS, Rows, Shown, Table, vector
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from musls_description.library import load_system, system_names
-from musls_description.tree import build_tree
+from musls_description.hanging.tree import build_tree
+from musls_description.system.system_files import load_system, system_names
 
 
 @pytest.mark.parametrize("name", system_names(slung=True))

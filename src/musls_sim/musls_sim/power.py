@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.propulsion import Motor
-from musls_description.system import RigSystem
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.system.drone import Drone
+from musls_description.system.propulsion import Motor
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 

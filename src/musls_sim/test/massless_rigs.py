@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Motion, PlantInputs
 from musls_sim.plants.massless.plant import MasslessPlant
 

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.tree import build_tree
+from musls_description.hanging.tree import build_tree
 
 STEP_S = 4e-4
 

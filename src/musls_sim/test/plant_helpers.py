@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from musls_description.library import load_system
-from musls_description.spawn import hanging_equilibrium
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.mechanism import set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import musls
-from musls_description.drone import Box, BoxShape
-from musls_description.library import load_system
+from musls_description.system.drone import Box, BoxShape
+from musls_description.system.system_files import load_system
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.aerodynamics import WAKE, Air, Downwash, GroundEffect, wake_velocity

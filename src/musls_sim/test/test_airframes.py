@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import gains, rotor_layout
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 from musls_sim.autopilots import hover_parameters
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

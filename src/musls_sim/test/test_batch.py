@@ -10,7 +10,7 @@ import pytest
 
 from musls_bringup.shipped import SCENARIOS
 from musls_control.controllers import Controller, ControlLevel
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.batch.batch import PIECE, Batch
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from musls_bringup.api import load_scenario
-from musls_description.errors import ConfigError
-from musls_description.obstacles import WorldSpec, depth_and_normal, solids_of
-from musls_description.schema import build
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build
+from musls_description.system.obstacles import WorldSpec, depth_and_normal, solids_of
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Plant, PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant

@@ -8,9 +8,9 @@ from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
 from musls_bringup.api import fly, load_scenario
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.obstacles import BOX, CYLINDER, solid
+from musls_description.config.errors import ConfigError
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.obstacles import BOX, CYLINDER, solid
 from musls_sim.session.collisions import TOUCH_M, CollisionError, CollisionWatch, gap_between
 from musls_sim.session.session import Session
 

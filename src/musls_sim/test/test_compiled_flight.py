@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.batch.alone import CompiledFlight
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.recording.recorder import MemoryRecorder

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from plant_helpers import advance, formation, hovering_plant, trio
 
-from musls_description.errors import ConfigError
-from musls_description.library import load_system, system_names
-from musls_description.spawn import ground_spawn, hanging_equilibrium
-from musls_description.tree import STOP_RAD
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+from musls_description.hanging.tree import STOP_RAD
+from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.changes import CutCable, LoadMass
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart_plant import DartPlant, outside

@@ -5,7 +5,7 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_control.mission.delivery import PayloadScale
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.session.session import Session
 
 G = 9.80665

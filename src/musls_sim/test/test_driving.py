@@ -5,7 +5,7 @@ import pytest
 from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.scenario.rig import AnchorPath, AnchorRecording, WinchDrive
 from musls_sim.session.driving import path_motion, straight
 

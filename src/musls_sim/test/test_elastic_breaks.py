@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from elastic_rigs import G, anchor, beam_rig, hanging_rig, point_mass, run, straight
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.changes import CutCable
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import bending_energy, momenta

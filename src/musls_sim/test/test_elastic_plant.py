@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from plant_helpers import G, formation, without_rotor_drag
 
-from musls_description.errors import ConfigError
-from musls_description.library import load_system, system_names
-from musls_description.spawn import ground_spawn, hanging_equilibrium
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.changes import LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.plant import ElasticPlant, build

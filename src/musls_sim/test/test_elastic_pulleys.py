@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from elastic_rigs import G, Y, anchor, point_mass, run
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigPulley, RigWinch
 

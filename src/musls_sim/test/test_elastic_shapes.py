@@ -6,7 +6,7 @@ from elastic_rigs import G, anchor, beam_rig, frequencies, hanging_rig, mote, pe
 from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import law_records, linear_strain, table_law
 from musls_sim.plants.elastic.rig import Rig, RigCable

@@ -7,7 +7,7 @@ import pytest
 from elastic_rigs import G, Y, anchor, hanging_rig, point_mass, run, straight
 from scipy.special import j1, jvp, y1, yvp
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWinch

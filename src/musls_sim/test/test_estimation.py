@@ -15,9 +15,9 @@ from scipy.spatial.transform import Rotation
 
 import musls
 from musls_control.estimate import Estimate
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.system import LoadCell
+from musls_description.config.errors import ConfigError
+from musls_description.system.slung_system import LoadCell
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.sensors import MotionCaptureSpec
 from musls_sim.sensors.estimation import LoadCells, MotionCapture, Truth, stationary_gains

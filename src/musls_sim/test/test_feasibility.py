@@ -7,9 +7,9 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_bringup.check import as_data, check
-from musls_description.drone import propeller_radius_m, tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
+from musls_description.config.errors import ConfigError
+from musls_description.system.drone import propeller_radius_m, tip_radius_m
+from musls_description.system.system_files import load_system
 from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.preflight.feasibility import (
     Motion,

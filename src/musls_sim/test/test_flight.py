@@ -17,8 +17,8 @@ from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle
-from musls_description.errors import ConfigError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.guidance import MissionGuidance

@@ -12,10 +12,10 @@ import pytest
 from plant_helpers import advance, hovering_plant, trio
 from scipy.integrate import solve_ivp
 
-from musls_description.compiled import compiled
-from musls_description.library import load_system
-from musls_description.records import record_at
-from musls_description.tree import STOP_RAD, build_tree
+from musls_description.hanging.tree import STOP_RAD, build_tree
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import record_at
+from musls_description.system.system_files import load_system
 from musls_sim.plants.rigid_links.articulated import (
     STICK_RATE_RAD_S,
     STOP_DAMPING_N_M_S_RAD,

@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.models import world_sdf
-from musls_description.spawn import ground_spawn
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import ground_spawn
+from musls_description.system.system_files import load_system
+from musls_description.writers import world_sdf
 from musls_sim.plants.gazebo import BridgedPlant, MotorListener, velocities
 from musls_sim.px4.in_gazebo import WorkThreads
 from musls_sim.px4.install import Px4Error, find_px4

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from musls_description.errors import ConfigError
-from musls_description.rotations import matrix
-from musls_description.tree import build_tree
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.tree import build_tree
+from musls_description.numerics.rotations import matrix
 from musls_sim.plants import gazebo as server
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.scenario.scenario import load_scenario

@@ -5,8 +5,8 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_control.autopilot import DroneSetpoints
-from musls_description.errors import ConfigError
-from musls_description.rotations import relative, rotate, yaw_of
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import relative, rotate, yaw_of
 from musls_sim.scenario.imperfections import Imperfections, weakened
 from musls_sim.session.imperfections import CommandLatency, SetpointLink
 from musls_sim.session.session import Session

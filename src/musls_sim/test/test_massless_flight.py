@@ -8,10 +8,10 @@ import pytest
 from massless_rigs import level, motion_now, pair, run, system_of
 from plant_helpers import formation
 
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.schema import NO_INERTIA
-from musls_description.spawn import freed, ground_spawn, hanging_equilibrium
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import NO_INERTIA
+from musls_description.hanging.spawn import freed, ground_spawn, hanging_equilibrium
+from musls_description.system.system_files import load_system
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion

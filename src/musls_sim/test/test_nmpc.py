@@ -9,8 +9,8 @@ from scipy.spatial.transform import Rotation
 
 import musls
 from musls_control.reference import LoadReference
-from musls_description.library import load_system
-from musls_description.obstacles import BoxObstacle, GateObstacle
+from musls_description.system.obstacles import BoxObstacle, GateObstacle
+from musls_description.system.system_files import load_system
 from musls_sim.session.session import Session
 
 ca = pytest.importorskip("casadi")

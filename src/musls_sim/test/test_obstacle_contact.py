@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_bringup.api import load_scenario
-from musls_description.obstacles import WorldSpec, depth_and_normal
-from musls_description.schema import build
+from musls_description.config.schema import build
+from musls_description.system.obstacles import WorldSpec, depth_and_normal
 from musls_sim.plants.changes import ReleaseHook
 from musls_sim.plants.interface import Plant, PlantInputs
 from musls_sim.session.session import Session

@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_bringup.api import load_scenario
 from musls_bringup.check import check
-from musls_description.errors import ConfigError
-from musls_description.obstacles import (
+from musls_description.config.errors import ConfigError
+from musls_description.system.obstacles import (
     BOX,
     CYLINDER,
     PLANE,

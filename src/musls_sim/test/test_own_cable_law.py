@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from elastic_rigs import anchor, point_mass, run, straight
 
-from musls_description.errors import ConfigError
-from musls_description.own_law import CABLE_LAWS
-from musls_description.registry import load_file
-from musls_description.schema import build
-from musls_description.system import ElasticLine
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import load_file
+from musls_description.config.schema import build
+from musls_description.system.cable_law import CABLE_LAWS
+from musls_description.system.slung_system import ElasticLine
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.elastic.rig import Rig, RigCable

@@ -9,9 +9,9 @@ from flight_helpers import session_with_bag
 from rosbags.highlevel import AnyReader
 
 from musls_control.trajectories import TRAJECTORIES
-from musls_description.errors import ConfigError
-from musls_description.registry import UserCodeError, load_file
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import UserCodeError, load_file
+from musls_description.config.schema import to_yaml
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import Rate
 from musls_sim.scenario.events import EVENTS
@@ -443,7 +443,7 @@ import numpy as np
 
 from musls_control.trajectories import TRAJECTORIES, Trajectory
 from musls_control.trajectories.base import at_rest
-from musls_description.schema import Positive, spec
+from musls_description.config.schema import Positive, spec
 from musls_sim.scenario.events import EVENTS, Event
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from musls_bringup.api import load_scenario
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, RotorEfficiency
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.session.session import Session

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from musls_control.controllers.interface import Controller, ControlLevel
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -7,7 +7,7 @@ import pytest
 from plant_helpers import G, advance, hovering_plant, momenta, trio
 from scipy.spatial.transform import Rotation
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
 from musls_sim.plants.spring_cables import SpringCablePlant

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from musls_bringup.api import load_scenario
-from musls_description.library import load_system
-from musls_description.schema import build, to_data
-from musls_description.system import SlungLoadSystem
+from musls_description.config.schema import build, to_data
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.system_files import load_system
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power

@@ -7,8 +7,8 @@ import pytest
 from plant_helpers import follow, formation, hovering_plant, with_cables
 from scipy.spatial.transform import Rotation
 
-from musls_description.library import load_system, system_names
-from musls_description.spawn import hanging_equilibrium, slung_state
+from musls_description.hanging.spawn import hanging_equilibrium, slung_state
+from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart import build_skeleton
 from musls_sim.plants.rigid_links.mechanism import jacobians, joint_space_inertia, set_positions

@@ -9,7 +9,7 @@ import pytest
 from flight_helpers import Look, session_with_bag
 from px4_helpers import HOP, HURRY, SHIPPED, px4_flight
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.px4.install import Px4Error, find_px4
 from musls_sim.px4.process import SOCKET_FILE
 from musls_sim.scenario.scenario import load_scenario

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from px4_helpers import install_peer
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.px4 import process
 from musls_sim.px4.build import airframe_scripts
 from musls_sim.px4.install import Firmware, Px4Error, read_firmware

@@ -13,7 +13,7 @@ import pytest
 from flight_helpers import Look
 from px4_helpers import HURRY, PEER, install_peer, px4_flight
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.px4 import process as instances
 from musls_sim.px4 import sitl
 from musls_sim.px4 import sitl as start_up

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.estimate import BodyMotion
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.px4 import links
 from musls_sim.px4 import sensors as px4_sensors
 from musls_sim.px4.sensors import Sensors

@@ -9,8 +9,8 @@ import pytest
 from rosbags.highlevel import AnyReader
 from standing_plant import session_of, standing_plant
 
-from musls_description.errors import MuslsError
-from musls_description.library import load_system
+from musls_description.config.errors import MuslsError
+from musls_description.system.system_files import load_system
 from musls_sim.recording import BagRecorder, RecordingError
 
 SYSTEM = load_system("x500_duo")

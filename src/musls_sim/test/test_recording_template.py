@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 from musls_sim.recording import signals
 from musls_sim.recording.bag_file import RowTemplate, merge, message_record
 from musls_sim.recording.recorder import RowStore

@@ -7,7 +7,7 @@ import pytest
 from massless_rigs import motion_now, random_plant, system_of
 from scipy.spatial.transform import Rotation
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_rods import Composite, RigidRodsPlant
 from musls_sim.scenario.scenario import load_scenario

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from musls_description.library import load_system
-from musls_description.vectors import from_matrix
+from musls_description.numerics.vectors import from_matrix
+from musls_description.system.system_files import load_system
 from musls_sim.plants.rigid_body import rotor_records, spin_rotors
 
 

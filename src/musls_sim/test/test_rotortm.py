@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from musls_control.formation import Cone
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.rotations import matrix_to_body
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import matrix_to_body
+from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.sensors.estimation import Truth
 from musls_sim.session.session import Session

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.trajectories import Circle, Engage
-from musls_description.errors import ConfigError
-from musls_description.library import SYSTEMS, load_system, system_names
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
+from musls_description.system.system_files import SYSTEMS, load_system, system_names
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.checks import check_hover, hover_in_formation
 from musls_sim.scenario.scenario import (

@@ -9,7 +9,7 @@ from rosbags.highlevel import AnyReader
 
 from musls_control.autopilot import Autopilot
 from musls_control.controllers import Controller
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.plants.interface import EventRecord
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import EVENTS, Rate

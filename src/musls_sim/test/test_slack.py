@@ -16,7 +16,7 @@ from plant_helpers import (
 
 from musls_analysis.report.summary import named_peaks
 from musls_bringup.api import fly
-from musls_description.library import load_system
+from musls_description.system.system_files import load_system
 from musls_sim.plants.rigid_links.slack import BRAKE_S
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.loop import Observer

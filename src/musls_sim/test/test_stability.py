@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plant_helpers import G, advance, formation, hovering_plant, trio, with_cables
 
-from musls_description.compiled import compiled
-from musls_description.library import load_system
-from musls_description.records import record_at
-from musls_description.spawn import hanging_equilibrium
-from musls_description.tree import build_tree
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.tree import build_tree
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import record_at
+from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records

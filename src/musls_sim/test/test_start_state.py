@@ -8,7 +8,7 @@ import yaml
 from plant_helpers import G, momenta
 from scipy.spatial.transform import Rotation
 
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

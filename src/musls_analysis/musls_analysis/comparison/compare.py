@@ -24,9 +24,9 @@ from musls_analysis.comparison.errors import (
     translational_error_m,
 )
 from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
-from musls_description import rotations
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, file_name
+from musls_description.config.errors import ConfigError, file_name
+from musls_description.numerics import rotations
+from musls_description.numerics.arrays import Array
 from musls_description.tables import Shown, Table
 
 BAND = 0.9

@@ -19,7 +19,7 @@ import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.report.summary import PEAK_PLACES, numbers_by_path
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 from musls_description.tables import Shown, Table
 
 if TYPE_CHECKING:

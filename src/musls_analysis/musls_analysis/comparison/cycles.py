@@ -23,8 +23,8 @@ from musls_analysis.recordings.recording import (
     without_number,
 )
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
 
 SMALLEST_SHARE = 0.9
 """A cycle counts if at least this share of it was flown in the stage."""

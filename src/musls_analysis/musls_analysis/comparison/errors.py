@@ -14,7 +14,7 @@ import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, without_number
 from musls_control.mission.spec import GROUND_PHASES
-from musls_description.rotations import relative
+from musls_description.numerics.rotations import relative
 from musls_description.tables import Shown, Table
 
 

@@ -17,7 +17,7 @@ from musls_analysis.figures.over_time import pose_axes, value_limits
 from musls_analysis.figures.space import spatial_axes
 from musls_analysis.paper.flights import Turning
 from musls_analysis.recordings.recording import LOAD
-from musls_description.errors import file_name
+from musls_description.config.errors import file_name
 
 REAL_LINE: style.LineStyle = {"color": style.INK, "linewidth": 1.1}
 """The real system looks like this in every figure; simulated ones have the body's colour."""

@@ -15,8 +15,8 @@ from musls_analysis.figures import over_time, space
 from musls_analysis.figures.style import WIDTH_IN, for_paper, label, save, styled
 from musls_analysis.recordings.recording import ANCHOR, Recording
 from musls_analysis.report.summary import summarise
-from musls_description.errors import ConfigError, near_names
-from musls_description.strict_yaml import shown
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.strict_yaml import shown
 
 
 class FlightFigure(NamedTuple):

@@ -20,7 +20,7 @@ from musls_analysis.figures import style
 from musls_analysis.figures.style import BAND, EVENT, FAINT, INK, label
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.summary import PEAK_PLACES, slack_intervals
-from musls_description.rotations import roll_pitch_yaw, wrapped
+from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 # ---------- Stages and events
 

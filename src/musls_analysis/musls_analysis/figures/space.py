@@ -21,7 +21,7 @@ from musls_analysis.recordings.recording import (
     parted_s,
     pieces_of,
 )
-from musls_description.obstacles import shown_faces, widened
+from musls_description.system.obstacles import shown_faces, widened
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""

@@ -29,10 +29,10 @@ from musls_analysis.comparison.cycles import (
 )
 from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import LOAD, PoseTrack, in_order
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_yaw, rotate, yaw_of
-from musls_description.schema import to_data
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_data
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 from musls_sim.scenario.scenario import Scenario
 
 SCENARIO = "paper"

@@ -26,11 +26,11 @@ from musls_analysis.recordings.recording import (
     interpolated,
     resample,
 )
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import relative, yaw_of
-from musls_description.schema import to_data, to_yaml
-from musls_description.strict_yaml import parse_yaml
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_data, to_yaml
+from musls_description.config.strict_yaml import parse_yaml
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import relative, yaw_of
 from musls_sim.scenario.imperfections import (
     LARGEST_OFFSET_M,
     LARGEST_TILT_RAD,

@@ -35,9 +35,9 @@ from musls_analysis.recordings.recording import (
     resample,
     stages_from_changes,
 )
-from musls_description.errors import ConfigError, check_regular
-from musls_description.rotations import rotate
-from musls_description.strict_yaml import shown
+from musls_description.config.errors import ConfigError, check_regular
+from musls_description.config.strict_yaml import shown
+from musls_description.numerics.rotations import rotate
 from musls_sim.recording.bag_file import MAGIC
 from musls_sim.recording.messages import STRING, has_header, types
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder

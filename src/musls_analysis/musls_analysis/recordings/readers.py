@@ -36,12 +36,12 @@ from musls_analysis.recordings.recording import (
     stages_from_changes,
 )
 from musls_control.formation import Cone
-from musls_description.errors import ConfigError, check_regular
-from musls_description.obstacles import AnyObstacle, WorldSpec
-from musls_description.registry import Registry, user_code
-from musls_description.rotations import from_roll_pitch_yaw, product, rotate
-from musls_description.schema import build
-from musls_description.strict_yaml import parse_yaml, read_text, shown
+from musls_description.config.errors import ConfigError, check_regular
+from musls_description.config.registry import Registry, user_code
+from musls_description.config.schema import build
+from musls_description.config.strict_yaml import parse_yaml, read_text, shown
+from musls_description.numerics.rotations import from_roll_pitch_yaw, product, rotate
+from musls_description.system.obstacles import AnyObstacle, WorldSpec
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from musls_control.mission.spec import PHASES
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import slerp
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import slerp
 from musls_description.tables import Rows, Shown, Table, arrays_of
 
 if TYPE_CHECKING:  # it imports compiled code
-    from musls_description.obstacles import AnyObstacle
+    from musls_description.system.obstacles import AnyObstacle
 
 _Part = TypeVar("_Part")
 

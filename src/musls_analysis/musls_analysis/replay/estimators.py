@@ -35,12 +35,12 @@ from musls_control.estimators.taut import (
     load_record,
     taut_tensions,
 )
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import user_code
-from musls_description.rotations import rotate
-from musls_description.schema import build
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.registry import user_code
+from musls_description.config.schema import build
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.sensors.load import rotor_forces

@@ -25,11 +25,11 @@ from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_analysis.replay.replay import ELASTIC, RIGID_LINKS, Replay, ReplayResult
 from musls_control.parent import worker_processes
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, near_names
-from musls_description.schema import to_yaml
-from musls_description.strict_yaml import read_json
-from musls_description.system import Cable, SlungLoadSystem
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import to_yaml
+from musls_description.config.strict_yaml import read_json
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import Cable, SlungLoadSystem
 from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.interface import SimulationDiverged

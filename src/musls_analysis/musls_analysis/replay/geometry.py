@@ -21,9 +21,9 @@ from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay import fit
 from musls_analysis.replay.identify import INTERVAL, at_start, best_change, left_out
 from musls_analysis.replay.replay import Replay
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import Shown, Table
 
 TAUT = 0.92

@@ -22,10 +22,10 @@ from musls_analysis.figures import style
 from musls_analysis.replay import fit
 from musls_analysis.replay.replay import RIGID_LINKS, Replay
 from musls_control.parent import worker_processes
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.schema import to_yaml
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import Shown, Table
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 

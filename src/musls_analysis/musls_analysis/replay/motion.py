@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.trajectories.base import smoothstep
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import Pose
 
 # ---------- Smooth paths through recorded poses, without lag

@@ -20,11 +20,11 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, near_names
-from musls_description.rotations import from_yaw, roll_pitch_yaw, yaw_of
-from musls_description.spawn import Configuration, hanging_equilibrium, slung_state
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.hanging.spawn import Configuration, hanging_equilibrium, slung_state
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, roll_pitch_yaw, yaw_of
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import (

@@ -43,7 +43,7 @@ from musls_analysis.recordings.recording import (
     without_number,
 )
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 from musls_sim.scenario.events import AUTOMATIC_KINDS
 from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 

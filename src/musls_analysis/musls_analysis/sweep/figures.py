@@ -24,7 +24,7 @@ from musls_analysis.figures import style
 from musls_analysis.figures.style import save, styled
 from musls_analysis.sweep import plan
 from musls_analysis.sweep.store import FAILED, FINISHED, Store, signal, stage_window
-from musls_description.errors import file_name
+from musls_description.config.errors import file_name
 
 # ---------- Names, units and colours
 

@@ -26,8 +26,8 @@ from musls_analysis.sweep.plan import (
     read_study,
 )
 from musls_analysis.sweep.store import FAILED, FINISHED
-from musls_description.errors import ConfigError, near_names
-from musls_description.schema import Number, build, spec, to_data
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import Number, build, spec, to_data
 from musls_description.tables import Rows, Shown, Table, number
 from musls_sim.scenario.scenario import Scenario
 

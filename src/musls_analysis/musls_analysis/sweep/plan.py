@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.mission.spec import PHASES
-from musls_description.errors import ConfigError, near_names
-from musls_description.keys import split_unit
-from musls_description.schema import (
+from musls_description.config.documented_keys import split_unit
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import (
     FileName,
     Finite,
     NonNegative,
@@ -48,7 +48,7 @@ from musls_description.schema import (
     spec,
     to_data,
 )
-from musls_description.strict_yaml import parse_yaml, read_text, shown
+from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_sim.scenario.scenario import Scenario, load_scenario
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1)]

@@ -30,9 +30,9 @@ from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
 from musls_control.parent import end_with
 from musls_description import ONE_THREAD
-from musls_description.errors import MuslsError, install_command, is_full_disk, writing
-from musls_description.registry import load_file
-from musls_description.schema import build
+from musls_description.config.errors import MuslsError, install_command, is_full_disk, writing
+from musls_description.config.registry import load_file
+from musls_description.config.schema import build
 
 _CONNECT_S = 10
 

@@ -47,8 +47,8 @@ from musls_analysis.sweep.plan import (
     Metric,
     Plan,
 )
-from musls_description.errors import MuslsError, whole_file, writing
-from musls_description.rotations import roll_pitch_yaw, wrapped
+from musls_description.config.errors import MuslsError, whole_file, writing
+from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 Series = Mapping[str, NDArray]
 """Arrays as kept: "load.time_s", "load.pose", "load.setpoint", "cable_1.tension_n", ..."""

@@ -15,7 +15,7 @@ from PIL import Image
 
 from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_analysis.view.scene import Subject
-from musls_description.errors import ConfigError, MuslsError, install_command, whole_file
+from musls_description.config.errors import ConfigError, MuslsError, install_command, whole_file
 
 PNG_SCALE, MP4_SCALE = 2.0, 1.5
 MAX_FRAMES = {"gif": 4000, "mp4": 20_000}

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from musls_analysis.comparison.errors import error_table, error_track, shown_setpoints
 from musls_analysis.figures.style import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 
 MAX_POINTS = 1200
 """Points of each curve; more than a screen has columns."""
@@ -133,7 +133,7 @@ def _meshes(recording: Recording) -> list[dict[str, Any]]:
     if not recording.obstacles:
         return []
     from musls_analysis.figures.space import bounds_enu_m  # imports matplotlib
-    from musls_description.obstacles import shown_faces, triangles
+    from musls_description.system.obstacles import shown_faces, triangles
 
     meshes = []
     for name, faces in shown_faces(recording.obstacles, *bounds_enu_m(recording)):

@@ -25,8 +25,8 @@ from musls_analysis.figures import style
 from musls_analysis.recordings.recording import LOAD, Stage
 from musls_analysis.view import scene
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
-from musls_description.errors import ConfigError
-from musls_description.obstacles import SHOWN_BEYOND_M, shown_faces
+from musls_description.config.errors import ConfigError
+from musls_description.system.obstacles import SHOWN_BEYOND_M, shown_faces
 
 _LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
 _STRIP_PX, _BELOW_PX = 84.0, 44.0

@@ -23,8 +23,8 @@ from musls_analysis.recordings.recording import LOAD
 from musls_analysis.view import picture
 from musls_analysis.view.chart import differences, reference_errors, tensions
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
-from musls_description.errors import MuslsError, install_command, whole_file
-from musls_description.obstacles import shown_faces, triangles
+from musls_description.config.errors import MuslsError, install_command, whole_file
+from musls_description.system.obstacles import shown_faces, triangles
 
 try:
     import rerun as rr

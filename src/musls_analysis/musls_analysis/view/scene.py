@@ -26,11 +26,11 @@ from musls_analysis.recordings.recording import (
     pieces_of,
     resample,
 )
-from musls_description.drone import BOX_FACES, Box, Drone
-from musls_description.errors import ConfigError
-from musls_description.library import load_system
-from musls_description.rotations import rotate
-from musls_description.system import CableEnd, Pulley, RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import rotate
+from musls_description.system.drone import BOX_FACES, Box, Drone
+from musls_description.system.slung_system import CableEnd, Pulley, RigSystem
+from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario
 
 DEFAULT_SYSTEM = "x500_trio"

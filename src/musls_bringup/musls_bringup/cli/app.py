@@ -27,7 +27,7 @@ from musls_bringup import results
 from musls_bringup.cli.terminal import tell
 from musls_bringup.shipped import VERSION
 from musls_description import ONE_THREAD
-from musls_description.errors import MuslsError, check_present_folder, near_names
+from musls_description.config.errors import MuslsError, check_present_folder, near_names
 
 
 class Stream(io.TextIOWrapper):

@@ -13,7 +13,7 @@ from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, new_table
 from musls_bringup.results import check_older
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import MuslsError, writing
+from musls_description.config.errors import MuslsError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,8 +182,8 @@ def formation(
     (formation.places_m) are always kept.
     """
     from musls_bringup.formation import draw, pasted, propose, with_drones
-    from musls_description.library import load_system
-    from musls_description.system import MAX_CABLES, formation_of
+    from musls_description.system.slung_system import MAX_CABLES, formation_of
+    from musls_description.system.system_files import load_system
 
     chosen = formation_of(load_system(system), "musls formation")
     if drones is not None:
@@ -215,8 +215,8 @@ def draw_system(
     The drones are in the formation that a scenario without one of its own gets; nothing is flown.
     """
     from musls_bringup.formation import draw, propose
-    from musls_description.library import load_system
-    from musls_description.system import formation_of
+    from musls_description.system.slung_system import formation_of
+    from musls_description.system.system_files import load_system
 
     chosen = formation_of(load_system(system), "musls draw")
     path = out or Path(f"{Path(system).stem}.png")

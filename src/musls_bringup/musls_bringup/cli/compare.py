@@ -11,7 +11,7 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, tell
 from musls_bringup.results import chosen_folder, result_folder
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison

@@ -15,10 +15,10 @@ import typer
 
 from musls_bringup.cli.terminal import new_console, new_table
 from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in
-from musls_description.errors import ConfigError, near_names
-from musls_description.keys import Key, Keys, json_schema, summary
-from musls_description.library import SYSTEMS
-from musls_description.strict_yaml import read_yaml, shown
+from musls_description.config.documented_keys import Key, Keys, json_schema, summary
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.strict_yaml import read_yaml, shown
+from musls_description.system.system_files import SYSTEMS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -244,7 +244,7 @@ def list_shipped(
 
 
 def _systems() -> list[tuple[str, str]]:
-    from musls_description.library import load_system, system_names
+    from musls_description.system.system_files import load_system, system_names
 
     return [(name, load_system(name).description) for name in system_names()]
 
@@ -300,7 +300,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
     "aerodynamics": partial(_registered, "musls_sim.scenario.aerodynamics", "AERODYNAMICS"),
     "sensors": partial(_registered, "musls_sim.scenario.sensors", "SENSORS"),
-    "cable-laws": partial(_registered, "musls_description.own_law", "CABLE_LAWS"),
+    "cable-laws": partial(_registered, "musls_description.system.cable_law", "CABLE_LAWS"),
     "readers": _readers,
 }
 

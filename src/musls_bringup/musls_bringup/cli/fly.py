@@ -14,7 +14,7 @@ from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import check_folder, chosen_folder, leftovers, put_aside
 from musls_bringup.shipped import find_scenario
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,11 +11,11 @@ import typer
 
 from musls_bringup.cli.options import path_of, within
 from musls_bringup.cli.terminal import tell
-from musls_description.errors import ConfigError, MuslsError, whole_file, writing
+from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 
 if TYPE_CHECKING:
-    from musls_description.spawn import Configuration
-    from musls_description.system import SlungLoadSystem
+    from musls_description.hanging.spawn import Configuration
+    from musls_description.system.slung_system import SlungLoadSystem
 
 FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
 """An --out that ends so is a file."""
@@ -77,8 +77,8 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
-    from musls_description.library import load_system
-    from musls_description.system import extended_load, slung_system
+    from musls_description.system.slung_system import extended_load, slung_system
+    from musls_description.system.system_files import load_system
 
     for option, value, formats in (
         ("--spawn", spawn, WITH_PLACES), ("--drones", drones, WITH_PLACES),
@@ -131,22 +131,22 @@ def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
 def _texts(
     system: SlungLoadSystem, format: str, common: dict[str, Any], of_world: dict[str, Any]
 ) -> dict[str, str]:
-    from musls_description import models
+    from musls_description import writers
 
     name = re.sub(r"[^\w.+-]", "_", system.name)  # it is free text
     match format:
         case "sdf":
-            return models.model_files(system, **common)
+            return writers.model_files(system, **common)
         case "model":
-            return models.include_files(system, **common, step_s=of_world["step_s"])
+            return writers.include_files(system, **common, step_s=of_world["step_s"])
         case "world":
-            return {f"{name}.sdf": models.world_sdf(system, **common, **of_world)}
+            return {f"{name}.sdf": writers.world_sdf(system, **common, **of_world)}
         case "sdf-1.9":
-            return {f"{name}-1.9.sdf": models.single_model_sdf(system, **common, **of_world)}
+            return {f"{name}-1.9.sdf": writers.single_model_sdf(system, **common, **of_world)}
         case "xacro":
-            return {f"{name}.urdf.xacro": models.xacro_text(system)}
+            return {f"{name}.urdf.xacro": writers.xacro_text(system)}
         case _:
-            return {f"{name}.urdf": models.urdf_text(system)}
+            return {f"{name}.urdf": writers.urdf_text(system)}
 
 
 def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Configuration:
@@ -156,7 +156,7 @@ def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Config
     import numpy as np
 
     from musls_control.formation import Cone
-    from musls_description.spawn import ground_spawn, hanging_equilibrium
+    from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
 
     if kind != "hover":
         return ground_spawn(system)

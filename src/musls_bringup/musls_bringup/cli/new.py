@@ -24,8 +24,8 @@ from musls_bringup.starting import (
     rows,
     starting_load,
 )
-from musls_description.errors import ConfigError
-from musls_description.strict_yaml import parse_yaml, read_text, shown
+from musls_description.config.errors import ConfigError
+from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 
 app = typer.Typer(
     name="new",
@@ -69,7 +69,7 @@ def system(
     ] = "x500",
 ) -> None:
     """Load, drones and cables, with attachments that hold the load level; checked to fly."""
-    from musls_description.system import MAX_CABLES
+    from musls_description.system.slung_system import MAX_CABLES
 
     within("--drones", drones, 1, MAX_CABLES)
     within("--cable", cable, 0.1, LARGEST_M, " m")
@@ -93,8 +93,8 @@ def write_system(
 ) -> None:
     """Write a system file, if what is in it hangs level and can be lifted."""
     from musls_bringup.formation import propose
-    from musls_description.library import build_system
-    from musls_description.system import formation_of
+    from musls_description.system.slung_system import formation_of
+    from musls_description.system.system_files import build_system
 
     count, kind = len(found.attachments_m), Path(drone).stem
     text = _rendered("system.yaml", {
@@ -150,8 +150,8 @@ def import_body(
     Gazebo's motor plugins, or MuJoCo's motors at sites. Needs MuJoCo (extra import).
     """
     from musls_bringup.imported import read_rigid_body
-    from musls_description.schema import to_yaml
-    from musls_description.system import MAX_CABLES
+    from musls_description.config.schema import to_yaml
+    from musls_description.system.slung_system import MAX_CABLES
 
     within("--cable", cable, 0.1, LARGEST_M, " m")
     speed = within("--rpm", rpm, 10.0, 2e5, " rpm") * math.pi / 30.0
@@ -173,7 +173,7 @@ def import_body(
 
 def _airframe(name: str, system: Path) -> float:
     """Mass of an airframe, which a system in a file would take."""
-    from musls_description.library import build_system
+    from musls_description.system.system_files import build_system
 
     data = {
         "name": "one", "drones": {"from": name}, "cables": {"from": "rope"},
@@ -241,8 +241,8 @@ def scenario(
     ] = "x500_trio",
 ) -> None:
     """A flight: its mission, flight stack and disturbances."""
-    from musls_description.library import load_system, system_path
-    from musls_description.system import formation_of
+    from musls_description.system.slung_system import formation_of
+    from musls_description.system.system_files import load_system, system_path
 
     # Its file counts from the scenario's folder.
     place = system_path(system, relative_to=Path(name).parent)

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from musls_bringup.shipped import SCENARIOS, names_in
-from musls_description.errors import ConfigError
-from musls_description.strict_yaml import shown
+from musls_description.config.errors import ConfigError
+from musls_description.config.strict_yaml import shown
 
 
 def _scenario_names(incomplete: str) -> list[str]:

@@ -12,12 +12,12 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import chosen_folder, result_folder
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.replay import Replay
     from musls_analysis.replay.fit import FitResult, Setup
-    from musls_description.system import SlungLoadSystem
+    from musls_description.system.slung_system import SlungLoadSystem
 
 LONGEST_LEAD_IN_S = 3600.0
 
@@ -121,8 +121,8 @@ def _fit_of(
 
 def system_to_replay(name: str) -> SlungLoadSystem:
     """A system that can be replayed: load and drones, cables free to twist."""
-    from musls_description.library import load_system
-    from musls_description.system import slung_system
+    from musls_description.system.slung_system import slung_system
+    from musls_description.system.system_files import load_system
 
     chosen = slung_system(load_system(name), "replay")
     if any(cable.twist == "locked" for cable in chosen.cables):
@@ -173,7 +173,7 @@ def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str,
 def _estimators(given: Sequence[str], setup: Setup) -> dict[str, Any]:
     """The load estimators asked for, by what was asked; none sees the load."""
     from musls_analysis.replay.estimators import check_estimator
-    from musls_description.strict_yaml import parse_yaml
+    from musls_description.config.strict_yaml import parse_yaml
 
     found = {text: parse_yaml(text, "--estimator") for text in given}
     if len(found) < len(given):

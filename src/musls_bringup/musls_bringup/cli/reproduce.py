@@ -12,7 +12,7 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table
 from musls_bringup.results import chosen_folder, result_folder
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 
 def run(

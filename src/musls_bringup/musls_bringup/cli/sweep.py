@@ -11,7 +11,7 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import check_older
-from musls_description.errors import ConfigError, MuslsError, writing
+from musls_description.config.errors import ConfigError, MuslsError, writing
 from musls_description.tables import Rows
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def montecarlo(
     from musls_analysis.sweep.run import available_cores
     from musls_analysis.sweep.store import FINISHED, Store, write_table
     from musls_bringup.api import plan_montecarlo
-    from musls_description.schema import to_yaml
+    from musls_description.config.schema import to_yaml
 
     plan = plan_montecarlo(scenario, vary, worlds, seed)
     store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
@@ -131,7 +131,7 @@ def montecarlo(
 def _fly_again(store: Store, ids: list[str]) -> None:
     """Fly worlds in full, each into a folder of its own, from the settings that are kept."""
     from musls_bringup.fly import FlyOptions, fly
-    from musls_description.schema import build
+    from musls_description.config.schema import build
     from musls_sim.scenario.scenario import Scenario
 
     for place, name in enumerate(ids, 1):

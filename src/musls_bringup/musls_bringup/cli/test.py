@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from musls_description import ONE_THREAD
-from musls_description.errors import ConfigError, MuslsError, install_command
+from musls_description.config.errors import ConfigError, MuslsError, install_command
 
 
 def run(

@@ -13,8 +13,14 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay, tell
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_description.errors import ConfigError, MuslsError, install_command, whole_file, writing
-from musls_description.strict_yaml import read_json
+from musls_description.config.errors import (
+    ConfigError,
+    MuslsError,
+    install_command,
+    whole_file,
+    writing,
+)
+from musls_description.config.strict_yaml import read_json
 
 if TYPE_CHECKING:
     from musls_analysis.view.scene import Subject

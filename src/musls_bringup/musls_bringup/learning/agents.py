@@ -10,7 +10,7 @@ from pettingzoo import ParallelEnv
 
 from musls_bringup.learning.environment import Task, TransportVectorEnv
 from musls_control.controllers.learned import LARGEST_SEEN
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 
 
 class TransportParallelEnv(ParallelEnv[str, Array, Array]):

@@ -26,18 +26,18 @@ from musls_control.controllers.learned import (
     Observations,
     flat,
 )
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.registry import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import (
     RAISED,
     Registry,
     UserCodeError,
     describe_error,
     load_class,
 )
-from musls_description.rotations import wrapped, yaw_of
-from musls_description.system import SlungLoadSystem, slung_system
-from musls_description.typed import typed
+from musls_description.config.typed import typed
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import wrapped, yaw_of
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.batch.batch import Batch
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario

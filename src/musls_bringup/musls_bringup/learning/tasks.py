@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from musls_bringup.learning.environment import Mask, Numbers, Task, TransportVectorEnv
-from musls_description.errors import ConfigError
-from musls_description.obstacles import GateObstacle
+from musls_description.config.errors import ConfigError
+from musls_description.system.obstacles import GateObstacle
 
 
 @dataclass

@@ -21,8 +21,8 @@ from musls_bringup.ros.workspace import check_ros, installed_px4, px4_interface,
 from musls_control.controllers import FormationSpec
 from musls_control.graph_flight import STEP_S, read_mission_file
 from musls_control.offboard import px4_namespace
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.schema import to_yaml
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
 from musls_sim.px4.process import find_agent
 from musls_sim.scenario.scenario import Scenario

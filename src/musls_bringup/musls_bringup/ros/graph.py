@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from musls_control.parent import STOP_S, VARIABLE
-from musls_description.errors import MuslsError
+from musls_description.config.errors import MuslsError
 
 
 class NodeFailed(MuslsError):  # noqa: N818 (the name says what happened)

@@ -18,11 +18,11 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
 from musls_bringup.shipped import find_scenario
 from musls_control.parent import STOP_S, VARIABLE
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.models.urdf import urdf_text
-from musls_description.schema import to_yaml
-from musls_description.strict_yaml import parse_yaml
-from musls_description.system import slung_system
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_yaml
+from musls_description.config.strict_yaml import parse_yaml
+from musls_description.system.slung_system import slung_system
+from musls_description.writers.urdf import urdf_text
 from musls_sim.recording.signals import MODEL_PREFIX
 from musls_sim.scenario.scenario import Scenario
 

@@ -20,9 +20,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.schema import build, spec
-from musls_description.strict_yaml import read_text, read_yaml
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import build, spec
+from musls_description.config.strict_yaml import read_text, read_yaml
 
 # ---------- Source packages of the ROS messages that no wheel provides
 

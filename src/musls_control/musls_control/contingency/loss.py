@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.estimate import Estimate
-from musls_description.arrays import Array
-from musls_description.schema import Fraction, NonNegative, Number, Positive, spec
+from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
+from musls_description.numerics.arrays import Array
 
 MIN_THRUST_MARGIN = 1.1
 """Largest over hover thrust below which a multirotor cannot be controlled any more."""

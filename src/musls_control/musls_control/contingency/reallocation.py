@@ -20,11 +20,11 @@ from scipy.optimize import minimize
 
 from musls_control.contingency.loss import ContingencySpec
 from musls_control.formation import Cone
-from musls_description.arrays import Array
-from musls_description.drone import tip_radius_m
-from musls_description.rotations import from_rotation_vector, from_yaw, matrix, rotate
-from musls_description.spawn import drones_above, freed
-from musls_description.system import SlungLoadSystem
+from musls_description.hanging.spawn import drones_above, freed
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_rotation_vector, from_yaw, matrix, rotate
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import SlungLoadSystem
 
 STEEPEST_LOAD_RAD = np.deg2rad(30.0)
 """Tilt of the load that a formation may ask for."""

@@ -13,10 +13,10 @@ from musls_control.formation import Cone
 from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.trajectories.base import smoothstep
-from musls_description.arrays import Array
-from musls_description.drone import tip_radius_m
-from musls_description.spawn import ground_radius_m
-from musls_description.system import SlungLoadSystem
+from musls_description.hanging.spawn import ground_radius_m
+from musls_description.numerics.arrays import Array
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import SlungLoadSystem
 
 TAUT_SHARE = 0.95
 """Drones land no farther from the load than this share of their cable."""

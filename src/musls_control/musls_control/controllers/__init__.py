@@ -9,10 +9,10 @@ import numpy as np
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.registry import OwnClass, Registry, any_of
-from musls_description.schema import Finite, Vector3, spec
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import OwnClass, Registry, any_of
+from musls_description.config.schema import Finite, Vector3, spec
+from musls_description.numerics.arrays import Array
 
 CONTROLLERS: Registry[Any] = Registry(
     "controller",

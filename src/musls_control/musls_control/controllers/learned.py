@@ -19,13 +19,13 @@ from musls_control.controllers.interface import Controller, ControlLevel, Contro
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError, install_command
-from musls_description.registry import UserCodeError
-from musls_description.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
-from musls_description.schema import build, spec
-from musls_description.spawn import freed, hanging_equilibrium
-from musls_description.system import formation_of
+from musls_description.config.errors import ConfigError, MuslsError, install_command
+from musls_description.config.registry import UserCodeError
+from musls_description.config.schema import build, spec
+from musls_description.hanging.spawn import freed, hanging_equilibrium
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
+from musls_description.system.slung_system import formation_of
 
 BODY_COLUMNS = 18
 """Position, velocity, rotation matrix, body rate."""

@@ -17,13 +17,13 @@ from musls_control.nmpc.disturbance import DisturbanceObserver
 from musls_control.payload.allocation import shares_of
 from musls_control.payload.model import PayloadModel, attitude_lag_s
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError, MuslsError, install_command
-from musls_description.obstacles import GateObstacle
-from musls_description.rotations import from_yaw, matrix, rotate
-from musls_description.schema import NonNegative, Positive, spec
-from musls_description.system import formation_of
+from musls_description.config.errors import ConfigError, MuslsError, install_command
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, matrix, rotate
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.obstacles import GateObstacle
+from musls_description.system.slung_system import formation_of
 
 if TYPE_CHECKING:
     from musls_control.nmpc.ocp import Problem, Weights

@@ -27,12 +27,12 @@ from musls_control.payload.model import (
 )
 from musls_control.payload.rods import Structure, rod_commands
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.records import pack
-from musls_description.schema import NonNegative, Positive, spec
-from musls_description.system import formation_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import pack
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import formation_of
 
 Output = Literal["autopilot", "direct"]
 """Path of the forces to the rotors: as acceleration set-points to the autopilot, built-in or real

@@ -19,11 +19,11 @@ from musls_control.geometric_attitude import attitude_error, desired_axes
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import Structure
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array, grasp_matrix
-from musls_description.compiled import compiled
-from musls_description.rotations import matrix_to_body
-from musls_description.schema import NonNegative, Positive, spec
-from musls_description.vectors import (
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array, grasp_matrix
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import matrix_to_body
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,

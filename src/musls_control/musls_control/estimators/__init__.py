@@ -10,8 +10,8 @@ from musls_control.estimators.interface import (
     LoadEstimator,
     LoadImuSpec,
 )
-from musls_description.registry import OwnClass, Registry, any_of, user_code
-from musls_description.schema import spec
+from musls_description.config.registry import OwnClass, Registry, any_of, user_code
+from musls_description.config.schema import spec
 
 LOAD_ESTIMATORS: Registry[Any] = Registry(
     "load estimator",

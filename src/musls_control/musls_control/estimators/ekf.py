@@ -39,9 +39,9 @@ from musls_control.estimators.taut import (
     skew,
     wrench_slope,
 )
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.schema import NonNegative, Positive, spec
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
 
 FILTER = np.dtype(
     [

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from musls_control.estimate import BodyMotion, Estimate
-from musls_description.arrays import Array
-from musls_description.schema import NonNegative, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.config.schema import NonNegative, spec
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import SlungLoadSystem
 
 
 @spec

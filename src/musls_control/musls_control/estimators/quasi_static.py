@@ -24,9 +24,9 @@ from musls_control.estimators.taut import (
     shift,
     wrench_slope,
 )
-from musls_description.arrays import Records
-from musls_description.compiled import compiled
-from musls_description.schema import NonNegative, spec
+from musls_description.config.schema import NonNegative, spec
+from musls_description.numerics.arrays import Records
+from musls_description.numerics.compiled import compiled
 
 STRETCH_M = 5e-4
 """Of cables that carry the load alone, each its share: near enough to inextensible."""

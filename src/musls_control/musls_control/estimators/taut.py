@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.system import SlungLoadSystem
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     body_axes_in_world,
     cross,
@@ -20,6 +19,7 @@ from musls_description.vectors import (
     sub,
     turned,
 )
+from musls_description.system.slung_system import SlungLoadSystem
 
 CABLE = np.dtype(
     [

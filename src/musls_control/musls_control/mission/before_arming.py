@@ -10,10 +10,10 @@ from pydantic import Field
 
 from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, GroundSpot, closest_in_plan
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.schema import spec
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import RigSystem
 
 SHAPED_BY_PX4 = ("take_off", "land")
 """Stages that begin with one vertical step of the set-points, which PX4's own ramps shape."""

@@ -36,9 +36,9 @@ from musls_control.mission.plan import (
     take_off,
 )
 from musls_control.mission.spec import BEFORE_FORMATION, LANDING, DeliverySpec, MissionSpec
-from musls_description.arrays import Array
-from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import SlungLoadSystem
 
 HOOK_DEPTH_M = 0.05
 """Depth of open hooks below their place on the load."""

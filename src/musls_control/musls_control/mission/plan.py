@@ -19,12 +19,12 @@ from musls_control.formation import Cone, drone_poses
 from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_roll_pitch_yaw, from_yaw, rotate
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, rotate
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import RigSystem
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 """Gates wait for: all hooks are closed; the load rests and the cables are slack, then the hooks

@@ -20,8 +20,8 @@ from musls_control.mission.delivery import Delivery
 from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, spread_and_land
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference
-from musls_description.arrays import Array
-from musls_description.schema import spec
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
 
 ROUNDING_ROWS = 1e-6
 """A row counts as due this much early, so that rounding of times delays none."""

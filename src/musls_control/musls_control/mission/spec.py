@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from musls_control.trajectories import AnyTrajectory
-from musls_description.schema import Finite, Fraction, Number, Positive, spec
+from musls_description.config.schema import Finite, Fraction, Number, Positive, spec
 
 LONGEST_S = 86400.0
 """Of a flight: a day. Batteries last half an hour."""

@@ -29,9 +29,9 @@ import numpy as np
 from musls_control.estimate import Estimate
 from musls_control.payload.model import PayloadModel
 from musls_control.px4_cascade.allocation import rotor_lag_s
-from musls_description.arrays import Array
-from musls_description.rotations import rotate
-from musls_description.system import SlungLoadSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import SlungLoadSystem
 
 MOST_SHARE = 0.5
 """Largest disturbance over a body's weight: beyond it, something else holds the body."""

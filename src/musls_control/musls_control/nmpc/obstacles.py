@@ -18,17 +18,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.obstacles import (
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import matrix
+from musls_description.numerics.vectors import add_scaled, column, dot, put, sub
+from musls_description.system.obstacles import (
     PLANE,
     AnyObstacle,
     GateObstacle,
     depth_and_normal,
     solid,
 )
-from musls_description.rotations import matrix
-from musls_description.vectors import add_scaled, column, dot, put, sub
 
 NEAREST = 2
 """Solids that each body looks at, the nearest ones: two posts of a gate."""

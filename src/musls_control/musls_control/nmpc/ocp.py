@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.nmpc.obstacles import Planes
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 
 P, Q, V, W = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
 """Places of the load's position, quaternion, velocity and body rate in a state."""

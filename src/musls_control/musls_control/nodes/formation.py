@@ -75,7 +75,7 @@ from musls_control.nodes.stepped_node import (
     vector,
     vector_of,
 )
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError
 
 if TYPE_CHECKING:
     from musls_control.nodes.fly_mission import MissionAction

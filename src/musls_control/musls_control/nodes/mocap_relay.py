@@ -31,7 +31,7 @@ from musls_control.nodes.stepped_node import (
     vector_of,
 )
 from musls_control.offboard import Vehicle, px4_topic, vehicles
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0

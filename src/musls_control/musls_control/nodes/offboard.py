@@ -38,7 +38,7 @@ from musls_control.offboard import (
     vehicles,
 )
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 
 _STREAMED = (
     Phase.STREAMING,

@@ -34,8 +34,8 @@ from tf2_msgs.msg import TFMessage
 from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.parent import end_with_parent
-from musls_description.errors import MuslsError
-from musls_description.keys import json_schema, unit_of
+from musls_description.config.documented_keys import json_schema, unit_of
+from musls_description.config.errors import MuslsError
 
 FROM_PX4 = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_description.arrays import Array, cross_matrix, grasp_matrix
-from musls_description.compiled import compiled
-from musls_description.vectors import add_scaled, dot, norm, put, scale, sub
+from musls_description.numerics.arrays import Array, cross_matrix, grasp_matrix
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import add_scaled, dot, norm, put, scale, sub
 
 
 class Sharing(NamedTuple):

@@ -34,10 +34,10 @@ from musls_control.payload.load_law import (
     gyroscopic,
     integrate,
 )
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.records import memory_at
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import memory_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,

@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from musls_control.geometric_attitude import attitude_error
-from musls_description.compiled import compiled
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,

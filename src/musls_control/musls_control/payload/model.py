@@ -18,11 +18,11 @@ from musls_control.payload.cable_law import CABLE
 from musls_control.px4_cascade.allocation import gains as px4_gains
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.arrays import Array, Records, grasp_matrix, joined
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_yaw, rotate
-from musls_description.schema import NonNegative, Positive, spec
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array, Records, grasp_matrix, joined
+from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.system.slung_system import SlungLoadSystem
 
 # ---------- Gains of the payload controller: as the scenario sets them, or derived from the system
 

@@ -42,12 +42,10 @@ from musls_control.payload.model import (
     filled,
 )
 from musls_control.px4_cascade.allocation import rotor_lag_s
-from musls_description.arrays import Array, joined
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.rotations import matrix_to_body
-from musls_description.system import Load, SlungLoadSystem
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array, joined
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import matrix_to_body
+from musls_description.numerics.vectors import (
     add,
     body_axes_in_world,
     column,
@@ -59,6 +57,8 @@ from musls_description.vectors import (
     sub,
     write_matrix,
 )
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import Load, SlungLoadSystem
 
 BANDWIDTH, DAMPING = 0.3, 0.8
 """Natural frequency of the attitude times the time constant of the rotors, and its damping."""

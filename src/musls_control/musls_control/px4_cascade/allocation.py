@@ -18,11 +18,11 @@ from pydantic import Field
 
 from musls_control.mixing import wrench_of_thrusts
 from musls_control.px4_cascade.parameters import MAX_ROTORS, PX4_PARAMETERS
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError
-from musls_description.schema import Finite, NonNegative, Positive, spec
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Finite, NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.system.drone import Drone
 
 MIN_ROTORS = 4
 

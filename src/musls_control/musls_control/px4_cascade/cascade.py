@@ -48,10 +48,10 @@ from musls_control.px4_frames import (
     world_swapped,
     yaw_swapped,
 )
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.rotations import rotate
-from musls_description.vectors import put, put_quaternion, yaw_of
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import rotate
+from musls_description.numerics.vectors import put, put_quaternion, yaw_of
 
 # ---------- State of the chain after power-up, or of a drone that is already in the air
 

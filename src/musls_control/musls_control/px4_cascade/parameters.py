@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from musls_description.errors import ConfigError, near_names
+from musls_description.config.errors import ConfigError, near_names
 
 MAX_ROTORS = 12
 _ROTOR_NAME = re.compile(r"CA_ROTOR(\d+)_(PX|PY|KM|CT)")

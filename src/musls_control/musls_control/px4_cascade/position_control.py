@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 
 GRAVITY_M_S2 = 9.80665
 SMALL_SPEED_M_S = 1e-3

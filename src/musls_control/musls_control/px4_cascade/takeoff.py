@@ -10,7 +10,7 @@ from numba import float64, int64
 
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2, THRUST_IDLE
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 
 # ---------- Time hysteresis on a flag
 

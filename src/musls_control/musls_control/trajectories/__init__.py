@@ -19,7 +19,7 @@ from musls_control.trajectories.straight import (
     Waypoint,
     Waypoints,
 )
-from musls_description.registry import Registry, any_of
+from musls_description.config.registry import Registry, any_of
 
 __all__ = [
     "TRAJECTORIES",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.registry import RAISED, UserCodeError, failure_of, file_of
-from musls_description.schema import Finite
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.registry import RAISED, UserCodeError, failure_of, file_of
+from musls_description.config.schema import Finite
+from musls_description.numerics.arrays import Array
 
 Repetitions = Annotated[int, Field(ge=1, le=10000)]
 Point2 = tuple[Finite, Finite]

@@ -17,8 +17,8 @@ from musls_control.trajectories.base import (
     Repetitions,
     Trajectory,
 )
-from musls_description.arrays import Array
-from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.config.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.numerics.arrays import Array
 
 QUARTER = float(np.pi / 2.0)
 

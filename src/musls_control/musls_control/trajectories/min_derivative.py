@@ -37,9 +37,9 @@ from musls_control.trajectories.splines import (
     times_by_rule,
 )
 from musls_control.trajectories.straight import Points, check_distinct
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.schema import Number, Positive, Vector3, spec
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Number, Positive, Vector3, spec
+from musls_description.numerics.arrays import Array
 
 # ---------- Bounds, and the curve that keeps them
 

@@ -14,11 +14,11 @@ from pydantic import Field
 
 from musls_control.trajectories.base import ORDERS, Once
 from musls_control.trajectories.splines import Spline, least_derivative
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, near_names
-from musls_description.rotations import roll_pitch_yaw
-from musls_description.schema import LARGEST, Finite, spec
-from musls_description.strict_yaml import is_file, read_text, shown
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import LARGEST, Finite, spec
+from musls_description.config.strict_yaml import is_file, read_text, shown
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import roll_pitch_yaw
 
 POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 

@@ -19,7 +19,7 @@ from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
 
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 
 LARGEST_ORDER = 6
 """Of the derivative that is minimised: the spline's degree is 11 then."""

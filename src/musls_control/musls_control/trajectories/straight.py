@@ -22,8 +22,8 @@ from musls_control.trajectories.base import (
     polyline,
 )
 from musls_control.trajectories.curves import check_rotation
-from musls_description.arrays import Array
-from musls_description.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.config.schema import Finite, NonNegative, Positive, Vector3, spec
+from musls_description.numerics.arrays import Array
 
 MAX_SMOOTH_POINTS = 10_000
 

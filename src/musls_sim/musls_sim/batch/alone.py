@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.controllers.interface import level_of
-from musls_description.errors import ConfigError
-from musls_description.registry import user_code
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import user_code
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.batch.laws import law_of, sampled
 from musls_sim.batch.memory import (
     ALL_LEVELS,

@@ -17,10 +17,10 @@ from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.records import pack
-from musls_description.typed import typed
+from musls_description.config.errors import ConfigError
+from musls_description.config.typed import typed
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import pack
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
 from musls_sim.batch.memory import (
     ALL_LEVELS,

@@ -21,11 +21,11 @@ from musls_control.payload.cable_law import COMMAND, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import rod_commands
 from musls_control.reference import Reference
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.records import pointer
-from musls_description.vectors import put
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import pointer
+from musls_description.numerics.vectors import put
 from musls_sim.batch.world import asked_of, world_at
 
 COLUMNS = 30

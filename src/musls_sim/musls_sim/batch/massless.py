@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from musls_description.compiled import compiled
-from musls_description.records import copy_table, record_at, table_at
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import copy_table, record_at, table_at
 from musls_sim.batch.world import (
     begin_period,
     command_of,

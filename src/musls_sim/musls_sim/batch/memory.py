@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from musls_control.controllers import ControlLevel
 from musls_control.px4_cascade.cascade import Px4Cascade
-from musls_description.errors import ConfigError
-from musls_description.records import pack
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.records import pack
 from musls_sim.batch.world import (
     AUTOPILOT_FORCES,
     CHANGE,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from musls_description.compiled import compiled
-from musls_description.records import pointer
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import pointer
 from musls_sim.batch.world import world_at
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario

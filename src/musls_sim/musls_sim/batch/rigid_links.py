@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numba import carray
 
-from musls_description.compiled import compiled
-from musls_description.records import pointer
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import pointer
 from musls_sim.batch.world import (
     begin_period,
     command_of,

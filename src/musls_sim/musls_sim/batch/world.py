@@ -17,9 +17,9 @@ from musls_control.payload.actuation import THRUST, ask_autopilot
 from musls_control.px4_cascade.allocation import MIXER_COLUMNS
 from musls_control.px4_cascade.cascade import step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
-from musls_description.compiled import compiled
-from musls_description.records import copy_numbers, pointer
-from musls_description.vectors import put
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import copy_numbers, pointer
+from musls_description.numerics.vectors import put
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
 from musls_sim.session.collisions import (

@@ -39,9 +39,9 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_control.offboard import px4_topic, target_system
 from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
-from musls_description.errors import ConfigError
-from musls_description.models.urdf import joint_coordinates
-from musls_description.rotations import yaw_of
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.rotations import yaw_of
+from musls_description.writers.urdf import joint_coordinates
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.plants.interface import Plant
 from musls_sim.px4.install import Px4Error

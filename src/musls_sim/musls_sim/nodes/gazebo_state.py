@@ -15,7 +15,7 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 
 from musls_control.nodes.stepped_node import DuplicateNode, quaternion_of, relative, run, vector_of
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
 from musls_sim.recording.graph import OdometryRows, odometry_messages
 from musls_sim.recording.messages import serialize

@@ -17,7 +17,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rosbags.rosbag2 import Reader, ReaderError
 
 from musls_control.nodes.stepped_node import WAKE_S, DescribedNode, Interrupt, relative, run
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
 from musls_sim.recording.signals import CLOCK
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from std_msgs.msg import String
 
 from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, relative, run
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.recording.messages import has_header

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from musls_description.registry import Registry
+from musls_description.config.registry import Registry
 from musls_sim.plants.interface import Plant, PlantSetup
 
 PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(

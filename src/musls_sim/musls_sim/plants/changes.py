@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from musls_description.errors import ConfigError
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import Change
 from musls_sim.plants.rigid_body import rotor_records
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.rotations import product, rotation_vector
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import product, rotation_vector
 from musls_sim.plants.interface import Pose
 
 DIFFERENCE_S = 1e-4

@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.models import world_sdf
-from musls_description.models.sdf import drone_name, link_names
-from musls_description.obstacles import AnyObstacle
-from musls_description.spawn import Configuration
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import build_tree
-from musls_description.vectors import add, put, rotate, rotate_back, scale, sub
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.tree import build_tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import add, put, rotate, rotate_back, scale, sub
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.writers import world_sdf
+from musls_description.writers.sdf import drone_name, link_names
 from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
     Change,

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.estimate import MOTION_COLUMNS, BodyMotion
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.obstacles import AnyObstacle
-from musls_description.rotations import matrix
-from musls_description.spawn import HangingEquilibrium
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.hanging.tree import Tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import matrix
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import RigSystem
 from musls_description.tables import Shown
-from musls_description.tree import Tree
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
 from musls_sim.scenario.rig import RigSpec
 

@@ -12,18 +12,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.obstacles import (
-    PLANE,
-    SOLID,
-    AnyObstacle,
-    depth_and_normal,
-    solid,
-    solids_of,
-)
-from musls_description.system import RigSystem
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,
@@ -38,6 +29,15 @@ from musls_description.vectors import (
     sub,
     times,
 )
+from musls_description.system.obstacles import (
+    PLANE,
+    SOLID,
+    AnyObstacle,
+    depth_and_normal,
+    solid,
+    solids_of,
+)
+from musls_description.system.slung_system import RigSystem
 
 Records = NDArray[np.void]
 

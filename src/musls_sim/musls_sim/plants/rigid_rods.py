@@ -10,12 +10,12 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array, joined
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError
-from musls_description.rotations import matrix, yaw_of
-from musls_description.spawn import HangingEquilibrium
-from musls_description.system import Load, SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.numerics.arrays import Array, joined
+from musls_description.numerics.rotations import matrix, yaw_of
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.interface import (
     Motion,
     PlantInputs,

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.system import SlungLoadSystem
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.interface import (
     Plant,
     PlantInputs,

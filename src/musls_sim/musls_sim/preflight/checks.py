@@ -13,17 +13,17 @@ from musls_control.formation import Cone
 from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
-from musls_description.drone import tip_radius_m
-from musls_description.errors import ConfigError
-from musls_description.rotations import yaw_of
-from musls_description.spawn import (
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import (
     HangingEquilibrium,
     NoEquilibriumError,
     freed,
     hanging_equilibrium,
     highest_rise_m,
 )
-from musls_description.system import SlungLoadSystem, formation_of
+from musls_description.numerics.rotations import yaw_of
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import SlungLoadSystem, formation_of
 from musls_sim.plants.interface import substeps
 from musls_sim.plants.massless.start import motion_of
 from musls_sim.plants.rigid_links.step_control import (

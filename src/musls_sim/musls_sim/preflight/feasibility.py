@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.arrays import Array
-from musls_description.drone import impossible_radius, propeller_radius_m
-from musls_description.errors import ConfigError
-from musls_description.rotations import matrix
-from musls_description.schema import build, to_data
-from musls_description.spawn import hanging_equilibrium
-from musls_description.system import Drone, formation_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build, to_data
+from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import matrix
+from musls_description.system.drone import impossible_radius, propeller_radius_m
+from musls_description.system.slung_system import Drone, formation_of
 from musls_sim.preflight.checks import Hover, flight_duration_s
 from musls_sim.preflight.trim import drag_n_s_m, hover_throttle
 from musls_sim.scenario.scenario import Scenario

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.drone import Drone
-from musls_description.spawn import HangingEquilibrium
-from musls_description.system import RigSystem
+from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.numerics.arrays import Array
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.rigid_body import rotor_records
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import rotor_layout
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters, parameter_text
 from musls_sim.plants.gazebo import BridgedPlant
 from musls_sim.px4.in_gazebo import Px4InGazebo

@@ -13,8 +13,8 @@ import numpy as np
 
 from musls_control.estimate import Estimate
 from musls_control.px4_cascade import RotorLayout
-from musls_description.arrays import Array
-from musls_description.models.sdf import drone_name
+from musls_description.numerics.arrays import Array
+from musls_description.writers.sdf import drone_name
 from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant
 from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import Instance

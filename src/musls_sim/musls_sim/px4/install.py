@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from musls_description.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError
 
 # ---------- What can go wrong with a real autopilot
 

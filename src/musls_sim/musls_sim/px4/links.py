@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from pymavlink.dialects.v20 import common as mavlink
 
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Sample
 
 OFFBOARD = 6

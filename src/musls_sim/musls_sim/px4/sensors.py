@@ -12,8 +12,8 @@ import numpy as np
 
 from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
-from musls_description.arrays import Array
-from musls_description.rotations import matrix_to_body
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import matrix_to_body
 from musls_sim.scenario.sensors import Px4SensorSpec
 
 ORIGIN_LATITUDE_DEG, ORIGIN_LONGITUDE_DEG, ORIGIN_ALTITUDE_M = 47.397742, 8.545594, 488.0

@@ -20,7 +20,7 @@ from musls_control.offboard import target_system
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
 from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
-from musls_description.errors import ConfigError
+from musls_description.config.errors import ConfigError
 from musls_sim.px4.install import FLIGHT_LOGS, Firmware, Px4Error
 from musls_sim.px4.links import OFFBOARD, CommandLink, HilLink
 from musls_sim.px4.process import (

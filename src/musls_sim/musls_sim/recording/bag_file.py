@@ -47,8 +47,8 @@ from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from numpy.typing import NDArray
 from rosbags.rosbag2.metadata import dump_qos_v9
 
-from musls_description.errors import MuslsError, is_full_disk
-from musls_description.schema import to_yaml
+from musls_description.config.errors import MuslsError, is_full_disk
+from musls_description.config.schema import to_yaml
 from musls_sim.recording.messages import serialize
 from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.signals import Columns, Row, qos

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.rotations import rotate
-from musls_description.system import RigSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import RigSystem
 from musls_sim.recording import messages as msg
 from musls_sim.recording.bag_file import RECORD_HEAD_SIZE, BagFile, RowTemplate, merge, render_each
 from musls_sim.recording.messages import has_header

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rosbags.interfaces import Nodetype
 
-from musls_description.arrays import Array
+from musls_description.numerics.arrays import Array
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore

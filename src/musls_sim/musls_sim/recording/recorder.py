@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.reference import Reference
-from musls_description.arrays import Array
-from musls_description.rotations import from_roll_pitch_yaw
-from musls_description.system import RigSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_roll_pitch_yaw
+from musls_description.system.slung_system import RigSystem
 from musls_sim.recording.bag_file import (
     BagFile,
     Chunk,

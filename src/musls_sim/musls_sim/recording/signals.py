@@ -39,11 +39,11 @@ from rosbags.interfaces import (
     QosTime,
 )
 
-from musls_description.arrays import Array
-from musls_description.propulsion import Battery
-from musls_description.rotations import from_roll_pitch_yaw, parts_of, rotate
-from musls_description.system import RigSystem
-from musls_description.vectors import from_matrix
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_roll_pitch_yaw, parts_of, rotate
+from musls_description.numerics.vectors import from_matrix
+from musls_description.system.propulsion import Battery
+from musls_description.system.slung_system import RigSystem
 from musls_sim.recording import messages as msg
 
 Columns = Mapping[str, Array]

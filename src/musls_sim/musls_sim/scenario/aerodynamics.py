@@ -22,14 +22,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.drone import Box, Drone, impossible_radius, propeller_radius_m
-from musls_description.errors import ConfigError
-from musls_description.registry import Registry, any_of
-from musls_description.schema import Fraction, NonNegative, Number, Positive, spec
-from musls_description.system import RigSystem
-from musls_description.vectors import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import Registry, any_of
+from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_z_in_world,
@@ -45,6 +43,8 @@ from musls_description.vectors import (
     sub,
     unit,
 )
+from musls_description.system.drone import Box, Drone, impossible_radius, propeller_radius_m
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.plants.rigid_body import Records, rotor_records

@@ -9,11 +9,19 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from musls_description.errors import ConfigError
-from musls_description.registry import Registry, any_of
-from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, Vector3, spec
-from musls_description.strict_yaml import present_key
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import Registry, any_of
+from musls_description.config.schema import (
+    Finite,
+    Fraction,
+    NonNegative,
+    Number,
+    Positive,
+    Vector3,
+    spec,
+)
+from musls_description.config.strict_yaml import present_key
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
 from musls_sim.power import Power

@@ -14,12 +14,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_description.arrays import Array
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError
-from musls_description.rotations import from_rotation_vector, matrix
-from musls_description.schema import Number, spec
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Number, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_rotation_vector, matrix
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import RigSystem
 
 LARGEST_TILT_RAD = 0.3
 LARGEST_OFFSET_M = 1.0

@@ -8,9 +8,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.schema import Fraction, Number, PerAxis, Positive, Quaternion, Vector3, spec
+from musls_description.config.schema import (
+    Fraction,
+    Number,
+    PerAxis,
+    Positive,
+    Quaternion,
+    Vector3,
+    spec,
+)
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""

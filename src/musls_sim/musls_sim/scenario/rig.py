@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field
 from scipy.integrate import cumulative_trapezoid
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.schema import Finite, NonNegative, Vector3, spec
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import Finite, NonNegative, Vector3, spec
+from musls_description.system.slung_system import RigSystem
 
 MAX_KNOTS = 1_000_000
 

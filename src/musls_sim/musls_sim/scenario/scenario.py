@@ -21,13 +21,10 @@ from musls_control.controllers import AnyController, FormationSpec
 from musls_control.formation import Cone
 from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
-from musls_description.errors import ConfigError, check_present_folder
-from musls_description.library import expand_system, system_path
-from musls_description.obstacles import WorldSpec
-from musls_description.registry import NameIn, Registry, load_file, user_code
-from musls_description.schema import FileName, Finite, Number, build, spec, to_data
-from musls_description.spawn import highest_rise_m
-from musls_description.strict_yaml import (
+from musls_description.config.errors import ConfigError, check_present_folder
+from musls_description.config.registry import NameIn, Registry, load_file, user_code
+from musls_description.config.schema import FileName, Finite, Number, build, spec, to_data
+from musls_description.config.strict_yaml import (
     Override,
     SourceFile,
     Sources,
@@ -35,7 +32,10 @@ from musls_description.strict_yaml import (
     read_text,
     shown,
 )
-from musls_description.system import AnySystem
+from musls_description.hanging.spawn import highest_rise_m
+from musls_description.system.obstacles import WorldSpec
+from musls_description.system.slung_system import AnySystem
+from musls_description.system.system_files import expand_system, system_path
 from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics

@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field
 
 from musls_control.estimate import Estimate
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
-from musls_description.registry import Registry, any_of
-from musls_description.schema import Fraction, NonNegative, Positive, spec
-from musls_description.system import RigSystem
+from musls_description.config.registry import Registry, any_of
+from musls_description.config.schema import Fraction, NonNegative, Positive, spec
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
 
 

@@ -18,14 +18,13 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from musls_control.estimate import MOTION, Estimate
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.registry import UserCodeError, file_of
-from musls_description.rotations import from_rotation_vector as from_turn
-from musls_description.rotations import product
-from musls_description.system import RigSystem
-from musls_description.vectors import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import UserCodeError, file_of
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import from_rotation_vector as from_turn
+from musls_description.numerics.rotations import product
+from musls_description.numerics.vectors import (
     add,
     conjugate,
     cross,
@@ -40,6 +39,7 @@ from musls_description.vectors import (
     sub,
     turned,
 )
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.sensors import MotionCaptureSpec, SensorModel, SensorSetup

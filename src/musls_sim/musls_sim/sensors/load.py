@@ -8,11 +8,10 @@ from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.registry import failure_of, user_code
-from musls_description.system import formation_of
-from musls_description.vectors import (
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import failure_of, user_code
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     body_z_in_world,
     cross,
@@ -23,6 +22,7 @@ from musls_description.vectors import (
     scale,
     sub,
 )
+from musls_description.system.slung_system import formation_of
 from musls_sim.plants.interface import PlantState
 from musls_sim.plants.massless.start import weightless
 from musls_sim.plants.rigid_body import rotor_records

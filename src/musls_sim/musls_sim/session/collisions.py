@@ -19,15 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.mission.plan import Closest, FlightPlan, closest_in_plan, closest_pair
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.drone import Box, propeller_radius_m, tip_radius_m
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.obstacles import BOX, CYLINDER, AnyObstacle, nearest_point, solids_of
-from musls_description.rotations import from_yaw
-from musls_description.schema import Vector3
-from musls_description.system import RigSystem
-from musls_description.vectors import (
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import Vector3
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import from_yaw
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,
@@ -42,6 +39,9 @@ from musls_description.vectors import (
     sub,
     write_matrix,
 )
+from musls_description.system.drone import Box, propeller_radius_m, tip_radius_m
+from musls_description.system.obstacles import BOX, CYLINDER, AnyObstacle, nearest_point, solids_of
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import Plant
 from musls_sim.scenario.sensors import LimitsSpec
 

@@ -18,10 +18,10 @@ from musls_control.mission.plan import (
     compile_plan,
     hold_plan,
 )
-from musls_description.errors import ConfigError
-from musls_description.rotations import yaw_of
-from musls_description.spawn import NoEquilibriumError
-from musls_description.system import extended_load, formation_of, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import NoEquilibriumError
+from musls_description.numerics.rotations import yaw_of
+from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState

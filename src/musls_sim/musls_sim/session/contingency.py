@@ -17,8 +17,8 @@ from musls_control.contingency.rest_of_flight import (
     room_to_land,
 )
 from musls_control.estimate import Estimate
-from musls_description.errors import ConfigError
-from musls_description.system import formation_of
+from musls_description.config.errors import ConfigError
+from musls_description.system.slung_system import formation_of
 from musls_sim.plants.changes import CutCable
 from musls_sim.scenario.events import EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S

@@ -15,9 +15,9 @@ from musls_control.indi import Incremental
 from musls_control.mission.spec import GROUND_PHASES
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.system import slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import slung_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compose import Components

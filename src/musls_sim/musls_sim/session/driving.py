@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
 
 from musls_control.trajectories.recorded import read_bag_poses, read_table
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import rotate
-from musls_description.system import RigSystem
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.scenario.rig import AnchorForce, AnchorPath, AnchorRecording, AnchorThrust, RigSpec
 

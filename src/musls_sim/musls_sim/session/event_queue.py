@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.registry import UserCodeError, file_of
-from musls_description.schema import build
-from musls_description.strict_yaml import shown
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.registry import UserCodeError, file_of
+from musls_description.config.schema import build
+from musls_description.config.strict_yaml import shown
 from musls_sim.plants.interface import EventRecord
 from musls_sim.scenario.events import AUTOMATIC_KINDS, EVENTS, Event, EventContext, When
 from musls_sim.session.loop import Observer

@@ -13,8 +13,8 @@ from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlanPlayer
 from musls_control.mission.spec import DeliverySpec
 from musls_control.reference import LoadReference, Reference
-from musls_description.arrays import Array
-from musls_description.rotations import from_yaw
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw
 from musls_sim.scenario.events import Attach, Release, When
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer

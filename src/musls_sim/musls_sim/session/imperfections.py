@@ -15,10 +15,10 @@ from musls_control.autopilot import (
     hold_or_land,
 )
 from musls_control.estimate import Estimate
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.system import RigSystem
-from musls_description.vectors import add, cross, increase, scale
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import add, cross, increase, scale
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.plants.rigid_body import rotor_records

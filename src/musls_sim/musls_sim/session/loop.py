@@ -11,9 +11,9 @@ import numpy as np
 from typing_extensions import Self
 
 from musls_control.reference import Reference
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.typed import typed
+from musls_description.config.errors import ConfigError
+from musls_description.config.typed import typed
+from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 

@@ -14,9 +14,9 @@ from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.arrays import Array
-from musls_description.registry import failure_of, user_code
-from musls_description.typed import typed
+from musls_description.config.registry import failure_of, user_code
+from musls_description.config.typed import typed
+from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics, Air

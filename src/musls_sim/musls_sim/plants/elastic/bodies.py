@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
-from musls_description.obstacles import depth_and_normal
-from musls_description.records import table_at
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,
@@ -30,6 +29,7 @@ from musls_description.vectors import (
     sub,
     turn_inertia,
 )
+from musls_description.system.obstacles import depth_and_normal
 from musls_sim.plants.elastic.state import (
     NOTHING,
     bodies_of,

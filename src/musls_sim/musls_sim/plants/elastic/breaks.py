@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 from musls_sim.plants.elastic.output import bending_energy, strain_energy
 from musls_sim.plants.elastic.state import Tables, cables_of, segments_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from musls_description.arrays import Array, Records
-from musls_description.errors import ConfigError
-from musls_description.records import pack_tables
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.records import pack_tables
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables

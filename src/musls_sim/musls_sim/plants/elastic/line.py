@@ -1,8 +1,8 @@
 """Line that a cable is made of: material, axial law, and what its segments remember.
 
-A new axial law stands here, and its keys in `musls_description/system.py: ElasticLine`. It takes
-its constants from `AXIAL`, what it remembers of a segment from `MEMORY`, and answers with force,
-slope and the energy that belongs to the force; `remember` moves the memory on when a step is done.
+A new axial law stands here, and its keys in `ElasticLine` (system/slung_system.py). It takes its
+constants from `AXIAL`, what it remembers of a segment from `MEMORY`, and answers with force, slope
+and the energy that belongs to the force; `remember` moves the memory on when a step is done.
 A law from a user's file is called by its address (`own_law.py`).
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 from scipy.optimize import brentq
 
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.own_law import CableLaw
-from musls_description.system import ElasticLine
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.system.cable_law import CableLaw
+from musls_description.system.slung_system import ElasticLine
 from musls_sim.plants.elastic.own_law import (
     MOST_NUMBERS,
     call,

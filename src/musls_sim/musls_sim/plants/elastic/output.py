@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.records import table_at
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,

@@ -21,12 +21,12 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from scipy.optimize import brentq
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError, near_names
-from musls_description.own_law import CableLaw
-from musls_description.records import memory_at, record_at
-from musls_description.registry import file_of
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.registry import file_of
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import memory_at, record_at
+from musls_description.system.cable_law import CableLaw
 
 MOST_NUMBERS = 4
 """Numbers that a segment may remember."""

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.obstacles import AnyObstacle
-from musls_description.spawn import Configuration, ground_spawn
-from musls_description.system import Pulley, RigSystem, Winch, slung_system
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import Configuration, ground_spawn
+from musls_description.numerics.arrays import Array
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import Pulley, RigSystem, Winch, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,

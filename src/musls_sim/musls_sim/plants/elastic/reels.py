@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
-from musls_description.records import table_at
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import brentq
 
-from musls_description.arrays import Array, Records
-from musls_description.errors import ConfigError
-from musls_description.obstacles import AnyObstacle
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array, Records
+from musls_description.system.obstacles import AnyObstacle
 from musls_sim.plants.elastic.bodies import SET_IN_M
 from musls_sim.plants.elastic.line import LAW, Line
 from musls_sim.plants.elastic.reels import radius_at

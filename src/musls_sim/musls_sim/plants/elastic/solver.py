@@ -19,9 +19,9 @@ together; then every cable moves with its ends.
 
 from __future__ import annotations
 
-from musls_description.compiled import compiled
-from musls_description.records import table_at
-from musls_description.vectors import add, cross, increase, put, scale, sub
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
+from musls_description.numerics.vectors import add, cross, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import point_shift
 from musls_sim.plants.elastic.state import (
     BAND,

@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.rotations import matrix
-from musls_description.spawn import Configuration, slung_state
-from musls_description.system import (
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import Configuration, slung_state
+from musls_description.hanging.tree import build_tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import matrix
+from musls_description.system.slung_system import (
     MAX_SEGMENTS,
     Anchor,
     Cable,
@@ -28,7 +29,6 @@ from musls_description.system import (
     SlungLoadSystem,
     body_names,
 )
-from musls_description.tree import build_tree
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import Line, Strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable

@@ -20,9 +20,24 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
-from musls_description.records import copy_numbers, copy_table, memory_at, record_at, table_at
-from musls_description.vectors import add, add_scaled, cross, increase, put, rotate, scale, sub
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import (
+    copy_numbers,
+    copy_table,
+    memory_at,
+    record_at,
+    table_at,
+)
+from musls_description.numerics.vectors import (
+    add,
+    add_scaled,
+    cross,
+    increase,
+    put,
+    rotate,
+    scale,
+    sub,
+)
 from musls_sim.plants.elastic.bodies import (
     add_surfaces,
     balance,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.compiled import compiled
-from musls_description.records import table_at
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
+from musls_description.numerics.vectors import (
     add,
     cross,
     dot,

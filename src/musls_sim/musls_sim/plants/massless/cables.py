@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.compiled import compiled
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
     add,
     cross,
     dot,

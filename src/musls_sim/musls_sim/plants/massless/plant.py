@@ -10,18 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.obstacles import AnyObstacle
-from musls_description.rotations import (
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import (
+    HangingEquilibrium,
+    freed,
+    ground_spawn,
+    hanging_equilibrium,
+)
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import (
     from_rotation_vector,
     matrix,
     product,
     rotation_vector,
     yaw_of,
 )
-from musls_description.spawn import HangingEquilibrium, freed, ground_spawn, hanging_equilibrium
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.obstacles import SOLID
-from musls_description.records import PLACE, grid_opener, opener, table_at
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import PLACE, grid_opener, opener, table_at
+from musls_description.system.obstacles import SOLID
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,

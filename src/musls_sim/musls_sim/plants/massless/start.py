@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.arrays import Array
-from musls_description.drone import Drone
-from musls_description.obstacles import AnyObstacle
-from musls_description.records import pack_tables
-from musls_description.rotations import from_matrix
-from musls_description.spawn import Configuration
-from musls_description.system import Load, SlungLoadSystem
-from musls_description.tree import build_tree
+from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.tree import build_tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import pack_tables
+from musls_description.numerics.rotations import from_matrix
+from musls_description.system.drone import Drone
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import Load, SlungLoadSystem
 from musls_sim.plants.interface import Motion
 from musls_sim.plants.massless.records import (
     BODY,

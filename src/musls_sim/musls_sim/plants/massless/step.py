@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.compiled import compiled
-from musls_description.records import copy_table, record_at, table_at
-from musls_description.vectors import dot, put, scale
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import copy_table, record_at, table_at
+from musls_description.numerics.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.massless.bodies import move, normalise, rod_forces
 from musls_sim.plants.massless.cables import decide, project, rates

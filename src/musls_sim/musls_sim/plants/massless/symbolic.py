@@ -12,8 +12,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from musls_description.drone import Drone
-from musls_description.system import Load, SlungLoadSystem
+from musls_description.system.drone import Drone
+from musls_description.system.slung_system import Load, SlungLoadSystem
 
 BODY_STATES = 13
 """Position (3) and velocity (3) world, quaternion wxyz (4) body to world between them, body rates

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.compiled import compiled
-from musls_description.records import numbers_at
-from musls_description.tree import STOP_RAD
-from musls_description.vectors import (
+from musls_description.hanging.tree import STOP_RAD
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import numbers_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,

@@ -7,11 +7,11 @@ from time import perf_counter
 import dartpy
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.drone import Box
-from musls_description.obstacles import CYLINDER, PLANE
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import Body, Tree
+from musls_description.hanging.tree import Body, Tree
+from musls_description.numerics.arrays import Array
+from musls_description.system.drone import Box
+from musls_description.system.obstacles import CYLINDER, PLANE
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.rigid_body import Records, surfaces_of
 
 

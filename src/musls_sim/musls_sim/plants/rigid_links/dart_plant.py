@@ -13,14 +13,14 @@ import dartpy
 import numpy as np
 from dartpy.dynamics import Skeleton
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.records import numbers_at, record_at, table_at
-from musls_description.spawn import Configuration
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import STOP_RAD, Tree
-from musls_description.vectors import add, cross, dot, increase, put, sub
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.tree import STOP_RAD, Tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import numbers_at, record_at, table_at
+from musls_description.numerics.vectors import add, cross, dot, increase, put, sub
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.changes import LoadMass, RotorEfficiency
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,

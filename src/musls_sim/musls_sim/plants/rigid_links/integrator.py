@@ -22,10 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.compiled import compiled
-from musls_description.obstacles import depth_and_normal
-from musls_description.records import numbers_at, table_at
-from musls_description.vectors import (
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import numbers_at, table_at
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,
@@ -43,6 +42,7 @@ from musls_description.vectors import (
     scale,
     sub,
 )
+from musls_description.system.obstacles import depth_and_normal
 from musls_sim.plants.rigid_body import (
     GROUND_DAMPING_N_S_M2,
     GROUND_STIFFNESS_N_M2,

@@ -1,8 +1,8 @@
 """Records of the rigid-link mechanism: its bodies, joint coordinates and what acts on them.
 
-The tree of bodies is that of `musls_description.tree`. All records of a plant lie in one piece of
-memory, which begins with a record of the system; compiled functions get its address and find the
-other tables from it. Vectors are in the world frame where nothing else is said.
+The tree of bodies is that of `musls_description.hanging.tree`. All records of a plant lie in one
+piece of memory, which begins with a record of the system; compiled functions get its address and
+find the other tables from it. Vectors are in the world frame where nothing else is said.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.drone import Drone
-from musls_description.obstacles import SOLID, AnyObstacle
-from musls_description.records import (
+from musls_description.hanging.tree import Tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import (
     PLACE,
     grid_opener,
     numbers_at,
     opener,
     pack_tables,
 )
-from musls_description.rotations import from_rotation_vector, rotation_vector
-from musls_description.system import Load, SlungLoadSystem
-from musls_description.tree import Tree
-from musls_description.vectors import (
+from musls_description.numerics.rotations import from_rotation_vector, rotation_vector
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,
@@ -41,7 +38,10 @@ from musls_description.vectors import (
     sub,
     write_matrix,
 )
-from musls_description.vectors import from_rotation_vector as turn_quaternion
+from musls_description.numerics.vectors import from_rotation_vector as turn_quaternion
+from musls_description.system.drone import Drone
+from musls_description.system.obstacles import SOLID, AnyObstacle
+from musls_description.system.slung_system import Load, SlungLoadSystem
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,

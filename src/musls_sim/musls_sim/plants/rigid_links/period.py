@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from musls_control.trajectories.base import smoothstep
-from musls_description.compiled import compiled
-from musls_description.records import copy_numbers, copy_table, numbers_at, record_at, table_at
-from musls_description.vectors import dot, put, rotate, rotate_back, times
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import (
+    copy_numbers,
+    copy_table,
+    numbers_at,
+    record_at,
+    table_at,
+)
+from musls_description.numerics.vectors import dot, put, rotate, rotate_back, times
 from musls_sim.plants.interface import SPEED_LIMIT_M_S
 from musls_sim.plants.rigid_body import (
     arm_velocity,

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.rotations import (
+from musls_description.hanging.tree import QUARTER_TURN, Body, Tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
     intrinsic_xyz,
     product,
     rotation_vector,
 )
-from musls_description.tree import QUARTER_TURN, Body, Tree
 from musls_sim.plants.rigid_links.mechanism import Tables, joint_space_inertia, of_centres
 
 STIFF_M2 = 0.005

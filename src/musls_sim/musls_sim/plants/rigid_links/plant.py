@@ -12,13 +12,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError
-from musls_description.obstacles import AnyObstacle
-from musls_description.rotations import from_rotation_vector, product, rotation_vector
-from musls_description.spawn import Configuration
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import STOP_RAD, Tree, build_tree
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.tree import STOP_RAD, Tree, build_tree
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_rotation_vector, product, rotation_vector
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,

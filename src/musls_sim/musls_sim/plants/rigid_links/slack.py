@@ -17,8 +17,8 @@ articulated-body algorithm while there is slack (`articulated.slide_below`).
 
 from __future__ import annotations
 
-from musls_description.compiled import compiled
-from musls_description.vectors import column, dot, put, scale
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import column, dot, put, scale
 from musls_sim.plants.rigid_links.articulated import transmitted_force
 from musls_sim.plants.rigid_links.mechanism import bodies_of, first_links_of, slacks_of
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.rotations import from_matrix, rotation_vector
-from musls_description.spawn import Configuration, ground_spawn, slung_state
-from musls_description.system import SlungLoadSystem, slung_system
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.hanging.spawn import Configuration, ground_spawn, slung_state
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_matrix, rotation_vector
+from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.plants.interface import (
     Motion,
     PlantSetup,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
-from musls_description.system import Cable, SlungLoadSystem
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.system.slung_system import Cable, SlungLoadSystem
 from musls_sim.plants.interface import substeps
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, STANDARD_GRAVITY_M_S2
 

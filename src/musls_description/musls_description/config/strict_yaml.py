@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from musls_description.errors import ConfigError, check_regular
+from musls_description.config.errors import ConfigError, check_regular
 
 MAX_DEPTH = 100
 """Mappings and lists inside one another; a resolved scenario has 7."""

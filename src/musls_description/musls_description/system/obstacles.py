@@ -14,12 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_description.arrays import Array, Records
-from musls_description.compiled import compiled
-from musls_description.drone import BOX_FACES
-from musls_description.rotations import matrix
-from musls_description.schema import Edges, Positive, Quaternion, Vector3, spec
-from musls_description.vectors import add, column, elementwise, rotate, rotate_back, sub, unit
+from musls_description.config.schema import Edges, Positive, Quaternion, Vector3, spec
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import matrix
+from musls_description.numerics.vectors import (
+    add,
+    column,
+    elementwise,
+    rotate,
+    rotate_back,
+    sub,
+    unit,
+)
+from musls_description.system.drone import BOX_FACES
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][\w-]*$", max_length=50)]
 TAKEN = ("load", "ground", "drone_", "cable_", "anchor_", "world")

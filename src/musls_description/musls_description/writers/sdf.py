@@ -25,13 +25,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array, point_inertia
-from musls_description.drone import Drone
-from musls_description.errors import ConfigError, near_names
-from musls_description.obstacles import BOX, CYLINDER, PLANE, AnyObstacle
-from musls_description.spawn import Configuration
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import STOP_RAD, Body, build_tree
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.tree import STOP_RAD, Body, build_tree
+from musls_description.numerics.arrays import Array, point_inertia
+from musls_description.system.drone import Drone
+from musls_description.system.obstacles import BOX, CYLINDER, PLANE, AnyObstacle
+from musls_description.system.slung_system import SlungLoadSystem
 
 # ---------- XML with numbers: readable text with full precision, the same in every run
 

@@ -20,10 +20,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from musls_description.drone import AnyShape, Box, Drone, check_drag, inertia_instead_of
-from musls_description.errors import ConfigError, near_names
-from musls_description.own_law import AnyCableLaw
-from musls_description.schema import (
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import (
     NO_INERTIA,
     Finite,
     Fraction,
@@ -38,6 +36,8 @@ from musls_description.schema import (
     adapter,
     spec,
 )
+from musls_description.system.cable_law import AnyCableLaw
+from musls_description.system.drone import AnyShape, Box, Drone, check_drag, inertia_instead_of
 from musls_description.tables import Shown, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys

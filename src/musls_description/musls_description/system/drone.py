@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_description.propulsion import STANDARD_DENSITY_KG_M3, Propulsion
-from musls_description.schema import (
+from musls_description.config.schema import (
     NO_INERTIA,
     Edges,
     LoadInertia,
@@ -21,6 +20,7 @@ from musls_description.schema import (
     Vector3,
     spec,
 )
+from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3, Propulsion
 
 # ---------- Homogeneous shapes: inertia and box of a body follow from them
 

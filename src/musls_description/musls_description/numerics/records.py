@@ -18,8 +18,8 @@ from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
 
-from musls_description.arrays import Array
-from musls_description.compiled import compiled
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], dict[str, Any]]:

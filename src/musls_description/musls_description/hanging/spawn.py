@@ -11,18 +11,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq, least_squares, lsq_linear
 
-from musls_description.arrays import Array, grasp_matrix
-from musls_description.compiled import compiled
-from musls_description.errors import ConfigError
-from musls_description.rotations import (
-    from_matrix,
-    from_rotation_vector,
-    intrinsic_xyz,
-    matrix,
-    rotation_vector,
-)
-from musls_description.system import Cable, SlungLoadSystem
-from musls_description.tree import (
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.tree import (
     JOINT_IN_DRONE,
     QUARTER_TURN,
     SLACK_RATIO,
@@ -30,7 +20,16 @@ from musls_description.tree import (
     cable_azimuths_rad,
     joint_in_load,
 )
-from musls_description.vectors import (
+from musls_description.numerics.arrays import Array, grasp_matrix
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import (
+    from_matrix,
+    from_rotation_vector,
+    intrinsic_xyz,
+    matrix,
+    rotation_vector,
+)
+from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,
@@ -43,7 +42,8 @@ from musls_description.vectors import (
     unit,
     write_matrix,
 )
-from musls_description.vectors import from_rotation_vector as quaternion_of
+from musls_description.numerics.vectors import from_rotation_vector as quaternion_of
+from musls_description.system.slung_system import Cable, SlungLoadSystem
 
 # ---------- Configuration of the tree: pose of the load and the angles of every joint
 

@@ -29,8 +29,8 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import ArgsKwargs, PydanticCustomError
 from typing_extensions import dataclass_transform
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.strict_yaml import SourceFile, Sources, shown
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.strict_yaml import SourceFile, Sources, shown
 
 T = TypeVar("T")
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from musls_description.arrays import Array
-from musls_description.drone import Drone, tip_radius_m
-from musls_description.system import Cable, SlungLoadSystem
+from musls_description.numerics.arrays import Array
+from musls_description.system.drone import Drone, tip_radius_m
+from musls_description.system.slung_system import Cable, SlungLoadSystem
 
 # The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
 # is drone z, joint y is drone -y, joint z is drone x.

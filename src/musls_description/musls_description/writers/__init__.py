@@ -1,7 +1,7 @@
 """Models of a system for other simulators: SDF for Gazebo, Xacro and URDF for ROS."""
 
-from musls_description.models.sdf import include_files, model_files, single_model_sdf, world_sdf
-from musls_description.models.urdf import urdf_text, xacro_text
+from musls_description.writers.sdf import include_files, model_files, single_model_sdf, world_sdf
+from musls_description.writers.urdf import urdf_text, xacro_text
 
 __all__ = [
     "include_files",

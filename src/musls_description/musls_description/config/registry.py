@@ -39,14 +39,14 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from musls_description.errors import (
+from musls_description.config.errors import (
     ConfigError,
     MuslsError,
     check_present_folder,
     near_names,
 )
-from musls_description.schema import adapter, spec
-from musls_description.strict_yaml import shown
+from musls_description.config.schema import adapter, spec
+from musls_description.config.strict_yaml import shown
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.schema import build, to_data
-from musls_description.strict_yaml import (
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.schema import build, to_data
+from musls_description.config.strict_yaml import (
     SourceFile,
     is_file,
     parse_yaml,
@@ -25,10 +25,15 @@ from musls_description.strict_yaml import (
     shown,
     why_no_file,
 )
-from musls_description.system import MAX_CABLES, RigSystem, SlungLoadSystem, system_class
-from musls_description.typed import typed
+from musls_description.config.typed import typed
+from musls_description.system.slung_system import (
+    MAX_CABLES,
+    RigSystem,
+    SlungLoadSystem,
+    system_class,
+)
 
-SYSTEMS = Path(__file__).parent / "systems"
+SYSTEMS = Path(__file__).parents[1] / "systems"
 
 
 def system_names(*, slung: bool = False) -> list[str]:

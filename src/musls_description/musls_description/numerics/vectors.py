@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from musls_description.compiled import compiled
+from musls_description.numerics.compiled import compiled
 
 # ---------- Vectors
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from musls_description.registry import Registry, any_of
-from musls_description.schema import spec
+from musls_description.config.registry import Registry, any_of
+from musls_description.config.schema import spec
 
 CABLE_LAWS: Registry[Any] = Registry("cable law", "musls.cable_laws", {})
 """Specifications by kind: classes made with `spec` derived from `CableLaw`."""

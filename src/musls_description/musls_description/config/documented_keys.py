@@ -20,10 +20,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
 
-from musls_description.errors import ConfigError, near_names
-from musls_description.registry import KINDS
-from musls_description.schema import LARGEST, to_data
-from musls_description.strict_yaml import shown
+from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.registry import KINDS
+from musls_description.config.schema import LARGEST, to_data
+from musls_description.config.strict_yaml import shown
 
 # ---------- Docstrings of classes (Google style): summary, explanation, meaning of each field
 

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_description.schema import Finite, Fraction, NonNegative, Number, Positive, spec
+from musls_description.config.schema import Finite, Fraction, NonNegative, Number, Positive, spec
 
 LAPSE_K_M = 0.0065
 """Fall of the temperature with the height, as it enters the barometric formula (eq. 3)."""

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from musls_description.arrays import Array
-from musls_description.errors import ConfigError, MuslsError
-from musls_description.models.sdf import PARTS, numbers, parse, template, to_text
-from musls_description.system import SlungLoadSystem
-from musls_description.tree import Body, Tree, build_tree
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.hanging.tree import Body, Tree, build_tree
+from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.writers.sdf import PARTS, numbers, parse, template, to_text
 
 
 def xacro_text(system: SlungLoadSystem) -> str:

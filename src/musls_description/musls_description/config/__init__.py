@@ -1,0 +1,1 @@
+"""Configuration: YAML text and overrides, specifications, registries, user code, errors."""

@@ -1,0 +1,1 @@
+"""Numerics: compiled functions, records, vectors, rotations and arrays."""

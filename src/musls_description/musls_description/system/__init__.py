@@ -1,0 +1,1 @@
+"""The system: drones, load, cables, rigs, obstacles, and the files that describe them."""
