@@ -1,7 +1,9 @@
 """Many worlds in one call: each is the flight of its scenario alone, to the last bit."""
 
+import copy
 import dataclasses
 import os
+import pickle
 import signal
 import threading
 
@@ -393,3 +395,64 @@ def test_ctrl_c_leaves_all_worlds_at_one_time(threads):
     assert np.ptp(batch.time_s) == 0.0
     batch.advance(PIECE)
     assert np.ptp(batch.time_s) == 0.0
+
+
+COPIES = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda thing: pickle.loads(pickle.dumps(thing)),
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_copy_does_not_step_the_original(copied, threads):
+    """It is independent and equal, or refused in one line."""
+    batch = Batch(scenario("start=air"), worlds=2, threads=threads)
+    batch.advance(10)
+    before = batch.motion.copy()
+    try:
+        other = copied(batch)
+    except ConfigError as error:
+        assert "copied" in str(error)
+        return
+    other.advance(10)
+    np.testing.assert_array_equal(batch.motion, before)
+    batch.advance(10)
+    np.testing.assert_array_equal(batch.motion, other.motion)
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "elastic", "massless"])
+def test_a_copy_of_a_session_does_not_step_the_original(model):
+    with Session(scenario("start=air", f"cable_model={model}")) as session:
+        for thing in (session, session.components.plant):
+            with pytest.raises(ConfigError, match="cannot be copied"):
+                copy.deepcopy(thing)
+
+
+def test_what_is_assigned_is_written():
+    batch = Batch(scenario("start=air"), worlds=2)
+    kept = batch.motors, batch.command, batch.wrench_enu
+    batch.motors = [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    batch.wrench_enu = np.full((2, 4, 6), 0.5)
+    batch.wrench_enu += 0.5
+    batch.command = 1.0
+    assert kept[0][0, 0] == 0.0 and (kept[1] == 1.0).all() and (kept[2] == 1.0).all()
+    for values, shape in ((np.zeros((3, 3)), r"\(3, 3\)"), ("much", r"\(\)")):
+        with pytest.raises(ConfigError, match=rf"motors: shape {shape}, must be numbers \(2, 3\)"):
+            batch.motors = values
+    with pytest.raises(ConfigError, match="motion: is read only"):
+        batch.motion = batch.motion.copy()
+
+
+def test_a_batch_with_threads_goes_on_in_a_forked_child():
+    batch = Batch(scenario("start=air"), worlds=4, threads=2)
+    batch.advance(10)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        batch.advance(10)
+        os._exit(0 if (batch.time_s == 0.08).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    batch.advance(10)
+    assert (batch.time_s == 0.08).all()

@@ -30,7 +30,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import pack
+from musls_description.numerics.records import TiedToMemory, pack
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import formation_of
 
@@ -117,7 +117,7 @@ class PayloadSpec:
             )
 
 
-class PayloadController(Controller):
+class PayloadController(TiedToMemory, Controller):
     """Geometric controller of the load.
 
     Attributes:

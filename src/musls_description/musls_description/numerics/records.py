@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
 
+from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 
@@ -36,6 +37,17 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], 
         views[name] = memory[low:high].view(array.dtype).reshape(array.shape)
         views[name][...] = array
     return memory, begin, views
+
+
+class TiedToMemory:
+    """Base of what keeps addresses of its own memory: a copy would work on that of the original."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse `copy` and `pickle` (raises ConfigError)."""
+        raise ConfigError(
+            f"a {type(self).__name__} cannot be copied or pickled: build another one from the "
+            "same scenario"
+        )
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]

@@ -20,7 +20,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import pack
+from musls_description.numerics.records import TiedToMemory, pack
 from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
 from musls_sim.batch.memory import (
     ALL_LEVELS,
@@ -54,13 +54,38 @@ Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
 
 
-class Batch:
+class _Part:
+    """Array of all worlds; what is assigned to a `writable` one is written into its memory."""
+
+    def __init__(self, *, writable: bool = False) -> None:
+        self._writable = writable
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, batch: Batch, owner: type) -> NDArray[Any]:
+        return batch.parts[self._name]
+
+    def __set__(self, batch: Batch, values: Any) -> None:
+        if not self._writable:
+            raise ConfigError(f"{self._name}: is read only: restore a snapshot, or reset")
+        part = batch.parts[self._name]
+        try:
+            part[...] = values
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"{self._name}: shape {np.shape(values)}, must be numbers {part.shape}"
+            ) from None
+
+
+class Batch(TiedToMemory):
     """Worlds of one structure: same bodies, cables and segments; every number may differ.
 
     Each world is one flight of its scenario, the same to the last bit as flown alone, with noise of
     its own. A world that has finished or failed rests; the others go on. What it is made of lies in
     arrays whose first axis counts the worlds; they are views that keep their memory, so they
-    change with every call, and what may be commanded is written into them.
+    change with every call, and what may be commanded is written into them. For the same reason a
+    batch is neither copied nor pickled; `snapshot` copies a world.
 
         batch = Batch(scenario, worlds=4096)
         batch.advance(250)
@@ -85,7 +110,12 @@ class Batch:
             0 is a drone that is lost.
         wrench_enu: Moment and force on load and drones from outside, world,
             (worlds, 1 + n, 6) [N m, N].
+        parts: These arrays, and others, by name.
     """
+
+    motion, estimate, setpoint = _Part(), _Part(), _Part()
+    tension_n, largest_tension_n, rotor_speed_rad_s = _Part(), _Part(), _Part()
+    command, motors, wrench_enu = _Part(writable=True), _Part(writable=True), _Part(writable=True)
 
     @typed
     def __init__(
@@ -153,7 +183,8 @@ class Batch:
         ]
         self._streams = np.zeros(self.worlds, STREAM)
         self._threads = min(threads or os.cpu_count() or 1, self.worlds)
-        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_of = 0  # process that its threads are in
         self._view()
         self.reset()
 
@@ -167,15 +198,15 @@ class Batch:
         state, parts = start.plant.state, start.parts
         self.n_drones, self.period_s = system.n_drones, start.plant.period_s
         self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
-        self.motion = self._of(start.moved(state.motion))
-        self.rotor_speed_rad_s = self._of(start.moved(state.rotor_speed_rad_s))
-        self.tension_n = self._of(start.moved(state.tension_n))
-        self.setpoint, self.estimate = self._of(parts["setpoint"]), self._of(parts["estimate"])
-        self.largest_tension_n = self._of(parts["largest"])
-        self.wrench_enu = self._of(parts["wrench_enu"])
         columns = {FORCES: 7, ROTOR_SPEEDS: system.n_rotors}.get(self.level, 4)
-        self.motors = self._of(parts["motors"])
-        self.command = self._of(parts["asked"])[..., :columns]
+        same = ("setpoint", "estimate", "wrench_enu", "motors")
+        self.parts = {name: self._of(parts[name]) for name in same} | {
+            "motion": self._of(start.moved(state.motion)),
+            "rotor_speed_rad_s": self._of(start.moved(state.rotor_speed_rad_s)),
+            "tension_n": self._of(start.moved(state.tension_n)),
+            "largest_tension_n": self._of(parts["largest"]),
+            "command": self._of(parts["asked"])[..., :columns],
+        }
         self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
@@ -249,9 +280,11 @@ class Batch:
             periods -= PIECE
 
     def _run(self, periods: int) -> None:
-        if self._pool is None:
+        if self._threads == 1:
             self._run_part(0, self.worlds, periods)
             return
+        if self._pool is None or self._pool_of != os.getpid():  # a fork takes no threads along
+            self._pool, self._pool_of = ThreadPoolExecutor(self._threads), os.getpid()
         borders = np.linspace(0, self.worlds, CHUNKS * self._threads + 1).astype(int).tolist()
         parts = iter([(low, high) for low, high in pairwise(borders) if high > low])
 

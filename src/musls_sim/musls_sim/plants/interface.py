@@ -15,6 +15,7 @@ from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.hanging.spawn import HangingEquilibrium
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import TiedToMemory
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -347,7 +348,7 @@ class EventRecord:
     what: str
 
 
-class Plant:
+class Plant(TiedToMemory):
     """Base of all plants: the physics of one system with one cable model.
 
     A plant has `step`, `cable_nodes_enu_m` and the attributes; the other methods say

@@ -17,6 +17,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.registry import failure_of, user_code
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import TiedToMemory
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics, Air
@@ -94,7 +95,7 @@ class TensionPeaks:
 MakeController = type[Controller] | Callable[..., Controller]
 
 
-class Session(Loop):
+class Session(TiedToMemory, Loop):
     """Composes a simulation from a scenario and runs it.
 
     In every control period: guidance and events set the set-points, the observers look,
