@@ -28,7 +28,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import ReplayResult, with_links
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.system.system_files import build_system, load_system
 from musls_sim.plants import PLANTS

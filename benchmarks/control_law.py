@@ -25,9 +25,9 @@ from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
 from musls_bringup.reproduce import faults_override, fit_drones, paper
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate, yaw_of
 from musls_description.system.system_files import load_system
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 STAGE, DRONES = "engage", ("drone_1", "drone_2", "drone_3")
 SYSTEM = load_system("x500_trio_flown")

@@ -19,13 +19,13 @@ from time import perf_counter
 import numpy as np
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

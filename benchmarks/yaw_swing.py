@@ -28,11 +28,11 @@ from musls_analysis.paper.flights import some_cycles
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
 from musls_description.numerics.rotations import from_roll_pitch_yaw, roll_pitch_yaw, rotate
 from musls_description.system.slung_system import slung_system
 from musls_description.system.system_files import load_system
 
-GRAVITY_M_S2 = 9.80665
 POINT_M = (-0.0285, 0.0067, -0.06)
 """Recorded point of the load in its frame."""
 FROM_S, UNTIL_S, STEP_S = 1.5, 12.0, 0.01

@@ -9,8 +9,8 @@ from made_up_flight import STORE, header, make
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
-from musls_control.formation import Cone
 from musls_control.trajectories import Circle, Engage, Shm
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.rotations import from_roll_pitch_yaw, roll_pitch_yaw
 
 TRAJECTORIES = {"circle": Circle, "shm": Shm, "engage": Engage}

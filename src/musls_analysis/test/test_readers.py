@@ -18,8 +18,8 @@ from rosbags.rosbag2 import StoragePlugin
 
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.readers import SEGMENT_GAP_S, ReadOptions, read_recording
-from musls_control.formation import Cone
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone
 
 FRAMES = {"load": "load", "drone_1": "drone1", "drone_2": "drone2", "drone_3": "drone3"}
 

@@ -38,6 +38,7 @@ from musls_description.config.errors import (
 from musls_description.config.schema import to_data, to_yaml
 from musls_description.config.strict_yaml import parse_yaml
 from musls_description.config.typed import typed
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_description.system.system_files import load_system
 from musls_description.tables import Rows
@@ -231,7 +232,7 @@ def linearise(
 
 @typed
 def symbolic(
-    system: RigSystem | Mapping[str, Any] | str, *, gravity_m_s2: float = 9.80665
+    system: RigSystem | Mapping[str, Any] | str, *, gravity_m_s2: float = STANDARD_GRAVITY_M_S2
 ) -> SymbolicSystem:
     """The massless model of a system as CasADi functions: dynamics, tensions, lengths.
 

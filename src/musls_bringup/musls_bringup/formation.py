@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import (
+from musls_description.hanging.equilibrium import (
     HangingEquilibrium,
     NoEquilibriumError,
     freed,
     hanging_equilibrium,
 )
+from musls_description.hanging.fitting import fitting_formation, holds, why_none
 from musls_description.hanging.tree import tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import Shown, Table
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
-from musls_sim.scenario.formation import fitting_formation, holds, why_none
 
 STARTS = 240
 """Of attachments along a closed line, of which that with its middle nearest the load's is taken."""

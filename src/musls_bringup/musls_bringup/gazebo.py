@@ -27,7 +27,7 @@ from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
-from musls_description.hanging.spawn import ground_spawn
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.slung_system import slung_system
 from musls_description.writers import world_sdf

@@ -15,6 +15,7 @@ from musls_bringup.imported import IDLE, RigidBody
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
 from musls_description.numerics.arrays import Array, point_inertia
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import BoxShape, Drone, inertia_of
 
 
@@ -165,7 +166,7 @@ def imported_drone(body: RigidBody, hook: str, name: str, file: str) -> Drone:
         "rotors": body.rotors,
     }
     drone = build(Drone, _rounded(keys), file)
-    lift = drone.max_thrust_n / (drone.mass_kg * 9.80665)
+    lift = drone.max_thrust_n / (drone.mass_kg * STANDARD_GRAVITY_M_S2)
     if lift < LIFT:
         raise ConfigError(
             f"{file}: its rotors give {lift:.2f} times its weight, at least {LIFT:g} are needed"
@@ -240,8 +241,6 @@ class Airframe:
         hubs = self.hubs or self._even_hubs()
         rotors, place = len(hubs), np.array([place for place, _ in hubs])
         wheelbase_m = 2.0 * float(np.hypot(*place.T[:2]).max())
-        from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2  # slow: not for --help
-
         weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
         lift_n = rotors * self.thrust_n
         if lift_n < LIFT * weight_n:

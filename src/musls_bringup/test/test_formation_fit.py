@@ -11,14 +11,14 @@ import yaml
 
 import musls
 from musls_bringup.shipped import SCENARIOS
-from musls_control.formation import Cone
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_yaml
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.fitting import fitting_formation
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import build_system
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario.formation import fitting_formation
 from musls_sim.scenario.scenario import load_scenario
 
 ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}

@@ -24,7 +24,6 @@ from musls_control.contingency.rest_of_flight import (
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
-from musls_control.formation import Cone
 from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.delivery import (
     Delivery,
@@ -43,7 +42,9 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Positive, build, spec
 from musls_description.config.strict_yaml import parse_yaml, read_text
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.obstacles import WorldSpec
@@ -367,7 +368,7 @@ class ControllerSetting:
     """
 
     controller: AnyController = Field(default_factory=FormationSpec)
-    gravity_m_s2: Positive = 9.80665
+    gravity_m_s2: Positive = STANDARD_GRAVITY_M_S2
     contingency: ContingencySpec | None = None
     world: WorldSpec = Field(default_factory=WorldSpec)
     cable_model: str = "rigid_links"

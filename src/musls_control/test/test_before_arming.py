@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from musls_control.formation import Cone
 from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.spec import MissionSpec
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
+from musls_description.hanging.cone import Cone
 from musls_description.system.system_files import load_system
 
 SYSTEM, CONE, LIMITS = load_system("x500_trio"), Cone(), ArmingLimits()

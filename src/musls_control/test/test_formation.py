@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_control.formation import Cone, drone_poses
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone, drone_poses
 
 
 def recorded_flight(name):

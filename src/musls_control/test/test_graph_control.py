@@ -7,11 +7,11 @@ import pytest
 
 from musls_control.controllers.interface import ControlSetup
 from musls_control.controllers.payload import PayloadSpec
-from musls_control.formation import Cone
 from musls_control.graph_flight import GraphControl, read_mission_file
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
+from musls_description.hanging.cone import Cone
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario
 

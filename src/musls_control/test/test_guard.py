@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from musls_control.formation import Cone
 from musls_control.graph_flight import read_mission_file
 from musls_control.guard import Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
 from musls_description.config.schema import build, to_data, to_yaml
+from musls_description.hanging.cone import Cone
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import load_system
 

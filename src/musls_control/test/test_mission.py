@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musls_control.formation import Cone
 from musls_control.mission.plan import (
     GroundSpot,
     compile_air_plan,
@@ -17,6 +16,7 @@ from musls_control.mission.plan import (
 from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle, Engage, Hold, Line, Shm, Waypoint, Waypoints
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone
 
 TURN = 2.0 * np.pi
 LOAD_HEIGHT = 0.05

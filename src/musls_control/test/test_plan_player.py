@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
 from musls_control.trajectories import Hold
+from musls_description.hanging.cone import Cone
 
 CONE = Cone()
 MISSION = MissionSpec(stages=(Hold(duration_s=5.0, position_m=(1.0, 2.0, 1.5)),))

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trajectory_examples import EXAMPLES
 
-from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import Circle, Engage, Hold, Shm
+from musls_description.hanging.cone import Cone
 
 CONE = Cone()
 SPOT = GroundSpot(

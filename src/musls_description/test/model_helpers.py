@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system
 from musls_description.writers.sdf import drone_name

@@ -14,7 +14,7 @@ from sdf_reader import SdfScene
 
 from musls_description import writers
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import ground_spawn
+from musls_description.hanging.ground import ground_spawn
 from musls_description.system.obstacles import (
     BoxObstacle,
     CylinderObstacle,

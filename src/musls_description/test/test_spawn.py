@@ -7,16 +7,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import (
+from musls_description.hanging.configuration import (
     configuration_from_directions,
-    ground_spawn,
-    hanging_equilibrium,
     level_rotation,
+    universal_chain,
+)
+from musls_description.hanging.equilibrium import (
+    hanging_equilibrium,
     link_directions,
     root,
     slack_chain,
-    universal_chain,
 )
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import load_system, system_names

@@ -11,11 +11,11 @@ from musls_control.px4_cascade import Px4Cascade
 from musls_control.px4_cascade.allocation import gains, rotor_layout
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
 from musls_sim.plants.interface import Plant, PlantState
+from musls_sim.plants.trim import hover_throttle, trim_throttle
 from musls_sim.preflight.checks import Hover
-from musls_sim.preflight.trim import hover_throttle, trim_throttle
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.scenario import Scenario
 
 

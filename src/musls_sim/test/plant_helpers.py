@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.mechanism import set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 G = 9.80665
 STILL = np.zeros(3)

@@ -9,11 +9,11 @@ import pytest
 from plant_helpers import with_cables, without_rotor_drag
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import PlantInputs, PlantSetup, accurate_step_s, swing_rad_s
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

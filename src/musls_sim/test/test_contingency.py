@@ -13,7 +13,7 @@ from musls_control.contingency.rest_of_flight import landed_clear
 from musls_control.estimate import Estimate
 from musls_control.mission.plan import FlightPlan
 from musls_control.reference import Reference
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.drone import tip_radius_m
 from musls_sim.preflight.checks import cautions
 from musls_sim.session.session import Session

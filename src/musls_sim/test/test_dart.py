@@ -5,7 +5,8 @@ import pytest
 from plant_helpers import advance, formation, hovering_plant, trio
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.changes import CutCable, LoadMass
@@ -13,7 +14,7 @@ from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart_plant import DartPlant, outside
 from musls_sim.plants.rigid_links.mechanism import set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 INSTANT_S = 1e-9
 

@@ -13,12 +13,12 @@ import pytest
 from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
-from musls_control.formation import Cone
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
+from musls_description.hanging.cone import Cone
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.guidance import MissionGuidance

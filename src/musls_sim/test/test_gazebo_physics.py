@@ -23,11 +23,11 @@ from gazebo_engine import GazeboMissingError, build, fly, rotor_wrenches
 from model_helpers import SPAWNS, make_spawn, tree_poses
 from plant_helpers import advance, formation, trio, with_cables, without_rotor_drag
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_description.writers import single_model_sdf, world_sdf
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 PERIODS, SAMPLE = 500, 5
 SAME_M, SAME_DEG = 1e-6, 1e-5

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import ground_spawn
+from musls_description.hanging.ground import ground_spawn
 from musls_description.system.system_files import load_system
 from musls_description.writers import world_sdf
 from musls_sim.plants.gazebo import BridgedPlant, MotorListener, velocities

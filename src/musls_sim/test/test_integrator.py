@@ -15,10 +15,10 @@ from plant_helpers import (
 )
 from scipy.spatial.transform import Rotation
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 PERIODS = 500
 

@@ -10,7 +10,8 @@ from plant_helpers import formation
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NO_INERTIA
-from musls_description.hanging.spawn import freed, ground_spawn, hanging_equilibrium
+from musls_description.hanging.equilibrium import freed, hanging_equilibrium
+from musls_description.hanging.ground import ground_spawn
 from musls_description.system.system_files import load_system
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
@@ -18,7 +19,7 @@ from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.massless.plant import MasslessPlant, hanging
 from musls_sim.plants.massless.start import motion_of
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -16,7 +16,7 @@ from musls_control.mission.plan import (
 )
 from musls_control.mission.spec import LONGEST_S
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import ground_radius_m, ground_spawn
+from musls_description.hanging.ground import ground_radius_m, ground_spawn
 from musls_sim.autopilots import hover_parameters
 from musls_sim.preflight.checks import (
     bag_bytes_per_s,

@@ -26,7 +26,7 @@ HOLD = (
 HEAD = """\
     import numpy as np
     from musls_control.controllers import Controller, ControlLevel
-    from musls_control.formation import drone_poses
+    from musls_description.hanging.cone import drone_poses
 """
 
 

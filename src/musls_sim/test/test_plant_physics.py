@@ -10,7 +10,7 @@ from plant_helpers import G, advance, energy, hovering_plant, momenta, trio
 from scipy.special import jn_zeros
 
 from musls_description.config.errors import MuslsError
-from musls_description.hanging.spawn import ground_spawn
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.rigid_links.dart import build_skeleton, build_world

@@ -7,7 +7,7 @@ import pytest
 from plant_helpers import follow, formation, hovering_plant, with_cables
 from scipy.spatial.transform import Rotation
 
-from musls_description.hanging.spawn import hanging_equilibrium, slung_state
+from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
 from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart import build_skeleton

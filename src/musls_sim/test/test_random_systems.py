@@ -12,13 +12,13 @@ import yaml
 from random_systems import random_scenario
 from scipy.optimize import linprog
 
-from musls_control.formation import Cone
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.fitting import STEEPEST_RAD, holds, proposed_places_m
 from musls_description.hanging.tree import tips_apart_m
 from musls_description.system.drone import tip_radius_m
 from musls_sim.preflight.checks import check_hover, hover_in_formation
-from musls_sim.scenario.formation import STEEPEST_RAD, holds, proposed_places_m
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from standing_plant import session_of
 
 from musls_control.reference import Reference
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.dart import build_skeleton

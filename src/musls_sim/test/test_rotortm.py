@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.formation import Cone
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.rotations import matrix_to_body
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario

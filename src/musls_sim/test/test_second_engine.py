@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from plant_helpers import advance, formation, with_cables, without_rotor_drag
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 pytest.importorskip("mujoco", reason="the second engine, MuJoCo, is not installed")
 from mujoco_model import MujocoModel

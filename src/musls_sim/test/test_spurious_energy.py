@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plant_helpers import G, advance, energy, formation, kinetic_energy, trio, with_cables
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.plants.rigid_links.period import END_SHARE, FLOOR_LIFT_M, WARN_SHARE

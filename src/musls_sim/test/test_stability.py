@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plant_helpers import G, advance, formation, hovering_plant, trio, with_cables
 
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.tree import build_tree
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import record_at
@@ -32,7 +32,7 @@ from musls_sim.plants.rigid_links.step_control import (
     stable_step_s,
     substeps,
 )
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 
 def rope(links, damping):

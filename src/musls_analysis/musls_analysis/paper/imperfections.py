@@ -30,6 +30,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data, to_yaml
 from musls_description.config.strict_yaml import parse_yaml
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import relative, yaw_of
 from musls_sim.scenario.imperfections import (
     LARGEST_OFFSET_M,
@@ -39,7 +40,6 @@ from musls_sim.scenario.imperfections import (
 )
 
 PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
-GRAVITY_M_S2 = 9.80665
 _NORMAL_90 = 1.645
 
 UNOBSERVABLE = (
@@ -142,7 +142,7 @@ def imperfections_of(push: Array, lean: Array, height_m: Array) -> Imperfections
     for (ahead, left), (x, y), z in zip(
         push[:-1].reshape(-1, 2), lean.reshape(-1, 2), height_m, strict=True
     ):
-        level = _safe((x + left / GRAVITY_M_S2, y - ahead / GRAVITY_M_S2))
+        level = _safe((x + left / STANDARD_GRAVITY_M_S2, y - ahead / STANDARD_GRAVITY_M_S2))
         point = (0.0, 0.0, round(float(np.clip(z, -LARGEST_OFFSET_M, LARGEST_OFFSET_M)), 4))
         drones.append(
             DroneImperfections(
@@ -163,7 +163,7 @@ def _values_of(faults: Imperfections) -> tuple[Array, Array, Array]:
     push = []
     for drone in faults.drones:
         (ex, ey), (lx, ly) = drone.thrust_tilt_rad, drone.level_tilt_rad
-        push += [GRAVITY_M_S2 * (ey - ly), GRAVITY_M_S2 * (lx - ex)]
+        push += [STANDARD_GRAVITY_M_S2 * (ey - ly), STANDARD_GRAVITY_M_S2 * (lx - ex)]
     return (
         np.array([*push, faults.setpoint_delay_s]),
         np.array([drone.thrust_tilt_rad for drone in faults.drones]).ravel(),
@@ -335,7 +335,7 @@ def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
         key = f"imperfections.drones.{i}."
         for k in range(2):
             tilt = float(lean[2 * i + k])
-            board = float(np.hypot(tilt, push[2 * i + 1 - k] / GRAVITY_M_S2))
+            board = float(np.hypot(tilt, push[2 * i + 1 - k] / STANDARD_GRAVITY_M_S2))
             keys = [f"{key}thrust_tilt_rad.{k}", f"{key}level_tilt_rad.{k}"]
             means = drone.thrust_tilt_rad[k], drone.level_tilt_rad[k]
             for name, mean, std in zip(keys, means, (tilt, board), strict=True):

@@ -35,11 +35,11 @@ from musls_analysis.recordings.recording import (
     in_order,
     stages_from_changes,
 )
-from musls_control.formation import Cone
 from musls_description.config.errors import ConfigError, check_regular
 from musls_description.config.registry import Registry, user_code
 from musls_description.config.schema import build
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.rotations import from_roll_pitch_yaw, product, rotate
 from musls_description.system.obstacles import AnyObstacle, WorldSpec
 

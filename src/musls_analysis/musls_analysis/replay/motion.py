@@ -15,6 +15,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_sim.plants.interface import Pose
 
 # ---------- Smooth paths through recorded poses, without lag
@@ -146,7 +147,7 @@ class ReplaySpec:
 
     lead_in_s: float = 2.0
     physics_step_s: float = 0.001
-    gravity_m_s2: float = 9.80665
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2
     offsets_m: Mapping[str, Vector] = field(default_factory=dict)
     load_tilt_rad: Vector = (0.0, 0.0, 0.0)
     load_delay_s: float = 0.0

@@ -21,7 +21,8 @@ from musls_analysis.comparison.errors import geodesic_error_rad, translational_e
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.hanging.spawn import Configuration, hanging_equilibrium, slung_state
+from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, roll_pitch_yaw, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem, slung_system

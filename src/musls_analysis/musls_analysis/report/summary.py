@@ -44,8 +44,8 @@ from musls_analysis.recordings.recording import (
 )
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_sim.scenario.events import AUTOMATIC_KINDS
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 # ---------- What the load's error is made of: behind on its way, too low, aside
 

@@ -14,7 +14,7 @@ from musls_bringup.cli.terminal import tell
 from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 
 if TYPE_CHECKING:
-    from musls_description.hanging.spawn import Configuration
+    from musls_description.hanging.configuration import Configuration
     from musls_description.system.slung_system import SlungLoadSystem
 
 FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")
@@ -155,8 +155,9 @@ def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Config
 
     import numpy as np
 
-    from musls_control.formation import Cone
-    from musls_description.hanging.spawn import ground_spawn, hanging_equilibrium
+    from musls_description.hanging.cone import Cone
+    from musls_description.hanging.equilibrium import hanging_equilibrium
+    from musls_description.hanging.ground import ground_spawn
 
     if kind != "hover":
         return ground_spawn(system)

@@ -26,6 +26,7 @@ from musls_bringup.starting import (
 )
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 
 app = typer.Typer(
     name="new",
@@ -167,7 +168,7 @@ def import_body(
     made = imported_drone(read_rigid_body(file, speed), names[0], model, str(file))
     _write(path, f"# The airframe of {file.name}; docs/own_drone.md\n{to_yaml(made)}")
     _tell(path, [f"musls new system mine --drone {path.name}"])
-    hover = made.mass_kg * 9.80665 / made.max_thrust_n
+    hover = made.mass_kg * STANDARD_GRAVITY_M_S2 / made.max_thrust_n
     typer.echo(f"{len(made.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust")
 
 

@@ -19,8 +19,8 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize
 
 from musls_control.contingency.loss import ContingencySpec
-from musls_control.formation import Cone
-from musls_description.hanging.spawn import drones_above, freed
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.equilibrium import drones_above, freed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_rotation_vector, from_yaw, matrix, rotate
 from musls_description.system.drone import tip_radius_m

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from musls_control.contingency.loss import ContingencySpec
 from musls_control.contingency.reallocation import Reallocation
-from musls_control.formation import Cone
 from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.trajectories.base import smoothstep
-from musls_description.hanging.spawn import ground_radius_m
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.ground import ground_radius_m
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem

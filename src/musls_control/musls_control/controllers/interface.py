@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from musls_control.estimate import Estimate
-from musls_control.formation import Cone
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.registry import RAISED, UserCodeError, failure_of, file_of
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem

@@ -22,7 +22,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import build, spec
-from musls_description.hanging.spawn import freed, hanging_equilibrium
+from musls_description.hanging.equilibrium import freed, hanging_equilibrium
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
 from musls_description.system.slung_system import formation_of

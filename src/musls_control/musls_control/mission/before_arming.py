@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_control.formation import drone_poses
 from musls_control.mission.plan import FlightPlan, GroundSpot, closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import spec
+from musls_description.hanging.cone import drone_poses
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import RigSystem
 

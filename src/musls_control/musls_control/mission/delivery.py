@@ -20,7 +20,6 @@ from typing import Protocol
 import numpy as np
 
 from musls_control.estimate import Estimate
-from musls_control.formation import Cone
 from musls_control.mission.plan import (
     HOOKED,
     RELEASED,
@@ -36,6 +35,7 @@ from musls_control.mission.plan import (
     take_off,
 )
 from musls_control.mission.spec import BEFORE_FORMATION, LANDING, DeliverySpec, MissionSpec
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import SlungLoadSystem

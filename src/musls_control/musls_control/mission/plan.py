@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
-from musls_control.formation import Cone, drone_poses
 from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, rotate

@@ -15,12 +15,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from musls_control.formation import Cone
 from musls_control.mission.delivery import Delivery
 from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, spread_and_land
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.config.schema import spec
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 
 ROUNDING_ROWS = 1e-6

@@ -9,9 +9,9 @@ import numpy as np
 from musls_control.autopilot import DroneSetpoints
 from musls_control.estimate import BodyMotion
 from musls_control.payload.cable_law import MIN_UPWARDS
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
 from musls_description.numerics.vectors import norm
 from musls_description.system.slung_system import RigSystem

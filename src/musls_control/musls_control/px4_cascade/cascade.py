@@ -29,7 +29,6 @@ from musls_control.px4_cascade.attitude_control import (
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS, px4_parameters
 from musls_control.px4_cascade.position_control import (
-    GRAVITY_M_S2,
     THRUST_IDLE,
     change_hover_thrust,
     run_position_control,
@@ -50,6 +49,7 @@ from musls_control.px4_frames import (
 )
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
 from musls_description.numerics.vectors import put, put_quaternion, yaw_of
 

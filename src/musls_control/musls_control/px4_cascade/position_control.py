@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
 
-GRAVITY_M_S2 = 9.80665
 SMALL_SPEED_M_S = 1e-3
 #: Thrust of an armed drone on the ground; the attitude needs a direction.
 THRUST_IDLE = 1e-3

@@ -9,8 +9,9 @@ import numba
 from numba import float64, int64
 
 from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2, THRUST_IDLE
+from musls_control.px4_cascade.position_control import THRUST_IDLE
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
 
 # ---------- Time hysteresis on a flag
 

@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import STOP_RAD, Body, build_tree
 from musls_description.numerics.arrays import Array, point_inertia
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import BOX, CYLINDER, PLANE, AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -237,7 +238,6 @@ Drones = Literal["motors", "rigid", "include"]
 WORLD_VERSION = "1.10"  # the first with joints under a world
 MODEL_VERSION = "1.9"
 
-GRAVITY_M_S2 = 9.80665
 STEP_S = 0.004
 
 LEAN_POSES_HZ = 10
@@ -251,7 +251,7 @@ def world_sdf(
     drones: Drones = "motors",
     name: str = "musls",
     step_s: float = STEP_S,
-    gravity_m_s2: float = GRAVITY_M_S2,
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
     physics_only: bool = False,
     lean: bool = False,
     pace: float = 1.0,
@@ -286,7 +286,7 @@ def single_model_sdf(
     drones: Drones = "rigid",
     name: str = "musls",
     step_s: float = STEP_S,
-    gravity_m_s2: float = GRAVITY_M_S2,
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
 ) -> str:
     """A world with the whole system as one model that nests load, cables and drones (SDF 1.9).
 
@@ -306,7 +306,7 @@ def include_files(
     *,
     drones: Drones = "motors",
     step_s: float = STEP_S,
-    gravity_m_s2: float = GRAVITY_M_S2,
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
 ) -> dict[str, str]:
     """The system as a model folder for a world of one's own, with all joints inside.
 

@@ -22,10 +22,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.vectors import add, put, rotate, rotate_back, scale, sub
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -285,7 +286,7 @@ class GazeboPlant(Plant):
         start: Configuration,
         *,
         physics_step_s: float,
-        gravity_m_s2: float = 9.80665,
+        gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         rotor_speed_rad_s: Array | None = None,
         obstacles: Sequence[AnyObstacle] = (),
     ) -> None:

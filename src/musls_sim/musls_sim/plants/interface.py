@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import MOTION_COLUMNS, BodyMotion
 from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -289,7 +290,7 @@ STABLE = 1.5
 
 def corner_constants(mass_kg: float) -> tuple[float, float]:
     """Stiffness [N/m] and damping [N s/m] of each corner of a body: critical on four."""
-    stiffness = mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
+    stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
     return stiffness, float(np.sqrt(stiffness * mass_kg))
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array, joined
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
@@ -25,7 +25,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.massless.plant import LightLinesPlant, hanging
 from musls_sim.plants.rigid_body import contact_step_s
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 # ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
 #

@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
-from musls_control.formation import Cone
 from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S, MissionSpec
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import (
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.equilibrium import (
     HangingEquilibrium,
     NoEquilibriumError,
     freed,
     hanging_equilibrium,
-    highest_rise_m,
 )
+from musls_description.hanging.fitting import fitting_formation, why_none
+from musls_description.hanging.ground import highest_rise_m
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem, formation_of
@@ -32,9 +34,7 @@ from musls_sim.plants.rigid_links.step_control import (
     design_tension_n,
     largest_stable_step_s,
 )
-from musls_sim.preflight.trim import drag_n_s_m
-from musls_sim.scenario.formation import fitting_formation, why_none
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
+from musls_sim.plants.trim import drag_n_s_m
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Mission: length, size, speed, and whether cables stay slack

@@ -15,13 +15,13 @@ from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.spawn import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import matrix
 from musls_description.system.drone import impossible_radius, propeller_radius_m
 from musls_description.system.slung_system import Drone, formation_of
+from musls_sim.plants.trim import drag_n_s_m, hover_throttle
 from musls_sim.preflight.checks import Hover, flight_duration_s
-from musls_sim.preflight.trim import drag_n_s_m, hover_throttle
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air

@@ -13,6 +13,7 @@ import numpy as np
 from musls_control.estimate import BodyMotion
 from musls_control.px4_frames import body_flu_frd, world_enu_ned
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix_to_body
 from musls_sim.scenario.sensors import Px4SensorSpec
 
@@ -28,7 +29,7 @@ MAGNETIC_STRENGTH_GAUSS = 0.4822
 """Earth's field there, World Magnetic Model 2020 as tabulated in PX4, which checks against it."""
 
 TEMPERATURE_DEG_C = 20.0
-ACCELEROMETER_RANGE_M_S2 = 16.0 * 9.80665
+ACCELEROMETER_RANGE_M_S2 = 16.0 * STANDARD_GRAVITY_M_S2
 GYRO_RANGE_RAD_S = np.deg2rad(2000.0)
 
 

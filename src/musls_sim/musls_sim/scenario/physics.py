@@ -19,14 +19,13 @@ from musls_description.config.schema import (
 )
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
 
 MIN_STEP_S = 1e-6
 """Smallest physics step that may be asked for; smaller ones would never end."""
-
-STANDARD_GRAVITY_M_S2 = 9.80665
 
 MAX_GRAVITY_M_S2 = 100.0
 """Four times Jupiter's; no multirotor lifts itself beyond."""

@@ -18,7 +18,6 @@ from pydantic import Field
 
 from musls_control.contingency.loss import ContingencySpec
 from musls_control.controllers import AnyController, FormationSpec
-from musls_control.formation import Cone
 from musls_control.mission.spec import MissionSpec
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError, check_present_folder
@@ -32,7 +31,9 @@ from musls_description.config.strict_yaml import (
     read_text,
     shown,
 )
-from musls_description.hanging.spawn import highest_rise_m
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.fitting import fitting_formation
+from musls_description.hanging.ground import highest_rise_m
 from musls_description.system.obstacles import WorldSpec
 from musls_description.system.slung_system import AnySystem
 from musls_description.system.system_files import expand_system, system_path
@@ -40,7 +41,6 @@ from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics
 from musls_sim.scenario.events import AnyEvent
-from musls_sim.scenario.formation import fitting_formation
 from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
 from musls_sim.scenario.rig import RigSpec, resolve_files

@@ -19,7 +19,7 @@ from musls_control.mission.plan import (
     hold_plan,
 )
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import NoEquilibriumError
+from musls_description.hanging.equilibrium import NoEquilibriumError
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup

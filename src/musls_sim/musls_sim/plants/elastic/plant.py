@@ -8,8 +8,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import Configuration, ground_spawn
+from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Pulley, RigSystem, Winch, slung_system
 from musls_sim.plants.changes import (
@@ -44,7 +46,7 @@ from musls_sim.plants.interface import (
     substeps,
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
 from musls_sim.session.driving import straight
@@ -134,7 +136,7 @@ class ElasticPlant(Plant):
         start: Configuration | StartSpec,
         *,
         physics_step_s: float | None = None,
-        gravity_m_s2: float = 9.80665,
+        gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         ground_height_enu_m: float | None = 0.0,
         rotor_speed_rad_s: Array | None = None,
         ea_n: float | None = None,

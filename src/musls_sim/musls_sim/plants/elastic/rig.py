@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_sim.plants.elastic.bodies import SET_IN_M
 from musls_sim.plants.elastic.line import LAW, Line
@@ -223,7 +224,7 @@ def _fill_winch(rig: Rig, winch: RigWinch, row: np.void, name: str) -> None:
         row["wound_angle"] = _angle_of(row, stored)
     row["highest_angle"] = np.inf if winch.stored_length_m is None else row["wound_angle"]
     row["lowest_angle"] = -np.inf
-    row["stop_stiffness"] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
+    row["stop_stiffness"] = rig.mass_kg * STANDARD_GRAVITY_M_S2 / STOP_DEPTH_M
 
 
 def _angle_of(row: np.void, length_m: float) -> float:
@@ -277,7 +278,7 @@ def _fill_reels(rig: Rig, cables: Records, nodes: Records, shafts: Records) -> N
         row["linear_density"] = cable.mass_kg / cable.length_m
         share = min(1.0 / cable.segments, SHORTEST_SHARE)
         row["shortest_length"] = cable.length_m * share
-        row["stop_stiffness"] = rig.mass_kg * 9.80665 / STOP_DEPTH_M
+        row["stop_stiffness"] = rig.mass_kg * STANDARD_GRAVITY_M_S2 / STOP_DEPTH_M
         for end, w in enumerate(row["reel"]):
             if w >= 0 and shafts["kind"][w] != PULLEY:
                 row["stored"][end] = rig.winches[w].stored_length_m or 0.0
@@ -373,7 +374,7 @@ class Rig:
     bodies: list[RigBody]
     cables: list[RigCable]
     rotors: Records = field(default_factory=lambda: np.zeros((0, 4), ROTOR))
-    gravity_m_s2: float = 9.80665
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
     obstacles: Sequence[AnyObstacle] = ()
@@ -406,8 +407,8 @@ def build_tables(rig: Rig) -> Tables:
     ground = rig.ground_height_enu_m
     system["gravity"], system["ground"] = rig.gravity_m_s2, -np.inf if ground is None else ground
     system["ground_friction"] = rig.ground_friction
-    system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * 9.80665
-    system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * 9.80665
+    system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2
+    system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["n_dofs"] = n_dofs + len(shafts)
     segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
     state = nodes, segments, cables, bodies, corners, shafts, system, speed
@@ -549,7 +550,7 @@ def _corner_table(rig: Rig, surfaces: int, bodies: Records, cables: Records) -> 
     tables = []
     for body in rig.bodies:
         corners = corner_records([body.corners_m], surfaces, CORNER)
-        corners["stiffness"] = body.mass_kg * 9.80665 / (4.0 * STATIC_SINK_M)
+        corners["stiffness"] = body.mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
         corners["damping"] = np.sqrt(corners["stiffness"] * body.mass_kg)  # critical on four
         tables.append(corners)
     for cable in rig.cables:

@@ -14,9 +14,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import Configuration, slung_state
+from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.equilibrium import slung_state
 from musls_description.hanging.tree import build_tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix
 from musls_description.system.slung_system import (
     MAX_SEGMENTS,
@@ -33,7 +35,7 @@ from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import Line, Strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.interface import Motion, given_motion
-from musls_sim.preflight.trim import speeds_for_rad_s
+from musls_sim.plants.trim import speeds_for_rad_s
 from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
 from musls_sim.scenario.rig import RigSpec
 
@@ -150,7 +152,7 @@ def resampled(nodes: Array, segments: int) -> Array:
 
 # ---------- Lets a rig find its static equilibrium: load and cables hang at rest below what holds
 
-LARGEST_LEFT_M_S2 = 1e-6 * 9.80665
+LARGEST_LEFT_M_S2 = 1e-6 * STANDARD_GRAVITY_M_S2
 """Acceleration below which a start counts as an equilibrium."""
 
 ANY_TORQUE_N_M = 1e9

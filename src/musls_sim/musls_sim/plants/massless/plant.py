@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import (
-    HangingEquilibrium,
-    freed,
-    ground_spawn,
-    hanging_equilibrium,
-)
+from musls_description.hanging.equilibrium import HangingEquilibrium, freed, hanging_equilibrium
+from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import (
     from_rotation_vector,
     matrix,
@@ -57,7 +54,7 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
 from musls_sim.plants.massless.start import build_records, motion_of, weightless
 from musls_sim.plants.massless.step import advance
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 Records = NDArray[np.void]
@@ -88,7 +85,7 @@ class LightLinesPlant(Plant):
         start: Motion,
         *,
         physics_step_s: float | None = None,
-        gravity_m_s2: float = 9.80665,
+        gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         ground_height_enu_m: float | None = 0.0,
         rotor_speed_rad_s: Array | None = None,
         restitution: float = 0.0,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import pack_tables

@@ -12,6 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem
 
@@ -45,7 +46,9 @@ class SymbolicSystem:
     n_states: int
 
 
-def symbolic(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> SymbolicSystem:
+def symbolic(
+    system: SlungLoadSystem, gravity_m_s2: float = STANDARD_GRAVITY_M_S2
+) -> SymbolicSystem:
     """Functions of a system, see `SymbolicSystem`."""
     n, r = system.n_drones, system.n_rotors
     x, wind = ca.SX.sym("x", BODY_STATES * (1 + n)), ca.SX.sym("wind", 3)

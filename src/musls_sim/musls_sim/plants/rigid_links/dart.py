@@ -9,6 +9,7 @@ import numpy as np
 
 from musls_description.hanging.tree import Body, Tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Box
 from musls_description.system.obstacles import CYLINDER, PLANE
 from musls_description.system.slung_system import SlungLoadSystem
@@ -135,7 +136,7 @@ def bare_step_us(
     batches, short ones because a busy machine slows the long ones.
     """
     skeleton = build_skeleton(tree)
-    world = build_world(skeleton, step_s, 9.80665)
+    world = build_world(skeleton, step_s, STANDARD_GRAVITY_M_S2)
     add_contact(world, skeleton, tree, system, surfaces_of(0.0, ()))
     start = positions.copy()
     start[5] += 1000.0

@@ -14,7 +14,7 @@ import numpy as np
 from dartpy.dynamics import Skeleton
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import STOP_RAD, Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled

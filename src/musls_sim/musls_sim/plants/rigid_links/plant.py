@@ -13,9 +13,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import Configuration
+from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import STOP_RAD, Tree, build_tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_rotation_vector, product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -222,7 +223,7 @@ class RigidLinksPlant(Plant):
         start: Configuration,
         *,
         physics_step_s: float | None = None,
-        gravity_m_s2: float = 9.80665,
+        gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         ground_height_enu_m: float | None = 0.0,
         refine: bool = True,
         rotor_speed_rad_s: Array | None = None,

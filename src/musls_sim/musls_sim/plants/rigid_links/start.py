@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.hanging.spawn import Configuration, ground_spawn, slung_state
+from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.equilibrium import slung_state
+from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, rotation_vector
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
@@ -28,7 +30,7 @@ from musls_sim.plants.rigid_links.step_control import (
     fixed_step_s,
     stable_step_s,
 )
-from musls_sim.preflight.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 if TYPE_CHECKING:  # they take long to import and few flights need them

@@ -6,9 +6,10 @@ import numpy as np
 
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import Cable, SlungLoadSystem
 from musls_sim.plants.interface import substeps
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, STANDARD_GRAVITY_M_S2
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 PERIOD_LIFT_M = 0.0015
 """Energy that a control period may make from nothing before it is repeated with finer steps: what
@@ -99,7 +100,7 @@ def stable_step_s(
     return min(largest_stable_step_s(cable, tension) for cable in system.cables)
 
 
-def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = 9.80665) -> float:
+def fixed_step_s(system: SlungLoadSystem, gravity_m_s2: float = STANDARD_GRAVITY_M_S2) -> float:
     """Step for an integrator that never refines it: it must hold a cable that is jerked taut [s].
 
     A whole part of the control period, so that sensors of 250 Hz keep their rate.

@@ -1,34 +1,27 @@
-"""Start configurations: on the ground with slack cables, or hanging at rest in the air."""
+"""Static equilibrium: how chains hang below hovering drones, and between ends that are held."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq, least_squares, lsq_linear
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.tree import (
-    JOINT_IN_DRONE,
-    QUARTER_TURN,
-    SLACK_RATIO,
-    build_tree,
-    cable_azimuths_rad,
-    joint_in_load,
+from musls_description.hanging.configuration import (
+    Configuration,
+    chain_from_directions,
+    configuration_from_directions,
+    level_rotation,
 )
+from musls_description.hanging.tree import build_tree, cable_azimuths_rad, joint_in_load
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.rotations import (
-    from_matrix,
-    from_rotation_vector,
-    intrinsic_xyz,
-    matrix,
-    rotation_vector,
-)
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.rotations import from_rotation_vector, matrix
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -44,106 +37,6 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.numerics.vectors import from_rotation_vector as quaternion_of
 from musls_description.system.slung_system import Cable, SlungLoadSystem
-
-# ---------- Configuration of the tree: pose of the load and the angles of every joint
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """Pose of every body by generalised coordinates.
-
-    Attributes:
-        load_position_enu_m: (3,).
-        load_rotation: Load frame to world, (3, 3).
-        joint_angles_rad: Per cable: angles about the axes of its joints, from the load to the
-            drone, (2 links + 2,), or one more where the cable is free to twist.
-    """
-
-    load_position_enu_m: Array
-    load_rotation: Array
-    joint_angles_rad: tuple[Array, ...]
-
-    @property
-    def coordinates(self) -> Array:
-        """All coordinates in the order of the tree: rotation vector, position, joint angles."""
-        rotation = rotation_vector(from_matrix(self.load_rotation))
-        return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
-
-
-def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
-    """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
-    (zx, zy, zz), c, s = z_axis, math.cos(yaw_rad), math.sin(yaw_rad)
-    across = math.sqrt(zz * zz + (zx * s - zy * c) ** 2)  # y = z x (c, s, 0), normalised
-    yx, yy, yz = -zz * s / across, zz * c / across, (zx * s - zy * c) / across
-    x = (yy * zz - yz * zy, yz * zx - yx * zz, yx * zy - yy * zx)
-    return np.array([[x[0], yx, zx], [x[1], yy, zy], [x[2], yz, zz]], dtype=float)
-
-
-def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Array]:
-    """Angles of universal joints that point one body after the other in given directions.
-
-    From the frame of the first joint in the world, (3, 3), and world directions of the bodies' x
-    axes, (k, 3): angles (2 k) and the last body's frame, (3, 3).
-    """
-    angles: list[float] = []
-    for direction in directions:
-        x, y, z = direction @ rotation
-        first, second = math.atan2(-z, x), math.asin(min(max(y, -1.0), 1.0))
-        ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
-        rotation = rotation @ [[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]]
-        angles += [first, second]
-    return angles, rotation
-
-
-def chain_from_directions(
-    start_rotation: Array, directions: Array, drone_yaw_rad: float | None = None
-) -> tuple[Array, Array]:
-    """Joint angles of one cable from the world directions of its links and the drone's z axis.
-
-    Args:
-        start_rotation: Frame of the first joint in the world at zero angles, (3, 3).
-        directions: Unit vectors of the links from the load upwards, then the drone's z, (n + 1, 3).
-        drone_yaw_rad: Yaw of the drone on a cable that is free to twist; None for one that is
-            not: the drone's yaw then follows from the chain.
-
-    Returns:
-        Angles (2 n + 2,), or one more with free twist, and the drone's rotation (3, 3).
-    """
-    if drone_yaw_rad is None:
-        angles, rotation = universal_chain(start_rotation, directions)
-        return np.array(angles), rotation @ JOINT_IN_DRONE.T
-    # Back from the drone: a universal joint takes the y axis of the link before to (d x y) x d, see
-    # `write_gaps`; so y lies in the plane of that and of d, and across the link before.
-    y = -level_rotation(directions[-1], drone_yaw_rad)[:, 1]
-    for link, before in pairwise(directions[::-1]):
-        along = link @ before
-        y = math.copysign(1.0, along) * (along * y - (y @ before) * link)
-        y /= np.linalg.norm(y)
-    x = directions[0]
-    first = np.column_stack([x, y, np.cross(x, y)])
-    angles, rotation = universal_chain(first, directions[1:])
-    relative = QUARTER_TURN.T @ start_rotation.T @ first @ QUARTER_TURN
-    return np.array([*intrinsic_xyz(relative), *angles]), rotation @ JOINT_IN_DRONE.T
-
-
-def configuration_from_directions(
-    system: SlungLoadSystem,
-    load_position_enu_m: Array,
-    load_rotation: Array,
-    directions: Sequence[Array],
-    drone_yaws_rad: Array,
-) -> Configuration:
-    """Configuration in which the links (and the drones' z axes) point in given directions.
-
-    Directions are per cable (links + 1, 3) as for `chain_from_directions`; the load's rotation is
-    to the world, (3, 3). Only free cables follow the drones' yaws, (n_drones,).
-    """
-    angles = []
-    for i, azimuth_rad in enumerate(cable_azimuths_rad(system)):
-        chain, start = directions[i], load_rotation @ joint_in_load(azimuth_rad)
-        yaw = drone_yaws_rad[i] if system.cables[i].twist == "free" else None
-        angles.append(chain_from_directions(start, chain, yaw)[0])
-    return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))
 
 
 def root(
@@ -241,7 +134,7 @@ def link_directions(force_on_load_n: Array, cable: Cable, gravity_m_s2: float) -
 def hanging_equilibrium(
     system: SlungLoadSystem,
     drone_positions_enu_m: Array,
-    gravity_m_s2: float = 9.80665,
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
     load_yaw_rad: float = 0.0,
     drone_yaws_rad: Array | None = None,
 ) -> HangingEquilibrium:
@@ -580,13 +473,16 @@ class _Problem:
         )
 
 
+# ---------- Chains whose both ends are held
+
+
 def slung_state(
     system: SlungLoadSystem,
     load_position_enu_m: Array,
     load_rotation: Array,
     drone_positions_enu_m: Array,
     drone_rotations: Array,
-    gravity_m_s2: float = 9.80665,
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
 ) -> tuple[Configuration, Array]:
     """Hang cables between a load and drones that are held in given poses.
 
@@ -663,78 +559,3 @@ def _arc(cable: Cable, span: Array) -> Array | None:
     v = down - (down @ u) * u
     v /= np.linalg.norm(v)
     return np.outer(np.cos(steps * bend), u) + np.outer(np.sin(steps * bend), v)
-
-
-# ---------- Start on the ground: load flat, drones standing around it, cables slack between them
-
-
-def ground_spawn(
-    system: SlungLoadSystem,
-    load_position_enu_m: tuple[float, float] = (0.0, 0.0),
-    load_yaw_rad: float = 0.0,
-    ground_height_enu_m: float = 0.0,
-) -> Configuration:
-    """Put load and drones on the ground with each cable in a flat S between them.
-
-    The S lies on its side, not upright, so nothing falls far when the run starts. It turns by less
-    than 45 degrees from the straight line, far from the joints' singularity at 90 degrees.
-    """
-    c, s = np.cos(load_yaw_rad), np.sin(load_yaw_rad)
-    rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    height = ground_height_enu_m - system.load.collision.bottom_m
-    position = np.array([*load_position_enu_m, height])
-    directions, yaws = [], []
-    for i, azimuth in enumerate(load_yaw_rad + cable_azimuths_rad(system)):
-        links = _bow(system.cables[i].links, azimuth, _slope_on_ground(system, i))
-        directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
-        yaws.append(azimuth + np.pi)
-    return configuration_from_directions(system, position, rotation, directions, np.array(yaws))
-
-
-def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
-    """Horizontal distance between a cable's ends in `ground_spawn` [m]."""
-    cable = system.cables[index]
-    links = _bow(cable.links, 0.0, _slope_on_ground(system, index))
-    return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
-
-
-def highest_rise_m(system: SlungLoadSystem) -> Array:
-    """Height above where it stands on the ground at which each drone's cable is taut, (n,) [m]."""
-    highest = []
-    for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
-        load_end_m = system.load.cable_attachments_m[i][2] - system.load.collision.bottom_m
-        drone_end_m = drone.cable_attachment_m[2] - drone.collision.bottom_m
-        reach_m = np.sqrt(max(cable.length_m**2 - ground_radius_m(system, i) ** 2, 0.0))
-        highest.append(load_end_m + reach_m - drone_end_m)
-    return np.array(highest)
-
-
-def _slope_on_ground(system: SlungLoadSystem, index: int) -> float:
-    """Rise of a cable over its length where load and drones stand on the ground."""
-    drone, load, cable = system.drones[index], system.load, system.cables[index]
-    end = drone.cable_attachment_m[2] - drone.collision.bottom_m
-    start = load.cable_attachments_m[index][2] - load.collision.bottom_m
-    if abs(end - start) >= cable.length_m:
-        raise ConfigError(
-            f"cable {index + 1} of {cable.length_m:g} m does not reach from the load to its drone "
-            f"where both stand on the ground: its ends are {start:.3g} m and {end:.3g} m high; "
-            "choose a longer cable, lower attachments or a start in the air"
-        )
-    return float((end - start) / cable.length_m)
-
-
-def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
-    """Unit directions of the links of a cable that lies in a bow along an azimuth, (links, 3).
-
-    `slope` is the rise over the length of the cable, the same for every link.
-    """
-    flat = np.sqrt(1.0 - slope**2)
-    place = np.linspace(0.0, 1.0, links)
-    # An S leaves load and drone straight along the azimuth: the drone, which a chain without
-    # twist turns with its last link, then faces the load. Fewer links only make a simple arc.
-    shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
-    bend = 0.0
-    if links > 1:
-        bend = brentq(lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15)
-    heading = azimuth_rad + bend * shape
-    return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.hanging.spawn import HangingEquilibrium
+from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import RigSystem

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog, lsq_linear, minimize
 
-from musls_control.formation import Cone
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.spawn import drones_above, freed, hanging_equilibrium
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.equilibrium import drones_above, freed, hanging_equilibrium
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
 from musls_description.numerics.arrays import Array, grasp_matrix
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_yaw, rotate
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_sim.scenario.physics import STANDARD_GRAVITY_M_S2
 
 INCLINATION_RAD = 0.363
 """Of the paper's cables from the vertical, 20.8 degrees."""
