@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
+from musls_control.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.ground import ground_spawn
@@ -42,6 +43,7 @@ AIRFRAME = "x500"
 """The only model that a Gazebo airframe of PX4 (4001) describes."""
 
 PX4_PARAMETERS = {
+    **LOSS_PARAMETERS,
     "NAV_DLL_ACT": 0,  # airframe 4001 asks for a ground station before it arms
     "UXRCE_DDS_SYNCT": 0,  # PX4 and ROS both follow Gazebo's clock: nothing to synchronise
     # PX4's bridge takes the world's odometry, the truth, for visual odometry. With it the local
@@ -150,7 +152,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if os.path.lexists(out):
             raise MuslsError(f"{out} exists: name another flight or move it away")
-        files = gazebo_files(find_scenario(given.scenario, given.overrides), out, force=given.force)
+        scenario = find_scenario(given.scenario, given.overrides)
+        files = gazebo_files(scenario, out, force=given.force)
+        if word := other_loss_parameters(scenario.autopilot.parameters):
+            print("musls: warning:", word, file=sys.stderr)
         with result_folder(out, overwrite=False) as work:
             for name, text in files.items():
                 (work / name).write_text(text, encoding="utf-8")

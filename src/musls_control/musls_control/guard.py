@@ -3,7 +3,8 @@
 A fault pauses the formation at once. Where the others can go on without a drone whose fault lasts,
 they do (`GraphContingency`). What lasts otherwise has the load lowered where it is, after which the
 drones land around it; if a drone is still lost from sight or far from its place then, all land in
-PX4's own land mode.
+PX4's own land mode. After a fault that has ended, a pause that nobody ends is followed by the way
+back. The flight is over when all drones are disarmed, or lost and said so (`FlightEnd`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class GuardStep(str, Enum):
     WATCH = "watching"
     PAUSE = "paused"
     SURVIVE = "going on without a drone"
+    RETURN = "bringing the load back"
     LOWER = "lowering the load"
     LAND = "landing all drones"
 
@@ -41,6 +43,10 @@ class GuardSettings:
             others can go on without it.
         lower_after_s: Time that a fault lasts in a pause before the load is lowered.
         land_after_s: Time from there until all land, if a drone is not where it ought to be.
+        abort_after_s: Time that a pause of the guard's lasts after its fault before the flight is
+            aborted, if nobody resumes it.
+        lost_after_s: Time without news of a drone on the way to the ground after which the end of
+            the flight does not wait for it.
     """
 
     pose_age_s: Annotated[float, Field(ge=0.05, le=60.0)] = 0.5
@@ -48,22 +54,30 @@ class GuardSettings:
     give_up_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 1.0
     lower_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 3.0
     land_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 10.0
+    abort_after_s: Annotated[float, Field(ge=1.0, le=86400.0)] = 60.0
+    lost_after_s: Annotated[float, Field(ge=1.0, le=600.0)] = 10.0
 
 
 @dataclass(frozen=True)
 class Health:
-    """Age of the pose, tracking error and phase of a body at one time.
+    """Age of the news, tracking error and phase of a body at one time.
+
+    The offboard node counts as a body whose news is its heartbeat.
 
     Attributes:
-        pose_age_s: Infinite before the first pose.
+        age_s: Infinite before the first news.
         error_m: See `tracking_error_m`; 0 for the load, which swings.
         phase: Of a drone in the offboard protocol, see `Phase`; "" for the load.
+        news: What has that age.
     """
 
-    pose_age_s: float
+    age_s: float
     error_m: float = 0.0
     phase: str = ""
+    news: str = "pose"
 
+
+DOUBTED, RELEASED, LANDED, SILENT = "doubted", "released", "landed", "silent"
 
 _PHASES = {
     "silent": "no status",
@@ -71,6 +85,7 @@ _PHASES = {
     "landed": "is disarmed",
     "failed": "could not be commanded",
     "holding": "hears no set-points",
+    DOUBTED: "is not where its poses are",
 }
 
 
@@ -96,20 +111,36 @@ class Guard:
         if health.phase in _PHASES:
             return _PHASES[health.phase]
         if self._is_lost(health):
-            return f"no pose for {health.pose_age_s:.1f} s"
+            return f"no {health.news} for {health.age_s:.1f} s"
         if self._is_astray(health):
             return f"{health.error_m:.1f} m from its set-point"
         return ""
 
-    def look(self, time_s: float, bodies: Mapping[str, Health]) -> GuardStep | None:
-        """Take a look at all bodies; returns what is to be done now, None for nothing new."""
+    def look(
+        self,
+        time_s: float,
+        bodies: Mapping[str, Health],
+        *,
+        waits: bool = False,
+        carries: bool = True,
+    ) -> GuardStep | None:
+        """Take a look at all bodies; returns what is to be done now, None for nothing new.
+
+        `waits`: whether the formation is in a pause of the guard's that nobody has taken over.
+        `carries`: whether the load hangs on the drones.
+        """
         faulty = any(map(self.fault, bodies.values()))
-        urgent = any(self._is_lost(b) or self._is_astray(b) for b in bodies.values())
+        doubted = any(body.phase == DOUBTED for body in bodies.values())
+        urgent = doubted or any(self._is_lost(b) or self._is_astray(b) for b in bodies.values())
         lasted_s, settings = time_s - self._since_s, self.settings
+        if doubted and not carries and not self.gives_up:  # its set-points lead it elsewhere
+            return self._do(GuardStep.LAND, time_s)
         if self.step is GuardStep.PAUSE and not faulty:
             return self._do(GuardStep.WATCH, time_s)
-        if self.step in (GuardStep.WATCH, GuardStep.SURVIVE) and faulty:
+        if self.step in _WATCHING and faulty:
             return self._do(GuardStep.PAUSE, time_s)
+        if self.step in _WATCHING and waits and lasted_s >= settings.abort_after_s:
+            return self._do(GuardStep.RETURN, time_s)
         if self.step is GuardStep.PAUSE and lasted_s >= settings.lower_after_s:
             return self._do(GuardStep.LOWER, time_s)
         if self.step is GuardStep.LOWER and urgent and lasted_s >= settings.land_after_s:
@@ -136,12 +167,64 @@ class Guard:
         return step
 
     def _is_lost(self, health: Health) -> bool:
-        return health.pose_age_s > self.settings.pose_age_s
+        return health.age_s > self.settings.pose_age_s
 
     def _is_astray(self, health: Health) -> bool:
         """Whether a drone is far from where it ought to be; one that has a pilot is his."""
-        guided = health.phase != "released"
+        guided = health.phase != RELEASED
         return guided and health.error_m > self.settings.tracking_error_m
+
+
+_WATCHING = (GuardStep.WATCH, GuardStep.SURVIVE, GuardStep.RETURN)
+
+
+class FlightEnd:
+    """Decides when a flight is over: every drone is disarmed, or lost and said so.
+
+    Attributes:
+        waits_for: Drones that may still be armed, with their phases.
+        lost: Drones of which nothing is known.
+    """
+
+    def __init__(self) -> None:
+        self.waits_for: dict[str, str] = {}
+        self.lost: set[str] = set()
+        self._unheard_s: dict[str, float] = {}
+
+    def look(
+        self,
+        time_s: float,
+        phases: Mapping[str, str],
+        *,
+        lost_after_s: float,
+        heard: bool = True,
+        descends: bool = False,
+        given_up: str = "",
+    ) -> bool:
+        """Whether the flight is over.
+
+        Args:
+            time_s: Now.
+            phases: Of each drone in the offboard protocol.
+            lost_after_s: See `GuardSettings`.
+            heard: Whether the offboard node lives; without it phases are not news.
+            descends: Whether the drones are on their way to the ground.
+            given_up: Drone that was said to be lost in flight; one with a pilot is waited for.
+        """
+        self.waits_for = {}
+        for drone, phase in phases.items():
+            if phase == LANDED or (drone == given_up and phase != RELEASED):
+                continue
+            if descends and (phase == SILENT or not heard):
+                since_s = self._unheard_s.setdefault(drone, time_s)
+                if time_s - since_s >= lost_after_s:
+                    self.lost.add(drone)
+                    continue
+            else:
+                self._unheard_s.pop(drone, None)
+                self.lost.discard(drone)
+            self.waits_for[drone] = phase if heard else "unheard"
+        return not self.waits_for
 
 
 LAG_S = 1.5

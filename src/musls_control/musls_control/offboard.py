@@ -11,9 +11,10 @@ Instance i (from 1; PX4's own numbering begins with 0, which has no namespace) h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -34,7 +35,20 @@ MAIN_MODE_OFFBOARD = 6.0
 NEW_FLIGHT_S = 2.0
 """Silence of the formation after which its set-points mean another flight."""
 
-_NAMES = {COMMAND_LAND: "land", COMMAND_SET_MODE: "take offboard mode", COMMAND_ARM_DISARM: "arm"}
+HEARTBEAT = "offboard/heartbeat"
+"""Topic on which the offboard node tells that it lives."""
+
+LOSS_PARAMETERS: Mapping[str, float] = MappingProxyType(
+    {"COM_OF_LOSS_T": 1.0, "COM_OBL_RC_ACT": 4.0}
+)
+"""PX4 parameters of the failsafe when nobody guides a drone any more: after 1 s it lands.
+
+With PX4's default (position mode) a drone without remote control returns home, with the load on
+its cable.
+"""
+
+_RESULTS = ("accepted", "temporarily rejected", "denied", "unsupported", "failed", "in progress")
+"""Words for the results of a VehicleCommandAck."""
 
 
 class Phase(str, Enum):
@@ -49,6 +63,7 @@ class Phase(str, Enum):
     HOLDING = "holding: no set-points"
     RELEASED = "released: the vehicle left offboard mode"
     SILENT = "silent: no status of the vehicle, set-points go on"
+    DOUBTED = "doubted: not the drone of its poses"
     LANDED = "landed"
     FAILED = "failed"
 
@@ -66,7 +81,13 @@ class OffboardSettings:
         status_age_s: Silence of a vehicle in flight after which it counts as silent; PX4 sends its
             status twice a second.
         heartbeat_s: Longest time between two heartbeats; PX4 needs two a second.
+        belief_error_m: Distance between a drone's place in its PX4's estimate and in its poses at
+            which they are of two drones.
+        belief_error_rad: Angle between the vertical axes of the drone in both, likewise.
+        belief_lasts_s: Time that one of them lasts before it counts.
         auto_arm: Take the mode and arm; otherwise stream only and leave both to the pilot.
+        prove_identity: Wait on the ground until each PX4's estimate has agreed with the poses of
+            its drone.
     """
 
     stream_before_mode_s: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
@@ -76,7 +97,11 @@ class OffboardSettings:
     status_timeout_s: Annotated[float, Field(ge=0.5, le=30.0)] = 3.0
     status_age_s: Annotated[float, Field(ge=0.6, le=30.0)] = 1.5
     heartbeat_s: Annotated[float, Field(ge=0.01, le=0.4)] = 0.1
+    belief_error_m: Annotated[float, Field(ge=0.05, le=100.0)] = 0.8
+    belief_error_rad: Annotated[float, Field(ge=0.02, le=3.2)] = 0.15
+    belief_lasts_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.5
     auto_arm: bool = True
+    prove_identity: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,12 +113,14 @@ class Setpoint:
         velocity_enu_m_s: (3,).
         acceleration_enu_m_s2: What a controller asks for instead of place and velocity, (3,); these
             hold the drone when the controller falls silent.
+        flight_s: Time since the flight began; 0 while the formation waits for armed drones.
     """
 
     position_enu_m: Array
     velocity_enu_m_s: Array
     yaw_enu_rad: float
     acceleration_enu_m_s2: Array | None = None
+    flight_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +135,81 @@ class Command:
     param1: float = 0.0
     param2: float = 0.0
 
+    @property
+    def name(self) -> str:
+        """What it asks for, in words."""
+        if self.number == COMMAND_ARM_DISARM:
+            return "arm" if self.param1 else "disarm"
+        return {COMMAND_LAND: "land", COMMAND_SET_MODE: "take offboard mode"}[self.number]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A vehicle's state as its VehicleStatus gives it.
+
+    Attributes:
+        nav_state: Mode that is flown.
+        intention: Mode that was asked for; another than `nav_state` in a failsafe.
+        took_off: Whether it is in the air, or was since it was armed.
+        system_id: Its MAV_SYS_ID.
+    """
+
+    armed: bool = False
+    nav_state: int = 0
+    intention: int = NAVIGATION_STATE_OFFBOARD
+    took_off: bool = False
+    failsafe: bool = False
+    system_id: int = 0
+
+    @property
+    def failsafe_word(self) -> str:
+        """What is to be said of the failsafe that is flown, "" where it lands as it ought to."""
+        if not (self.armed and self.took_off and self.failsafe):
+            return ""
+        if self.nav_state in (NAVIGATION_STATE_LAND, NAVIGATION_STATE_OFFBOARD):
+            return ""
+        wanted = ", ".join(f"{name} {value:g}" for name, value in LOSS_PARAMETERS.items())
+        return (
+            f"its failsafe flies mode {self.nav_state}, not {NAVIGATION_STATE_LAND} (land): "
+            f"PX4 has other parameters than {wanted}"
+        )
+
+
+def other_loss_parameters(chosen: Mapping[str, float]) -> str:
+    """Tell that a user's PX4 parameters change what happens when nobody guides a drone, or ""."""
+    others = [
+        f"{name} = {chosen[name]:g} (docs: {value:g})"
+        for name, value in LOSS_PARAMETERS.items()
+        if name in chosen and chosen[name] != value
+    ]
+    if not others:
+        return ""
+    return f"{', '.join(others)}: without the offboard node PX4 does not land after 1 s"
+
+
+def belief_error(
+    believed: tuple[Array, Array], seen: tuple[Array, Array], settings: OffboardSettings
+) -> str:
+    """Tell how a PX4's estimate contradicts the poses of its drone, "" where it does not.
+
+    Each is a place, (3,) [m, ENU], and an orientation of the body (FLU) in ENU, (4,) wxyz. Headings
+    are not compared: they depend on the frame of the estimate.
+    """
+    away_m = float(np.linalg.norm(believed[0] - seen[0]))
+    if away_m > settings.belief_error_m:
+        return f"its PX4's estimate is {away_m:.2f} m from its poses"
+    upright = np.dot(_upward(believed[1]), _upward(seen[1]))
+    tilt_rad = float(np.arccos(np.clip(upright, -1.0, 1.0)))
+    if tilt_rad > settings.belief_error_rad:
+        return f"its PX4's estimate is tilted by {np.degrees(tilt_rad):.0f} degrees from its poses"
+    return ""
+
+
+def _upward(q: Array) -> Array:
+    """Vertical axis of a body with an orientation, (4,) wxyz."""
+    w, x, y, z = q
+    return np.array([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)])
+
 
 @dataclass
 class OffboardSession:
@@ -115,8 +217,11 @@ class OffboardSession:
 
     Attributes:
         setpoint: What was last asked for; None before.
-        reason: Why a command failed.
+        reason: Why a command failed, or why the vehicle is doubted.
         land: Set to have PX4 land in its own land mode, from wherever it flies.
+        disarm: Set to have PX4 disarm; it refuses that in the air.
+        system_id: MAV_SYS_ID that the vehicle must have; 0 for any.
+        proved: Whether its estimate has agreed with the poses of its drone.
     """
 
     settings: OffboardSettings = field(default_factory=OffboardSettings)
@@ -124,24 +229,29 @@ class OffboardSession:
     setpoint: Setpoint | None = None
     reason: str = ""
     land: bool = False
+    disarm: bool = False
+    system_id: int = 0
+    proved: bool = False
+    status: Status = field(default_factory=Status)
+    _doubt: str = ""
+    _doubt_since_s: float = np.inf
     _stream_since_s: float = np.inf
     _stream_s: float = -np.inf
     _status_s: float = -np.inf
-    _armed: bool = False
-    _offboard: bool = False
     _flown: bool = False
+    _barred: bool = False
+    _armed_here: bool = False
     _sent_s: float = -np.inf
     _tried_s: float = -np.inf
     _tries: int = 0
     _result: int | None = None
 
-    def on_status(self, time_s: float, arming_state: int, nav_state: int) -> None:
+    def on_status(self, time_s: float, status: Status) -> None:
         """Take note of a VehicleStatus."""
-        self._status_s = time_s
-        self._armed = arming_state == ARMING_STATE_ARMED
-        self._offboard = nav_state == NAVIGATION_STATE_OFFBOARD
-        if not self._armed or nav_state == NAVIGATION_STATE_LAND:
+        self._status_s, self.status = time_s, status
+        if not status.armed or status.nav_state == NAVIGATION_STATE_LAND:
             self.land = False
+        self.disarm = self.disarm and status.armed
 
     def on_ack(self, command: int, result: int) -> None:
         """Take note of a VehicleCommandAck."""
@@ -154,6 +264,41 @@ class OffboardSession:
             self._stream_since_s = time_s
         self._stream_s = time_s
         self.setpoint = setpoint
+
+    def on_belief(self, time_s: float, error: str) -> None:
+        """Take note of how the vehicle's estimate contradicts its poses, see `belief_error`."""
+        if not error:
+            self.proved, self._doubt, self._doubt_since_s = True, "", np.inf
+            return
+        self._doubt_since_s = min(self._doubt_since_s, time_s)
+        if time_s - self._doubt_since_s >= self.settings.belief_lasts_s:
+            self._doubt = self._doubt or error
+
+    @property
+    def doubt(self) -> str:
+        """Why the vehicle is not the drone that it is taken for, "" where nothing tells so."""
+        told = self.status.system_id
+        if self.settings.prove_identity and self.system_id and told not in (0, self.system_id):
+            return f"its PX4 has MAV_SYS_ID {told}, not {self.system_id} (system_ids)"
+        return self._doubt if self.settings.prove_identity else ""
+
+    def stand_down(self) -> None:
+        """Stay on the ground until the next start, because another drone cannot take off."""
+        if not self._underway and (self._armed_here or not self.status.took_off):
+            self._barred = True
+            self._get_down()
+
+    def _get_down(self) -> None:
+        """Disarm on the ground.
+
+        Set-points at its height can make PX4 count a drone as in the air: then it refuses to
+        disarm, and lands and disarms in its own land mode.
+        """
+        status = self.status
+        if status.took_off:
+            self.land = status.armed and status.nav_state != NAVIGATION_STATE_LAND
+        else:
+            self.disarm = status.armed
 
     def heard(self, time_s: float) -> bool:
         """Whether the vehicle's status comes."""
@@ -175,9 +320,21 @@ class OffboardSession:
     def step(self, time_s: float) -> Command | None:
         """Advance the protocol; returns a command to send now, if any."""
         before = self.phase
+        if time_s - self._stream_s >= NEW_FLIGHT_S:
+            self._barred = False
+            if self._armed_here and self._flown and not self._underway:
+                self._get_down()  # nobody will take off any more
         self.phase = self._next_phase(time_s)
+        if self.phase is Phase.ARMING:
+            self._armed_here = True
+        elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.LANDED):
+            self._armed_here = False
         if self.phase is not before:
             self._tried_s, self._tries, self._result, self.reason = -np.inf, 0, None, ""
+        if self.phase is Phase.DOUBTED:
+            self.reason = self.doubt
+        if self.disarm:
+            return self._tried(time_s, Command(COMMAND_ARM_DISARM, 0.0))
         if self.phase is Phase.TAKING_MODE:
             return self._tried(
                 time_s, Command(COMMAND_SET_MODE, CUSTOM_MODE_ENABLED, MAIN_MODE_OFFBOARD)
@@ -188,6 +345,10 @@ class OffboardSession:
             return self._tried(time_s, Command(COMMAND_LAND))
         return None
 
+    @property
+    def _offboard(self) -> bool:
+        return self.status.nav_state == NAVIGATION_STATE_OFFBOARD
+
     def _next_phase(self, time_s: float) -> Phase:
         if self.phase in (Phase.LANDED, Phase.FAILED):
             if time_s - self._stream_s < NEW_FLIGHT_S:
@@ -197,24 +358,44 @@ class OffboardSession:
             return self._phase_in_flight(time_s)
         if time_s - self._status_s > self.settings.status_timeout_s:
             return Phase.WAITING
-        if self._silent(time_s):
+        armed, took_off = self.status.armed, self.status.took_off
+        if self.doubt and not took_off:
+            return Phase.DOUBTED
+        if self.settings.prove_identity and not (self.proved or took_off):
+            return Phase.WAITING
+        if self._barred or self._silent(time_s):
             return Phase.IDLE
-        if self._armed and self._offboard:
+        if armed and self._offboard:
             self._flown = True
-            return Phase.FLYING
+            return self._phase_in_flight(time_s)
+        if self._underway and not self._is_ours_in_flight:
+            return Phase.RELEASED if armed else Phase.LANDED
         streamed_s = time_s - self._stream_since_s
         if not self.settings.auto_arm or streamed_s < self.settings.stream_before_mode_s:
             return Phase.STREAMING
         return Phase.ARMING if self._offboard else Phase.TAKING_MODE
 
+    @property
+    def _underway(self) -> bool:
+        """Whether the set-points are of a flight that has begun: on the ground none is armed."""
+        return self.setpoint is not None and self.setpoint.flight_s > 0.0
+
+    @property
+    def _is_ours_in_flight(self) -> bool:
+        """Whether it is in the air without a pilot, whose mode would be what is asked for."""
+        status = self.status
+        return status.armed and status.took_off and status.intention == NAVIGATION_STATE_OFFBOARD
+
     def _phase_in_flight(self, time_s: float) -> Phase:
-        if not self._armed:
+        if not self.status.armed:
             return Phase.LANDED
         if time_s - self._status_s > self.settings.status_age_s:
             return Phase.SILENT
         if not self._offboard:
             return Phase.RELEASED
-        return Phase.HOLDING if self._silent(time_s) else Phase.FLYING
+        if self._silent(time_s):
+            return Phase.HOLDING
+        return Phase.DOUBTED if self.doubt else Phase.FLYING
 
     def _silent(self, time_s: float) -> bool:
         return time_s - self._stream_s > self.settings.setpoint_timeout_s
@@ -223,9 +404,15 @@ class OffboardSession:
         if time_s - self._tried_s < self.settings.retry_s:
             return None
         if self._tries == self.settings.tries:
-            answer = "no answer" if self._result is None else f"result {self._result}"
-            self.reason = f"could not {_NAMES[command.number]}: {self._tries} tries, {answer}"
-            if command.number == COMMAND_LAND:  # it flies: the stream must not end
+            answer = "no answer"
+            if self._result is not None:
+                known = self._result < len(_RESULTS)
+                answer = f"result {self._result}" + (f" ({_RESULTS[self._result]})" * known)
+            self.reason = f"could not {command.name}: {self._tries} tries, {answer}"
+            # In the air the stream must not end.
+            if self.disarm:
+                self.disarm = False
+            elif command.number == COMMAND_LAND:
                 self.land = False
             else:
                 self.phase = Phase.FAILED
@@ -233,6 +420,31 @@ class OffboardSession:
         self._tried_s = time_s
         self._tries += 1
         return command
+
+
+def stand_down_together(sessions: Iterable[OffboardSession]) -> None:
+    """Keep all on the ground that have not taken off, when one of them could not be commanded."""
+    sessions = list(sessions)
+    if any(session.phase is Phase.FAILED for session in sessions):
+        for session in sessions:
+            session.stand_down()
+
+
+def start_refusal(
+    phases: Mapping[str, str], reasons: Mapping[str, str], *, guided: bool = True
+) -> str:
+    """Tell why a start that waits for armed drones must be given up, "" while it may go on.
+
+    Args:
+        phases: Of each drone, as on its topic.
+        reasons: What the offboard node says of it.
+        guided: Whether the offboard node lives.
+    """
+    if not guided:
+        return "the offboard node is silent"
+    words = {"failed": "could not be commanded", "doubted": "doubted", "landed": "was disarmed"}
+    stuck = [f"{d}: {reasons.get(d) or words[p]}" for d, p in sorted(phases.items()) if p in words]
+    return "; ".join(stuck)
 
 
 # ---------- Names of PX4's topics, and which vehicle is meant

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from musls_control.graph_flight import read_mission_file
-from musls_control.guard import Guard, GuardStep, Health, tracking_error_m
+from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
@@ -54,6 +54,82 @@ def test_a_short_fault_only_pauses_and_the_way_down_is_not_given_up():
     assert short == [(1.0, GuardStep.PAUSE), (2.0, GuardStep.WATCH)]
     assert steps(Health(np.inf), from_s=1.0, until_s=5.0)[-1] == (4.0, GuardStep.LOWER)
     assert steps(FINE, from_s=1.0, until_s=99.0) == []
+
+
+def test_a_dead_offboard_node_is_a_fault_as_a_lost_body_is():
+    """Its phases stay, because they are latched; its heartbeat does not."""
+    guard = Guard()
+    bodies = {"load": Health(0.02), "drone_1": FINE}
+    dead = bodies | {"offboard": Health(0.6, news="heartbeat")}
+    assert guard.fault(dead["offboard"]) == "no heartbeat for 0.6 s"
+    assert guard.look(1.0, bodies | {"offboard": Health(0.1, news="heartbeat")}) is None
+    assert guard.look(1.5, dead) is GuardStep.PAUSE
+    assert guard.given_up(9.0, dead) == ""
+    assert guard.look(4.5, dead) is GuardStep.LOWER
+    assert guard.look(14.5, dead) is GuardStep.LAND
+
+
+def test_a_pause_that_nobody_ends_after_its_fault_is_followed_by_the_way_back():
+    guard = Guard()
+    guard.settings = GuardSettings(abort_after_s=20.0)
+    bad, good = {"drone_2": Health(9.0)}, {"drone_2": FINE}
+    assert guard.look(1.0, bad) is GuardStep.PAUSE
+    assert guard.look(2.0, good, waits=True) is GuardStep.WATCH
+    assert guard.look(21.9, good, waits=True) is None
+    assert guard.look(22.0, good, waits=True) is GuardStep.RETURN
+    assert guard.look(23.0, good) is None
+    assert guard.look(24.0, bad) is GuardStep.PAUSE  # it goes on watching
+    resumed = Guard()
+    resumed.look(1.0, bad)
+    resumed.look(2.0, good, waits=True)
+    assert {resumed.look(t, good) for t in np.arange(2.1, 300.0, 1.0)} == {None}
+
+
+def test_a_drone_that_is_not_where_its_poses_are_lands_all_before_the_load_is_lifted():
+    doubted = {"drone_1": FINE, "drone_2": Health(0.02, 0.3, "doubted")}
+    assert Guard().look(1.0, doubted, carries=False) is GuardStep.LAND
+    assert steps(doubted["drone_2"], from_s=1.0, until_s=99.0) == [
+        (1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER), (14.0, GuardStep.LAND)
+    ]  # fmt: skip
+
+
+def over(end, time_s, phases, **options):
+    names = {f"drone_{i + 1}": phase for i, phase in enumerate(phases)}
+    return end.look(time_s, names, lost_after_s=10.0, **options)
+
+
+def test_a_flight_is_over_when_all_are_disarmed_not_when_the_first_one_is():
+    end = FlightEnd()
+    assert not over(end, 0.0, ["landed", "released", "released"], descends=True)
+    assert end.waits_for == {"drone_2": "released", "drone_3": "released"}
+    assert not over(end, 500.0, ["landed", "landed", "released"], descends=True)
+    assert over(end, 501.0, ["landed"] * 3, descends=True) and not end.lost
+
+
+def test_a_silent_drone_is_lost_only_on_the_way_to_the_ground_and_after_some_time():
+    end = FlightEnd()
+    silent = ["landed", "silent", "landed"]
+    assert not any(over(end, t, silent) for t in range(100))  # still up
+    assert not over(end, 100.0, silent, descends=True)
+    assert not over(end, 109.0, silent, descends=True) and not end.lost
+    assert over(end, 110.0, silent, descends=True) and end.lost == {"drone_2"}
+    assert not over(end, 111.0, ["landed", "flying", "landed"], descends=True) and not end.lost
+
+
+def test_without_the_offboard_node_what_it_said_last_is_no_news():
+    end, said = FlightEnd(), ["flying", "flying", "landed"]
+    assert not over(end, 0.0, said, descends=True, heard=False)
+    assert end.waits_for == {"drone_1": "unheard", "drone_2": "unheard"}
+    assert over(end, 10.0, said, descends=True, heard=False)
+    assert end.lost == {"drone_1", "drone_2"}
+
+
+@pytest.mark.parametrize(("phase", "waits"), [("silent", 0), ("flying", 0), ("released", 1)])
+def test_a_drone_that_was_given_up_is_waited_for_while_a_pilot_has_it(phase, waits):
+    end = FlightEnd()
+    given_up = {"given_up": "drone_2", "descends": True}
+    assert over(end, 0.0, ["landed", phase, "landed"], **given_up) == (not waits)
+    assert list(end.waits_for) == ["drone_2"] * waits
 
 
 def test_a_drone_may_follow_late_and_parts_that_are_not_given_do_not_count():
@@ -194,6 +270,18 @@ def test_a_pause_is_a_persons_until_somebody_else_decides(survives):
     assert player.held
     player.set_down(begin_s + 2.0)
     assert player.state is PlayState.ABORTING and not player.held
+
+
+def test_turning_back_goes_on_with_what_is_landing_already(survives):
+    found, plan, row = survives
+    for begin_s in (row / plan.rate_hz, None):
+        player = FlightPlayer(plan, found.formation, found.mission, GoalSettings())
+        player.start(0.0)
+        lower = np.flatnonzero(plan.stage == plan.stage_names.index("lower"))[3] / plan.rate_hz
+        player.at(begin_s or lower)
+        player.pause(begin_s or lower, by_guard=True)
+        player.turn_back((begin_s or lower) + 60.0)
+        assert player.state is (PlayState.ABORTING if begin_s else PlayState.FLYING)
 
 
 def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives):

@@ -85,7 +85,7 @@ class Commander:
         took_off_at_s: Time of take-off, None on the ground.
     """
 
-    def __init__(self, *, in_air: bool, loss_action: NavState = NavState.LOITER) -> None:
+    def __init__(self, *, in_air: bool, loss_action: NavState = NavState.LAND) -> None:
         """`loss_action`: mode when the stream of an offboard flight stops (COM_OBL_RC_ACT)."""
         self.armed = in_air
         self.wanted = self.nav_state = NavState.LOITER
@@ -256,7 +256,7 @@ def check_hooks(session: Session, scenario: Scenario) -> None:
 
 
 def stand_in_session(
-    scenario: Scenario, loss_action: NavState = NavState.LOITER, *, force: bool = False
+    scenario: Scenario, loss_action: NavState = NavState.LAND, *, force: bool = False
 ) -> tuple[Session, Sequence[Commander]]:
     """Make a session whose drones do what their commanders are told.
 

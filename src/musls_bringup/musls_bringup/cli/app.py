@@ -65,8 +65,11 @@ def protect_streams() -> None:
         if stream is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w")  # noqa: SIM115
         if name != "stdin":
-            buffered = stream.line_buffering
-            stream = Stream(stream.detach(), stream.encoding, "replace", line_buffering=buffered)
+            kept = {
+                "line_buffering": stream.line_buffering,
+                "write_through": stream.write_through,  # PYTHONUNBUFFERED
+            }
+            stream = Stream(stream.detach(), stream.encoding, "replace", **kept)
         setattr(sys, name, stream)
 
 

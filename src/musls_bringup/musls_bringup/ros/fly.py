@@ -8,12 +8,14 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from musls_analysis.recordings.bag import read_bag
+from musls_analysis.recordings.recording import Event
 from musls_bringup.fly import FlyOptions, program, versions, write_results
 from musls_bringup.results import Ending, result_folder
 from musls_bringup.ros import graph
@@ -25,6 +27,7 @@ from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
 from musls_sim.px4.process import find_agent
+from musls_sim.recording.signals import FAULT
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Real PX4s that fly the embedded simulator's drones
@@ -82,8 +85,11 @@ def check_messages(px4: str, release: str, installed: str | None) -> None:
 
 
 @contextmanager
-def px4_consoles(out: Path, work: Path) -> Iterator[Path]:
-    """Folder of PX4's consoles: joins the results, or stays beside them where a flight failed."""
+def px4_consoles(out: Path, work: Path, failures: Sequence[MuslsError]) -> Iterator[Path]:
+    """Folder of PX4's consoles: joins the results, or stays beside them where a flight failed.
+
+    Messages name it there.
+    """
     logs = Path(f"{os.path.realpath(out)}.px4-logs")
     shutil.rmtree(logs, ignore_errors=True)  # of an earlier failure
     try:
@@ -93,7 +99,7 @@ def px4_consoles(out: Path, work: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(logs, ignore_errors=True)
         raise
-    if logs.is_dir():
+    if logs.is_dir() and not failures:
         shutil.move(logs, work / "px4")
 
 
@@ -115,14 +121,17 @@ def fly_through_graph(
 ) -> dict[str, Any]:
     """Fly with one process per node and write what `musls fly` writes.
 
-    `alert` hears at once when the formation is late or its guard acts.
+    `alert` hears at once when the formation is late or its guard acts. Where a node, PX4 or agent
+    ends in flight, what was flown is written without a report, with an event `fault`, and the
+    error is raised.
     """
     check_ros()
     check_px4(scenario)
+    failures: list[MuslsError] = []
     with (
         Ending() as ending,
         result_folder(out, overwrite=options.overwrite) as work,
-        px4_consoles(out, work) as consoles,
+        px4_consoles(out, work, failures) as consoles,
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
@@ -130,6 +139,7 @@ def fly_through_graph(
         mission.control(STEP_S)
         mission.delivery()
         statistics, controller = work / "simulator.json", work / "controller.json"
+        fault = work / "fault.txt"
         with graph.Graph(work / "logs") as nodes:
             nodes.start(
                 graph.simulator(
@@ -141,47 +151,63 @@ def fly_through_graph(
                 )
             )
             nodes.start(offboard_of(scenario))
-            tells = {"stop_when_done": True, "progress": True}
+            tells = {"stop_when_done": True, "progress": True, "fault_file": str(fault)}
             lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
-            flight = _Flight(nodes, lines, progress, alert, ending)
+            flight = _Flight(nodes, lines, progress, alert, ending, fault)
             formation = graph.formation(
                 file, autostart=True, start_with_listeners=1, statistics_file=str(controller)
             )
             interrupted = flight.run(formation)
-            nodes.stop("formation")
-            if nodes.stop("embedded_sim") or not statistics.is_file():
-                raise graph.NodeFailed(f"node embedded_sim: {nodes.last_line('embedded_sim')}")
-        numbers = json.loads(statistics.read_text(encoding="utf-8"))
-        statistics.unlink()
+            if flight.failure is not None:
+                failures.append(flight.failure)
+            nodes.end("formation")
+            if (nodes.end("embedded_sim") or not statistics.is_file()) and not failures:
+                nodes.fail("embedded_sim")
+        numbers: dict[str, Any] = {"firmware": None}
+        if statistics.is_file():  # a simulator that was killed left none
+            numbers = json.loads(statistics.read_text(encoding="utf-8"))
+            statistics.unlink()
         if controller.is_file():  # a formation that was killed left none
             numbers["controller"] = json.loads(controller.read_text(encoding="utf-8"))
             controller.unlink()
         firmware = numbers.pop("firmware")
         # Times count from the mission's first stage.
-        speed = {
+        speed: dict[str, Any] = {
             "through": "ros",
             "sim_time_s": flight.sim_s,
             "wall_time_s": flight.wall_s,
             "real_time_factor": flight.sim_s / max(flight.wall_s, 1e-9),
             **numbers,
             "lost_messages": flight.lost_messages,
+            "failure": str(failures[0]) if failures else None,
             "versions": versions(Firmware(Path(firmware[0]), firmware[1]) if firmware else None),
             "interrupted": interrupted,
         }
         say("reading the bag")
-        recording = read_bag(work / "bag")
+        try:
+            recording = read_bag(work / "bag")
+        except ConfigError as error:  # the recorder was killed before it wrote anything
+            raise failures[0] if failures else error from None
+        if failures and not any(event.kind == FAULT for event in recording.events):
+            last = Event(flight.sim_s, FAULT, str(failures[0]))  # the recorder itself is gone
+            recording = replace(recording, events=(*recording.events, last))
+        fault.unlink(missing_ok=True)
         speed["events"] = [vars(event) for event in recording.events]
-        return write_results(
+        summary = write_results(
             scenario, work, recording, speed, ending, say,
-            report=options.report,
+            report=options.report and not failures,
             command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
+    for failure in failures:
+        raise graph.NodeFailed(f"{failure}; what was flown is kept in {out}")
+    return summary
 
 
 class _Flight:
     """Follows the recorder's lines from start to end.
 
     Attributes:
+        failure: Why it ended before its time; None if it did not.
         sim_s: Simulated time flown.
         wall_s: Real time that took.
         lost_messages: What the bag lacks, by topic.
@@ -194,9 +220,12 @@ class _Flight:
         progress: Progress,
         alert: Callable[[str], None],
         ending: Ending,
+        fault: Path,
     ) -> None:
+        """`fault`: file for the recorder, with the reason."""
         self._nodes, self._lines, self._progress = nodes, lines, progress
-        self._alert, self._ending = alert, ending
+        self._alert, self._ending, self._fault = alert, ending, fault
+        self.failure: MuslsError | None = None
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
         self.lost_messages: dict[str, int] = {}
@@ -210,9 +239,14 @@ class _Flight:
             if self._begin is None:
                 raise
             interrupted = True
+        except MuslsError as error:
+            if self._begin is None:
+                raise
+            self.failure = error
+            self._fault.write_text(str(error), encoding="utf-8")
         self._ending.hold()
-        if interrupted:
-            self._nodes.stop("recorder")
+        if interrupted or self.failure is not None:
+            self._nodes.end("recorder")
             for line in iter(self._lines.get, None):
                 if line.startswith("lost "):
                     self.lost_messages = json.loads(line.partition(" ")[2])
@@ -232,7 +266,7 @@ class _Flight:
                 continue
             if line is None:
                 self._nodes.check(others)
-                raise graph.NodeFailed(f"node recorder: {self._nodes.last_line('recorder')}")
+                self._nodes.fail("recorder")
             word, *rest = line.split()
             if word == "recording":
                 self._nodes.start(formation)

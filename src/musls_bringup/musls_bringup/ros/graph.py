@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
+from musls_control.last_words import last_words, why_ended
 from musls_control.parent import STOP_S, VARIABLE
 from musls_description.config.errors import MuslsError
 
@@ -135,21 +136,31 @@ class Graph:
         for name in names or list(self._processes):
             if not self.running(name):
                 code = self._processes[name].returncode
-                raise NodeFailed(f"node {name} ended with code {code}: {self.last_line(name)}")
+                raise NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
 
     def log(self, name: str) -> str:
         """Output of a node so far."""
         return (self.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     def last_line(self, name: str) -> str:
-        """The end of a node's log."""
-        lines = [line for line in self.log(name).split("\n") if line.strip()]
-        return lines[-1].removeprefix("musls: error: ") if lines else "it printed nothing"
+        """What a node said last of errors, or at all."""
+        return last_words(self.log(name)) or "it printed nothing"
+
+    def fail(self, name: str) -> NoReturn:
+        """Wait for the end of a node that gives up, and raise with what it said."""
+        code = self._wait(name)
+        raise NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
 
     def stop(self, name: str, how: int = signal.SIGINT) -> int:
         """End a node and return its exit code; negative if it had to be killed."""
         self._processes[name].send_signal(how)
         return self._wait(name)
+
+    def end(self, name: str) -> int:
+        """The same for a node that may have ended already, or was never started."""
+        if name not in self._processes:
+            return 0
+        return self.stop(name) if self.running(name) else self._processes[name].returncode
 
     def _wait(self, name: str) -> int:
         process = self._processes[name]

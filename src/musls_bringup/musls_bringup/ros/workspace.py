@@ -20,6 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from musls_control.last_words import lines_of
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import build, spec
 from musls_description.config.strict_yaml import read_text, read_yaml
@@ -377,6 +378,8 @@ def _colcon_build(work: Path) -> None:
         "CMAKE_PREFIX_PATH": prefix,
     }
     environment.pop("PYTHONPATH", None)
+    # colcon would add -l, with which make starts nothing as long as others keep the machine busy.
+    environment.setdefault("MAKEFLAGS", f"-j{len(os.sched_getaffinity(0))}")
     command = [
         *(sys.executable, "-m", "colcon", "--log-base", "log", "build", "--merge-install"),
         *("--install-base", prefix, "--event-handlers", "console_direct+", "--cmake-args"),
@@ -392,9 +395,9 @@ def _colcon_build(work: Path) -> None:
     except OSError as error:
         raise RosSetupError(f"{work} cannot be written: {error.strerror or error}") from error
     if done.returncode:
-        text = log.read_text(errors="replace").splitlines()
+        text = lines_of(log.read_text(errors="replace"))
         wrong = next((line for line in text if "Error" in line or "error:" in line), "no reason")
         raise RosSetupError(
-            f"the message packages cannot be built ({wrong.strip()}); a C++ compiler and cmake are "
+            f"the message packages cannot be built ({wrong}); a C++ compiler and cmake are "
             f"needed (apt install build-essential cmake python3-dev); the whole log is {log}"
         )

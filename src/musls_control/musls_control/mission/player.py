@@ -287,6 +287,14 @@ class FlightPlayer(PlanPlayer):
         self._replace(down, time_s)
         self.state = PlayState.DONE if ground is None else PlayState.ABORTING
 
+    def turn_back(self, time_s: float) -> None:
+        """Abort the flight; what is lowering or landing already goes on, after a pause too."""
+        try:
+            self.abort(time_s)
+        except Refused:
+            if self.state is PlayState.PAUSED:
+                self.resume(time_s)
+
     def set_down(self, time_s: float) -> None:
         """Lower the load where it is and land around it; a delivery is aborted as its own way is.
 

@@ -33,7 +33,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -47,7 +47,16 @@ from musls_control.graph_flight import (
     ReceivedMotion,
     read_mission_file,
 )
-from musls_control.guard import LAG_S, Guard, GuardSettings, GuardStep, Health, tracking_error_m
+from musls_control.guard import (
+    LAG_S,
+    RELEASED,
+    FlightEnd,
+    Guard,
+    GuardSettings,
+    GuardStep,
+    Health,
+    tracking_error_m,
+)
 from musls_control.mission.before_arming import ArmingLimits
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import (
@@ -57,10 +66,11 @@ from musls_control.mission.player import (
     PlayState,
     Refused,
 )
-from musls_control.mission.spec import GROUND_PHASES
+from musls_control.mission.spec import BEFORE_FORMATION, GROUND_PHASES, LANDING
 from musls_control.nodes.stepped_node import (
     LATCHED,
     ManagedNode,
+    duration,
     in_world,
     level,
     newest,
@@ -75,6 +85,7 @@ from musls_control.nodes.stepped_node import (
     vector,
     vector_of,
 )
+from musls_control.offboard import HEARTBEAT, start_refusal
 from musls_description.config.errors import ConfigError, MuslsError
 
 if TYPE_CHECKING:
@@ -114,8 +125,14 @@ APPLY, EVENTS = "musls/apply_event", "events"
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Stages and events: a new one must not replace one that the network has not sent yet."""
 
-_DOWN = {"landed", "silent", "released"}
-"""Phases of drones for which a flight that the guard ends does not wait."""
+OFFBOARD = "offboard"
+"""The node that guides the drones, among the bodies that are watched."""
+
+_MAY_BE_ARMED = {"arming", "flying", "holding", RELEASED, "silent"}
+"""Phases of drones on the ground that have to be disarmed before a start is given up."""
+
+DISARM_S = 10.0
+"""Time for that."""
 
 WAITING_HINT_S = 5.0
 READY = "idle"
@@ -157,6 +174,10 @@ class FormationNode(ManagedNode):
         self._poses: dict[str, np.ndarray] = {}
         self._heard_s: dict[str, float] = {}
         self._phases: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+        self._refusal, self._refused_s = "", 0.0
+        self._end, self._said_lost = FlightEnd(), set[str]()
+        self._begun_s = 0.0
         self._player: FlightPlayer | None = None
         self._shown: FormationSetpoint | None = None
         self._recent: deque[np.ndarray] = deque(maxlen=1 + round(LAG_S / LOOK_EVERY_S))
@@ -214,15 +235,23 @@ class FormationNode(ManagedNode):
         return "" if self._player is None else f"a mission is {self._player.state.value}"
 
     def _explain_waiting(self) -> None:
-        """Say what a start that was asked for waits for."""
+        """Say what a start that was asked for waits for, and the end of a flight."""
+        if self._player is not None and self._player.touches_down and self._end.waits_for:
+            waits = ", ".join(f"{drone} is {phase}" for drone, phase in self._end.waits_for.items())
+            self.get_logger().info(f"not over: {waits}")
         if not self._wanted or self._player is not None or not self.active:
             return
         phases = {d: self._phases.get(d, "not heard") for d in self._bodies[1:]}
-        waits = [f"no pose of {body}" for body in self._without_pose()]
-        waits += [] if self._knows_enough() else ["no twists or rotor speeds of all bodies"]
-        waits += [f"{drone} is {phase}" for drone, phase in phases.items() if phase != READY]
-        if waits:
-            self.get_logger().warning(f"not started: {', '.join(waits)}")
+        missing = [f"no pose of {body}" for body in self._without_pose()]
+        missing += [] if self._is_guided() else ["no heartbeat of the offboard node"]
+        missing += [] if self._knows_enough() else ["no twists or rotor speeds of all bodies"]
+        missing += [
+            f"{drone} is {phase}" + (f": {why}" if (why := self._reasons.get(drone)) else "")
+            for drone, phase in phases.items()
+            if phase != READY
+        ]
+        if missing:
+            self.get_logger().warning(f"not started: {', '.join(missing)}")
 
     def destroy_node(self) -> None:
         """Write the controller's numbers for the command that started the node."""
@@ -233,12 +262,13 @@ class FormationNode(ManagedNode):
 
     def _make_topics(self) -> None:
         for drone in self._bodies[1:]:
-            self.create_subscription(
-                String,
-                f"{drone}/offboard/phase",
-                lambda m, d=drone: self._phases.__setitem__(d, m.data),
-                LATCHED,
-            )
+            for name, told in (("phase", self._phases), ("reason", self._reasons)):
+                self.create_subscription(
+                    String,
+                    f"{drone}/offboard/{name}",
+                    lambda m, d=drone, t=told: t.__setitem__(d, m.data),
+                    LATCHED,
+                )
         self.create_subscription(PoseStamped, "load/goal", self._on_goal, 10)
         self._stream = self.create_publisher(MultiDOFJointTrajectory, "formation/setpoints", 10)
         self.publish_alone("formation/setpoints")
@@ -265,6 +295,7 @@ class FormationNode(ManagedNode):
         self._pose_inputs = {
             body: unattended(self, PoseStamped, f"{body}/pose") for body in self._bodies
         }
+        self._heartbeat = unattended(self, Header, HEARTBEAT)
 
     def _take_poses(self) -> None:
         """Take the newest pose of each body that has come."""
@@ -273,6 +304,8 @@ class FormationNode(ManagedNode):
             if message is not None:
                 self._poses[body] = place_and_yaw(message)
                 self._heard_s[body] = self.time_s
+        if newest(self._heartbeat) is not None:
+            self._heard_s[OFFBOARD] = self.time_s
 
     def _take_file(self, file: MissionFile) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
@@ -324,6 +357,13 @@ class FormationNode(ManagedNode):
             self._step(self.time_s)
 
     def _step(self, time_s: float) -> None:
+        if self._refusal and self.get_parameter("autostart").value:
+            armed = [d for d in self._bodies[1:] if self._phases.get(d) in _MAY_BE_ARMED]
+            if not armed or time_s - self._refused_s > DISARM_S:  # nobody is there to start again
+                raise ConfigError(
+                    f"not started: {self._refusal}" + (f"; armed: {', '.join(armed)}" * bool(armed))
+                )
+            return
         if self._player is None:
             if not (self._wanted and self._everybody_is_ready()):
                 return
@@ -335,16 +375,13 @@ class FormationNode(ManagedNode):
                 self.get_logger().error(f"not started: {error}")
                 return self._give_up()
         player = self._player
-        phases = {phase for drone, phase in self._phases.items() if drone != self._given_up}
         if player.state is PlayState.IDLE:
-            if "failed" in phases:
-                self.get_logger().error("not started: a drone could not be armed")
-                return self._give_up()
-            if phases == {"flying"}:
+            if why := start_refusal(self._phases, self._reasons, guided=self._is_guided()):
+                return self._refuse(why, time_s)
+            if set(self._phases.values()) == {"flying"}:
                 player.start(time_s)
-        elif phases == {"landed"} or (
-            self._guard.gives_up and "landed" in phases and phases <= _DOWN
-        ):
+                self._begun_s = time_s
+        elif self._is_over(player, time_s):
             player.finish()
         if player.state is PlayState.DONE and self._file.lands:
             self._enter("disarmed")
@@ -358,17 +395,52 @@ class FormationNode(ManagedNode):
         self._send_stream(setpoint, time_s)
         self._show_state("arming" if player.state is PlayState.IDLE else player.state.value)
 
+    def _refuse(self, why: str, time_s: float) -> None:
+        """Give the start up, because drones cannot be armed: the offboard node disarms all."""
+        self._tell_event("arming", why)
+        self.get_logger().error(f"not started: {why}")
+        self._give_up()
+        self._refusal, self._refused_s = why, time_s
+
+    def _is_over(self, player: FlightPlayer, time_s: float) -> bool:
+        """Whether all drones are disarmed, or lost and said so."""
+        over = self._end.look(
+            time_s,
+            {drone: self._phases.get(drone, "") for drone in self._bodies[1:]},
+            lost_after_s=self._guard.settings.lost_after_s,
+            heard=self._age_s(OFFBOARD, time_s) <= self._guard.settings.pose_age_s,
+            descends=player.touches_down or self._guard.step is GuardStep.LAND,
+            given_up=self._given_up,
+        )
+        for drone in sorted(self._end.lost - self._said_lost):
+            seen = self._poses.get(drone)
+            place = "never seen" if seen is None else f"last seen {seen[2]:.2f} m high"
+            what = f"{drone}: not known to be disarmed, {place}"
+            self._tell_event("lost", what)
+            self.get_logger().error(f"lost: {what}")
+        self._said_lost = set(self._end.lost)
+        return over
+
+    def _age_s(self, body: str, time_s: float) -> float:
+        """Age of the newest pose of a body, or of the offboard node's heartbeat."""
+        return time_s - self._heard_s.get(body, -np.inf)
+
     def _look(self, time_s: float) -> None:
         """Take the poses; let the guard act on what is wrong, and tell how all are."""
         self._take_poses()
         bodies = {body: self._health(body, time_s) for body in self._bodies}
+        bodies[OFFBOARD] = Health(self._age_s(OFFBOARD, time_s), news="heartbeat")
         player = self._player
         if player is None or player.state in (PlayState.IDLE, PlayState.DONE):
             self._guard.step = GuardStep.WATCH
         elif self.get_parameter("guard").value and not player.touches_down:
             watched = {body: h for body, h in bodies.items() if body != self._given_up}
             survives = self._survive(player, time_s, watched)
-            step = None if survives else self._guard.look(time_s, watched)
+            waits = player.state is PlayState.PAUSED and not player.held
+            carries = self._stage not in (*BEFORE_FORMATION, *LANDING)
+            step = None
+            if not survives:
+                step = self._guard.look(time_s, watched, waits=waits, carries=carries)
             if step is not None:
                 self._act(step, player, time_s, watched)
         if not self._reported_s <= time_s < self._reported_s + REPORT_EVERY_S:
@@ -426,7 +498,7 @@ class FormationNode(ManagedNode):
 
     def _health(self, body: str, time_s: float) -> Health:
         """Health of a body; a drone's distance from its set-point only in flight."""
-        age_s, error_m = time_s - self._heard_s.get(body, -np.inf), 0.0
+        age_s, error_m = self._age_s(body, time_s), 0.0
         if self._recent and body in self._poses and body != "load":
             wanted = np.stack(self._recent)[:, self._bodies.index(body) - 1]
             error_m = tracking_error_m(wanted, self._poses[body][:3])
@@ -444,10 +516,24 @@ class FormationNode(ManagedNode):
             player.pause(time_s, by_guard=True)
         elif step is GuardStep.LOWER:
             player.set_down(time_s)
+        elif step is GuardStep.RETURN:
+            player.turn_back(time_s)
         elif step is GuardStep.LAND:
             self._land.call_async(Trigger.Request())
         faults = [f"{b}: {what}" for b, h in bodies.items() if (what := self._guard.fault(h))]
-        self._tell_step(step, ", ".join(faults) or "faults are over: resume or abort")
+        self._tell_step(step, ", ".join(faults) or self._after_faults(step))
+
+    def _after_faults(self, step: GuardStep) -> str:
+        """What is to be done by people when the faults are over."""
+        after_s = self._guard.settings.abort_after_s
+        if step is GuardStep.RETURN:
+            return f"nobody resumed or aborted for {after_s:g} s"
+        pause = self.resolve_service_name("~/pause")
+        return (
+            "faults are over: resume (ros2 service call "
+            f'{pause} std_srvs/srv/SetBool "{{data: false}}", or musls ros ask resume) or abort; '
+            f"aborted in {after_s:g} s"
+        )
 
     def _tell_step(self, step: GuardStep, why: str) -> None:
         self._tell_event("guard", f"{step.value}: {why}")
@@ -464,7 +550,7 @@ class FormationNode(ManagedNode):
                 level = DiagnosticStatus.ERROR if flying else DiagnosticStatus.WARN
             told = {
                 "guard": self._guard.step.value,
-                "pose_age_s": f"{health.pose_age_s:.3f}",
+                f"{health.news}_age_s": f"{health.age_s:.3f}",
                 "tracking_error_m": f"{health.error_m:.3f}",
                 "phase": health.phase,
             }
@@ -512,8 +598,12 @@ class FormationNode(ManagedNode):
         if self._stage_out.get_subscription_count() < self._listeners:
             return False
         phases = [self._phases.get(drone) for drone in self._bodies[1:]]
-        heard = not self._without_pose() and self._knows_enough()
+        heard = not self._without_pose() and self._knows_enough() and self._is_guided()
         return heard and all(p == READY for p in phases)
+
+    def _is_guided(self) -> bool:
+        """Whether the offboard node lives: its last words on phases outlive it."""
+        return self._age_s(OFFBOARD, self.time_s) < POSE_AGE_S
 
     def _knows_enough(self) -> bool:
         """Whether a delivery can be watched: its motion is known, and hooks can be opened."""
@@ -567,6 +657,7 @@ class FormationNode(ManagedNode):
         """End the stream; the next start makes a new plan."""
         self._player, self._wanted, self._shown = None, False, None
         self._given_up, self._lands_beside = "", False
+        self._end, self._said_lost, self._refusal = FlightEnd(), set(), ""
         self._recent.clear()
         self._published.clear()
         self._poses.clear()
@@ -610,10 +701,17 @@ class FormationNode(ManagedNode):
             ],
             velocities=[Twist(linear=vector(v)) for v in wanted.drone_velocity_enu_m_s],
             accelerations=[Twist(linear=vector(push)) for push in pushes],
+            time_from_start=duration(self._flight_s(time_s)),
         )
         self._stream.publish(
             MultiDOFJointTrajectory(header=header, joint_names=self._bodies[1:], points=[now])
         )
+
+    def _flight_s(self, time_s: float) -> float:
+        """Time since the flight began; 0 while drones are being armed."""
+        player = self._player
+        waits = player is None or player.state is PlayState.IDLE
+        return 0.0 if waits else time_s - self._begun_s + STEP_S
 
     def _show_reference(self, player: FlightPlayer, time_s: float) -> None:
         if self._reference_out.get_subscription_count():

@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped
 from px4_msgs import msg as px4
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
@@ -20,24 +21,33 @@ from musls_control.nodes.stepped_node import (
     LATCHED,
     ManagedNode,
     SteppedNode,
+    in_world,
     microseconds,
+    newest,
+    quaternion_of,
     run,
     steady_clock,
     time_of,
+    unattended,
     vector_of,
     yaw_of,
 )
 from musls_control.offboard import (
+    ARMING_STATE_ARMED,
+    HEARTBEAT,
     Command,
     OffboardSession,
     OffboardSettings,
     Phase,
     Setpoint,
+    Status,
     Vehicle,
+    belief_error,
     px4_topic,
+    stand_down_together,
     vehicles,
 )
-from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4_frames import orientation_enu_ned, world_enu_ned, yaw_enu_ned
 from musls_description.config.errors import ConfigError
 
 _STREAMED = (
@@ -48,11 +58,15 @@ _STREAMED = (
     Phase.HOLDING,
     Phase.RELEASED,
     Phase.SILENT,  # it may still hear
+    Phase.DOUBTED,
     Phase.LANDED,  # others may still fly, and simulated time waits for all
 )
 _GUIDED = frozenset(_STREAMED) - {Phase.LANDED}
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 WAITING_HINT_S = 5.0
+COMPARE_EVERY_S = 0.1
+BELIEF_AGE_S = 1.0
+"""Older estimates and poses do not say where a drone is."""
 NAMESPACES = 'Namespace of each PX4, relative or from /; [""]: px4_i of instance i.'
 
 
@@ -62,10 +76,12 @@ class DroneLink:
     def __init__(self, node: SteppedNode, vehicle: Vehicle, origin_enu_m: np.ndarray) -> None:
         self.node, self.vehicle, self.origin_enu_m = node, vehicle, origin_enu_m
         self.name, px4_of = f"drone_{vehicle.drone}", vehicle.namespace
-        self.session = OffboardSession()
+        self.session = OffboardSession(system_id=vehicle.system_id)
         self._shown: tuple[Phase | None, str] = (None, "")
+        self._failsafe_word, self._compared_s = "", -np.inf
         pub, sub = node.create_publisher, node.create_subscription
         self._phase = pub(String, f"{self.name}/offboard/phase", LATCHED)
+        self._reason = pub(String, f"{self.name}/offboard/reason", LATCHED)
         self._pub = {
             kind: pub(kind, px4_topic(px4_of, "in", kind), 10)
             for kind in (px4.OffboardControlMode, px4.TrajectorySetpoint, px4.VehicleCommand)
@@ -74,12 +90,39 @@ class DroneLink:
         ack_topic = px4_topic(px4_of, "out", px4.VehicleCommandAck)
         sub(px4.VehicleStatus, self.status_topic, self._on_status, FROM_PX4)
         sub(px4.VehicleCommandAck, ack_topic, self._on_ack, FROM_PX4)
+        self.odometry_topic = node.resolve_topic_name(px4_topic(px4_of, "out", px4.VehicleOdometry))
+        self._odometry = unattended(node, px4.VehicleOdometry, self.odometry_topic)
+        self._pose = unattended(node, PoseStamped, f"{self.name}/pose")
+        self._believed: tuple[float, np.ndarray, np.ndarray] | None = None
+        self._seen: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def compare(self, time_s: float) -> None:
+        """Hold the vehicle's estimate against the poses of its drone."""
+        if self._compared_s <= time_s < self._compared_s + COMPARE_EVERY_S:
+            return
+        self._compared_s = time_s
+        if (pose := newest(self._pose)) is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            self._seen = time_s, np.array(vector_of(place)), np.array(quaternion_of(turn))
+        if (told := newest(self._odometry)) is not None:
+            place_enu_m = world_enu_ned(np.array(told.position, np.float64)) + self.origin_enu_m
+            self._believed = time_s, place_enu_m, orientation_enu_ned(np.array(told.q, np.float64))
+        believed, seen = self._believed, self._seen
+        if believed is None or seen is None or min(believed[0], seen[0]) < time_s - BELIEF_AGE_S:
+            return
+        if np.isfinite(believed[1]).all() and np.isfinite(believed[2]).all():
+            error = belief_error(believed[1:], seen[1:], self.session.settings)
+            self.session.on_belief(time_s, error)
 
     def step(self, time_s: float) -> None:
-        """Advance the protocol, show the phase, keep the stream alive."""
+        """Advance the protocol and send what it asks for."""
+        self.compare(time_s)
         command = self.session.step(time_s)
         if command is not None:
             self._send_command(command, time_s)
+
+    def show(self, time_s: float) -> None:
+        """Show the phase, keep the stream alive."""
         if self.session.phase in _STREAMED and self.session.heartbeat_due(time_s):
             self.stream(time_s)
         self._show(self.session.phase, self.session.reason)
@@ -89,9 +132,10 @@ class DroneLink:
             return
         if phase is not self._shown[0]:
             self._phase.publish(String(data=phase.name.lower()))
+        if reason != self._shown[1]:
+            self._reason.publish(String(data=reason))
         self._shown = (phase, reason)
-        log = self.node.get_logger()
-        (log.error if reason else log.info)(f"{self.name}: {phase.value} {reason}".rstrip())
+        self.node.say(f"{self.name}: {phase.value} {reason}".rstrip(), error=bool(reason))
 
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
@@ -138,14 +182,48 @@ class DroneLink:
         )
 
     def _on_status(self, message: px4.VehicleStatus) -> None:
-        self.session.on_status(self.node.time_s, message.arming_state, message.nav_state)
+        status = Status(
+            armed=message.arming_state == ARMING_STATE_ARMED,
+            nav_state=message.nav_state,
+            intention=message.nav_state_user_intention,
+            took_off=message.takeoff_time > 0,
+            failsafe=message.failsafe,
+            system_id=message.system_id,
+        )
+        self.session.on_status(self.node.time_s, status)
+        if (word := status.failsafe_word) != self._failsafe_word:
+            self._failsafe_word = word
+            if word:
+                self.node.get_logger().error(f"{self.name}: {word}")
 
     def _on_ack(self, message: px4.VehicleCommandAck) -> None:
         self.session.on_ack(message.command, message.result)
 
+    @property
+    def guided(self) -> bool:
+        """Whether the drone hears set-points."""
+        session = self.session
+        return session.phase in _GUIDED and (
+            session.phase is not Phase.DOUBTED or session.status.armed
+        )
+
     def start_over(self) -> None:
         """Forget the vehicle."""
-        self.session = OffboardSession(self.session.settings)
+        before = self.session
+        self.session = OffboardSession(before.settings, system_id=before.system_id)
+        self._believed = self._seen = None
+
+    def unproved(self) -> str:
+        """What is missing of the proof that the vehicle is the drone of its poses."""
+        missing = [
+            name
+            for name, heard in (
+                (self.odometry_topic, self._believed),
+                (f"{self.name}/pose", self._seen),
+            )
+            if heard is None
+        ]
+        return f"nothing on {' and '.join(missing)}" if missing else "estimate not valid yet"
 
 
 class OffboardNode(ManagedNode):
@@ -170,15 +248,19 @@ class OffboardNode(ManagedNode):
                 f"{3 * len(instances)}: x, y, z of each drone"
             )
         self.value("auto_arm", True, "Take the mode and arm; false leaves both to the pilot.")
+        proof = "Arm only PX4s whose estimates agree with the poses of their drones."
+        self.value("prove_identity", True, proof)
         places = np.array(origins).reshape(-1, 3)
         self._links = {
             f"drone_{vehicle.drone}": DroneLink(self, vehicle, place)
             for vehicle, place in zip(found, places, strict=True)
         }
+        self._beat_s, self._beat_every_s = -np.inf, 0.0
         self.settings(OffboardSettings, self._take_settings)
         self.create_subscription(
             MultiDOFJointTrajectory, "formation/setpoints", self._on_setpoints, 10
         )
+        self._heartbeat_out = self.create_publisher(Header, HEARTBEAT, 1)
         self.create_service(Trigger, "~/land", self._on_land)
         self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
         self.publish_alone(px4_topic(found[0].namespace, "in", px4.TrajectorySetpoint))
@@ -187,13 +269,19 @@ class OffboardNode(ManagedNode):
     @property
     def busy(self) -> str:
         """Drones hear set-points."""
-        guided = [name for name, link in self._links.items() if link.session.phase in _GUIDED]
+        guided = [name for name, link in self._links.items() if link.guided]
         return f"set-points go to {', '.join(guided)}" if guided else ""
 
     def step(self, time_s: float) -> None:
         """Advance every drone's protocol."""
         for link in self._links.values():
             link.step(time_s)
+        stand_down_together(link.session for link in self._links.values())
+        for link in self._links.values():
+            link.show(time_s)
+        if not self._beat_s <= time_s < self._beat_s + self._beat_every_s:
+            self._beat_s = time_s
+            self._heartbeat_out.publish(in_world(time_s))
 
     def start_over(self) -> None:
         """Begin with all vehicles anew."""
@@ -217,6 +305,8 @@ class OffboardNode(ManagedNode):
         if not message.points or not self.active:
             return
         point = message.points[0]
+        begun = point.time_from_start
+        flight_s = begun.sec + begun.nanosec * 1e-9
         pushes = point.accelerations or [None] * len(message.joint_names)
         for name, place, move, push in zip(
             message.joint_names, point.transforms, point.velocities, pushes, strict=False
@@ -231,6 +321,7 @@ class OffboardNode(ManagedNode):
                     np.array(vector_of(move.linear)),
                     yaw_of(place.rotation),
                     None if push is None else np.array(vector_of(push.linear)),
+                    flight_s,
                 ),
             )
             if link.session.phase in _STREAMED:
@@ -243,6 +334,12 @@ class OffboardNode(ManagedNode):
             return
         for link in self._links.values():
             if link.session.phase is not Phase.WAITING:
+                continue
+            if link.session.heard(self.time_s):
+                self.get_logger().warning(
+                    f"{link.name}: not known to be the drone of its poses: {link.unproved()} "
+                    "(prove_identity)"
+                )
                 continue
             wanted = link.status_topic
             base = wanted.rsplit("_v", 1)[0]
@@ -259,6 +356,7 @@ class OffboardNode(ManagedNode):
             )
 
     def _take_settings(self, settings: OffboardSettings) -> None:
+        self._beat_every_s = settings.heartbeat_s
         for link in self._links.values():
             link.session.settings = settings
 

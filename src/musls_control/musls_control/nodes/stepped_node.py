@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import rclpy
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, PoseStamped, Quaternion, TransformStamped, Vector3
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -33,6 +34,7 @@ from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 from transforms3d.euler import euler2quat, quat2euler
 
+from musls_control.callback_errors import CallbackErrors
 from musls_control.parent import end_with_parent
 from musls_description.config.documented_keys import json_schema, unit_of
 from musls_description.config.errors import MuslsError
@@ -68,6 +70,16 @@ T = TypeVar("T")
 
 class DescribedNode(Node):
     """A node whose parameters have descriptions, and ranges where they are numbers."""
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        """Log a line whose severity is known only now.
+
+        rclpy ties the place of a call to the severity of its first one, and raises at another.
+        """
+        if error:
+            self.get_logger().error(text)
+        else:
+            self.get_logger().info(text)
 
     def number(self, name: str, default: float, low: float, high: float, text: str) -> float:
         """Declare a number that may be changed at any time; returns its value."""
@@ -118,6 +130,7 @@ class SteppedNode(DescribedNode, ABC):
 
     Attributes:
         active: Whether it is stepped.
+        errors: Exceptions that did not end it.
     """
 
     active = True
@@ -126,6 +139,8 @@ class SteppedNode(DescribedNode, ABC):
         """Make a node of so many steps a second; with /clock every message is a step."""
         super().__init__(name)
         self.time_s = 0.0
+        self.errors = CallbackErrors()
+        self._errors_out = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._checks = 0
         self._watched: str | None = None
         if self.get_parameter("use_sim_time").value:
@@ -134,12 +149,37 @@ class SteppedNode(DescribedNode, ABC):
             self.create_timer(1.0 / rate_hz, self._on_timer)
         self.create_timer(CHECK_EVERY_S, self._check_duplicate, clock=steady_clock())
 
+    @property
+    def busy(self) -> str:
+        """Why the node must not end now, "" if it may."""
+        return ""
+
     @abstractmethod
     def step(self, time_s: float) -> None:
         """Do one step."""
 
     def start_over(self) -> None:
         """Simulated time went back: forget everything that was; to be overridden."""
+
+    def survive(self, error: Exception) -> None:
+        """Go on after an exception in a callback: say it once, count it on `/diagnostics`.
+
+        Raises:
+            MuslsError: The same, if the node may end.
+        """
+        if isinstance(error, DuplicateNode) or (isinstance(error, MuslsError) and not self.busy):
+            raise error
+        if text := self.errors.note(error):
+            self.get_logger().error(f"error in a callback, the node goes on: {text}")
+        values = [KeyValue(key=what, value=str(n)) for what, n in self.errors.counts.items()]
+        status = DiagnosticStatus(
+            level=DiagnosticStatus.ERROR,
+            name=f"{self.get_name()}: callbacks",
+            message=f"{self.errors.counts.total()} errors",
+            hardware_id=self.get_name(),
+            values=values,
+        )
+        self._errors_out.publish(DiagnosticArray(header=in_world(self.time_s), status=[status]))
 
     def publish_alone(self, topic: str) -> None:
         """Name a topic on which only this node may publish."""
@@ -242,11 +282,6 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
             self.trigger_configure()
             self.trigger_activate()
 
-    @property
-    @abstractmethod
-    def busy(self) -> str:
-        """Why it cannot be deactivated now, "" if it can."""
-
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Step from now on."""
         self.active = True
@@ -270,6 +305,13 @@ def stamp(time_s: float) -> Time:
     """A time as ROS says it."""
     sec, nanosec = divmod(round(time_s * 1e9), 1_000_000_000)
     return Time(sec=sec, nanosec=nanosec)
+
+
+def duration(time_s: float) -> Duration:
+    """A time span as ROS says it."""
+    return Duration(
+        **dict(zip(("sec", "nanosec"), divmod(round(time_s * 1e9), 10**9), strict=True))
+    )
 
 
 def microseconds(time_s: float) -> int:
@@ -335,11 +377,15 @@ def _begin(args: list[str] | None) -> None:
         raise MuslsError(str(error).partition(", at /")[0]) from None
 
 
-def _spin(node: Node, interrupt: Interrupt) -> None:
+def _spin(node: SteppedNode, interrupt: Interrupt) -> None:
+    """Call what is due; drones must not lose their guidance by an exception in one callback."""
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    while not interrupt.came:
-        executor.spin_once(timeout_sec=WAKE_S)
+    while not interrupt.came and rclpy.ok():
+        try:
+            executor.spin_once(timeout_sec=WAKE_S)
+        except Exception as error:
+            node.survive(error)
 
 
 # ---------- Parts of messages

@@ -37,7 +37,7 @@ from musls_control.nodes.stepped_node import (
     run,
     stamp,
 )
-from musls_control.offboard import px4_topic, target_system
+from musls_control.offboard import other_loss_parameters, px4_topic, target_system
 from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import yaw_of
@@ -163,14 +163,15 @@ class StandInDrone:
 
     def publish(self, time_us: int) -> None:
         """Publish the motion if anybody listens, and the status when it is due."""
-        if any(self._pub[kind].get_subscription_count() for kind in _MOTION_TOPICS):
-            self._publish_motion(time_us)
+        wanted = [kind for kind in _MOTION_TOPICS if self._pub[kind].get_subscription_count()]
+        if wanted:
+            self._publish_motion(time_us, wanted)
         self._publish_status(time_us)
 
     def _publish(self, message: Any) -> None:
         self._pub[type(message)].publish(message)
 
-    def _publish_motion(self, time_us: int) -> None:
+    def _publish_motion(self, time_us: int, wanted: Sequence[type]) -> None:
         session = self._node.session
         measured = session.estimate.drones.data[self._index]
         throttle = session.command.throttle[self._index]
@@ -180,29 +181,33 @@ class StandInDrone:
         q = orientation_enu_ned(measured[6:10]).astype(np.float32)
         yaw = yaw_of(measured[6:10])
         motion = np.concatenate([position, velocity, acceleration]).tolist()
-        self._publish(
-            px4.VehicleLocalPosition(
-                **at,
-                **self._fixed_local,
-                **dict(zip(_MOTION, motion, strict=True)),
-                z_deriv=motion[5],
-                heading=float(yaw_enu_ned(yaw)),
+        if px4.VehicleLocalPosition in wanted:
+            self._publish(
+                px4.VehicleLocalPosition(
+                    **at,
+                    **self._fixed_local,
+                    **dict(zip(_MOTION, motion, strict=True)),
+                    z_deriv=motion[5],
+                    heading=float(yaw_enu_ned(yaw)),
+                )
             )
-        )
-        self._publish(px4.VehicleAttitude(**at, q=q))
-        self._publish(
-            px4.VehicleOdometry(
-                **at,
-                pose_frame=px4.VehicleOdometry.POSE_FRAME_NED,
-                position=position.astype(np.float32),
-                q=q,
-                velocity_frame=px4.VehicleOdometry.VELOCITY_FRAME_NED,
-                velocity=velocity.astype(np.float32),
-                angular_velocity=body_flu_frd(measured[10:13]).astype(np.float32),
+        if px4.VehicleAttitude in wanted:
+            self._publish(px4.VehicleAttitude(**at, q=q))
+        if px4.VehicleOdometry in wanted:
+            self._publish(
+                px4.VehicleOdometry(
+                    **at,
+                    pose_frame=px4.VehicleOdometry.POSE_FRAME_NED,
+                    position=position.astype(np.float32),
+                    q=q,
+                    velocity_frame=px4.VehicleOdometry.VELOCITY_FRAME_NED,
+                    velocity=velocity.astype(np.float32),
+                    angular_velocity=body_flu_frd(measured[10:13]).astype(np.float32),
+                )
             )
-        )
-        self._motors[: len(throttle)] = throttle if self.armed else np.nan
-        self._publish(px4.ActuatorMotors(**at, control=self._motors))
+        if px4.ActuatorMotors in wanted:
+            self._motors[: len(throttle)] = throttle if self.armed else np.nan
+            self._publish(px4.ActuatorMotors(**at, control=self._motors))
 
     def _publish_status(self, time_us: int) -> None:
         commander = self._commander
@@ -211,13 +216,12 @@ class StandInDrone:
             return
         self._status_of, self._status_us = state, time_us
         offboard = commander.nav_state is NavState.OFFBOARD
-        took_off = commander.took_off_at_s
         self._publish(
             _message(
                 px4.VehicleStatus,
                 timestamp=time_us,
-                armed_time=round((commander.armed_at_s or 0.0) * 1e6),
-                takeoff_time=round((took_off or 0.0) * 1e6),
+                armed_time=_time_us(commander.armed_at_s),
+                takeoff_time=_time_us(commander.took_off_at_s),
                 arming_state=ARMED if commander.armed else DISARMED,
                 latest_arming_reason=DisarmReason.COMMAND,
                 latest_disarming_reason=commander.disarm_reason,
@@ -288,6 +292,11 @@ class StandInDrone:
                 target_system=message.source_system,
             )
         )
+
+
+def _time_us(time_s: float | None) -> int:
+    """A time of the status, where 0 says that it has not been."""
+    return 0 if time_s is None else max(microseconds(time_s), 1)
 
 
 def _message(kind: Any, **fields: Any) -> Any:
@@ -362,7 +371,7 @@ class EmbeddedSim(DescribedNode):
         path = self.value("scenario_file", "", "Scenario (resolved).")
         if not path:
             raise ConfigError("parameter scenario_file: which? -p scenario_file:=FILE.yaml")
-        loss = self.value("offboard_loss_action", "hold", "hold or land; PX4's COM_OBL_RC_ACT.")
+        loss = self.value("offboard_loss_action", "land", "hold or land; PX4's COM_OBL_RC_ACT.")
         if loss not in LOSS_ACTIONS:
             raise ConfigError(f"parameter offboard_loss_action = {loss}: must be hold or land")
         self._realtime = self.value(
@@ -425,6 +434,8 @@ class EmbeddedSim(DescribedNode):
         session = GraphSession(scenario, logs, force=force)
         session.start()
         errors = ", ".join(f"{error:.3f}" for error in session.px4s.origin_error_m)
+        if word := other_loss_parameters(scenario.autopilot.parameters):
+            log.warning(word)
         log.info(f"PX4s are up; their local frames miss the drones' places by {errors} m")
         n = scenario.system.n_drones
         return session, [RealDrone(self, k, session, self._poller) for k in range(n)]

@@ -20,14 +20,14 @@ from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, 
 from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
-from musls_sim.recording.messages import has_header
-from musls_sim.recording.signals import CLOCK, EVENTS, STAGE, TF
+from musls_sim.recording.messages import has_header, serialize, string
+from musls_sim.recording.signals import CLOCK, EVENTS, FAULT, STAGE, TF, event_text
 from musls_sim.scenario.scenario import load_scenario
 
 QUEUE = 500
 POLL_S = 0.005
 PROGRESS_S = 0.2
-ALERTS = ("guard:", "late:")
+ALERTS = ("guard:", "late:", "arming:", "lost:")
 """Events of the formation that end the wait for a flight at once."""
 
 
@@ -43,6 +43,8 @@ class Recorder(DescribedNode):
         self._stop_when_done = self.value("stop_when_done", False, "End with the mission.")
         self._tells = self.value("progress", False, "Print time, stage and alerts.")
         self._bag = ReceivedBag(Path(folder), load_scenario(Path(path)).system)
+        fault = self.value("fault_file", "", "Text of this file, at the end: the last event.")
+        self._fault = Path(fault) if fault else None
         self._system_time = self.value(
             "system_time", False, "Real flight: no /clock, times are those of the computer."
         )
@@ -66,6 +68,7 @@ class Recorder(DescribedNode):
         try:
             done = self._record(interrupt)
         finally:
+            self._add_fault()
             self._bag.close()
         # Told by stamps that bodies share; in a real flight each has its own.
         lost = {} if self._system_time else self._bag.lost
@@ -89,9 +92,18 @@ class Recorder(DescribedNode):
                 print("recording", flush=True)
             if self._tells and self._stage and time.monotonic() >= next_s:
                 next_s = time.monotonic() + PROGRESS_S
-                newest_ns = time.time_ns() if self._system_time else self._clock.newest_ns
-                print(f"progress {newest_ns * 1e-9:.2f} {self._stage}", flush=True)
+                print(f"progress {self._newest_ns * 1e-9:.2f} {self._stage}", flush=True)
         return False
+
+    def _add_fault(self) -> None:
+        """Record why whoever started this node ended the flight."""
+        if self._fault is not None and self._fault.is_file() and self._stage:
+            text = event_text(FAULT, " ".join(self._fault.read_text(encoding="utf-8").split()))
+            self._bag.add(EVENTS, serialize(string(text)), self._newest_ns)
+
+    @property
+    def _newest_ns(self) -> int:
+        return time.time_ns() if self._system_time else self._clock.newest_ns
 
     def _take_clock(self, data: bytes, published_ns: int) -> None:
         time_ns = stamp_ns("rosgraph_msgs/msg/Clock", data)

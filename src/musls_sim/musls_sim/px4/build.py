@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from musls_control.offboard import LOSS_PARAMETERS
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.config.errors import ConfigError
@@ -29,6 +30,7 @@ _LOGGING = ("SDLOG_MODE", "SDLOG_BACKEND")
 """Parameters by which a user asks for a flight log of another kind."""
 
 ALWAYS = {
+    **LOSS_PARAMETERS,
     # How long a mission stands armed before it takes off is the mission's affair.
     "COM_DISARM_PRFLT": -1.0,
     # At arming gyro_calibration gives itself another interval in its own Run(). If PX4's timer

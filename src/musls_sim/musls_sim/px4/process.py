@@ -16,6 +16,7 @@ from shutil import which
 from types import MappingProxyType
 from typing import Any
 
+from musls_control.last_words import why_ended
 from musls_control.offboard import px4_namespace, target_system
 from musls_sim.px4.install import START_SCRIPT, Firmware, Px4Error, find_program
 
@@ -312,11 +313,8 @@ class XrceAgent(Program):
     def check_alive(self) -> None:
         """Raise if it has ended (raises Px4Error)."""
         code = self._process.poll()
-        if code is None:
-            return
-        said = [line.strip() for line in self.console.split("\n") if line.strip()]
-        words = f'; it said: "{said[-1]}"' if said else ""
-        raise Px4Error(f"{self._name} ended with code {code}{words}")
+        if code is not None:
+            raise Px4Error(f"{self._name} {why_ended(code, self.console)}")
 
     def variables(self, index: int) -> dict[str, str]:
         """Environment of a drone's PX4 (from 0), read by its start-up script."""

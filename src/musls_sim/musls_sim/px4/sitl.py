@@ -16,6 +16,7 @@ from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
+from musls_control.last_words import lines_of
 from musls_control.offboard import target_system
 from musls_control.px4_cascade import RotorLayout
 from musls_control.px4_cascade.takeoff import TakeoffState
@@ -39,7 +40,6 @@ CONSOLE_LINES = 4
 """Number of PX4's own lines that an error repeats."""
 
 _COMPLAINT = re.compile(r"\b(ERROR|WARN|Parameter .* not found)\b")
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Vehicle:
@@ -114,8 +114,7 @@ class Vehicle:
 
     def complaints(self) -> list[str]:
         """Warnings and errors on PX4's console so far."""
-        lines = _ESCAPES.sub("", self._process.console).splitlines()
-        return [" ".join(line.split()) for line in lines if _COMPLAINT.search(line)]
+        return [line for line in lines_of(self._process.console) if _COMPLAINT.search(line)]
 
     def fail(self, what: str) -> NoReturn:
         """Raise an error that repeats PX4's own words and names its log (raises Px4Error)."""

@@ -593,6 +593,10 @@ def recorded_topics(system: RigSystem, readings: Sequence[Sequence[str]] = ()) -
     return found | {STAGE: msg.STRING, EVENTS: msg.STRING}
 
 
+FAULT = "fault"
+"""Kind of the event that ended a flight through the graph: a node, PX4 or agent is gone."""
+
+
 def event_text(kind: str, what: str) -> str:
     """Text of an event on `/events`."""
     return f"{kind}: {what}"
