@@ -10,6 +10,7 @@ import sys
 import pytest
 from fly_helpers import FLY, TINY, contents, error_line, raw_messages, refused, summary_of
 
+from musls_analysis.comparison.errors import error_table
 from musls_bringup import fly as fly_module
 from musls_bringup.cli import main
 from musls_bringup.results import ResultError, result_folder
@@ -472,3 +473,12 @@ def test_a_list_of_nothing_in_particular_lists_everything(capsys):
 def test_what_is_listed_can_be_used(capsys):
     for name in listed(capsys, "scenarios"):
         assert load_scenario(SCENARIOS / f"{name}.yaml").name == name
+
+
+def test_errors_of_headings_are_of_those_that_the_controller_flies():
+    """RotorTM's law keeps the headings of the start; the formation's face the load."""
+    scenario = load_scenario(SCENARIOS / "rotortm_poke.yaml", ["mission.stages.0.duration_s=0.5"])
+    flown = fly_module.fly_in_memory(Session(scenario), shapes=False)
+    errors = error_table(flown).by_body()
+    assert len(errors) == 4
+    assert all(e["hold"]["geodesic_error_deg"] < 15.0 for e in errors.values()), errors

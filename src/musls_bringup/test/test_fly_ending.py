@@ -369,5 +369,5 @@ def test_a_controller_that_hangs_is_ended_by_the_first_signal(here):
         assert flying.poll() is None
         time.sleep(0.05)
     flying.send_signal(signal.SIGINT)
-    assert flying.wait(20) == 130
+    assert flying.wait(120) == 130
     assert summary_of(here / "x")["interrupted"] and raw_messages(here / "x")

@@ -254,3 +254,38 @@ def test_flights_end_with_one_line_when_a_node_fails(domain, tmp_path, monkeypat
     with pytest.raises(MuslsError, match=r"node offboard ended with code 2: .*heartbeat_s"):
         fly_through_graph(scenario, tmp_path / "out", FlyOptions(report=False))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["offboard", *(pytest.param(n, marks=pytest.mark.slow) for n in ("recorder", "embedded_sim"))],
+)
+def test_what_a_fault_ended_is_kept_with_the_fault_as_event(domain, tmp_path, monkeypatch, name):
+    made, killed = [], []
+
+    class Watched(graph.Graph):
+        def __init__(self, logs):
+            super().__init__(logs)
+            made.append(self)
+
+    def kill(sim_s, *_):
+        if sim_s > 1.0 and not killed:
+            killed.append(made[0].pid(name))
+            os.kill(killed[0], signal.SIGKILL)
+
+    monkeypatch.setattr(graph, "Graph", Watched)
+    scenario, out = (
+        find_scenario("hold", [*IN_AIR, "mission.stages.0.duration_s=300"]),
+        tmp_path / "out",
+    )
+    why = f"node {name} was ended by SIGKILL"
+    with pytest.raises(graph.NodeFailed, match=f"{why}.*; what was flown is kept in {out}"):
+        fly_through_graph(scenario, out, FlyOptions(), kill)
+    summary = json.loads((out / "summary.json").read_text())
+    assert why in summary["failure"] and not summary["interrupted"]
+    (fault,) = [event for event in summary["events"] if event["kind"] == "fault"]
+    assert why in fault["what"]
+    recording = read_recording(out)
+    assert recording.bodies["load"].time_s[-1] > 0.5
+    assert name == "recorder" or [e.what for e in recording.events if e.kind == "fault"]
+    assert {f.name for f in out.iterdir()} == {"bag", "logs", "scenario.yaml", "summary.json"}

@@ -18,8 +18,8 @@ DUPLICATE_CHECK_S = 3.0
 LOITER, OFFBOARD, LAND = 4, 14, 18
 
 
-def start(nodes, file, *, with_formation=True):
-    nodes.start(graph.simulator(file, realtime=True))
+def start(nodes, file, *, with_formation=True, **parameters):
+    nodes.start(graph.simulator(file, realtime=True, **parameters))
     nodes.start(graph.offboard(3))
     if with_formation:
         nodes.start(graph.formation(file, autostart=True))
@@ -45,7 +45,7 @@ def test_drones_hover_when_the_formation_dies_and_can_be_landed(nodes, probe, ai
 
 @pytest.mark.slow
 def test_px4s_failsafe_holds_when_the_offboard_node_dies(nodes, probe, air):
-    start(nodes, air)
+    start(nodes, air, offboard_loss_action="hold")
     probe.wait_for_flight()
     before = probe.positions()
     nodes.stop("offboard", signal.SIGKILL)

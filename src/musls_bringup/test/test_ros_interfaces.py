@@ -1,6 +1,8 @@
 """The messages that are built are PX4's and tf2's to the bit."""
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from ros_probe import needs_ros
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from musls_bringup.ros import workspace
 from musls_bringup.ros.fly import check_messages
 from musls_bringup.ros.workspace import (
     OTHER_SOURCE,
@@ -22,6 +25,7 @@ from musls_bringup.ros.workspace import (
     tf2_msgs,
 )
 from musls_description.config.errors import ConfigError, MuslsError
+from musls_sim.px4.install import Firmware
 
 PX4 = px4_msgs().messages
 VARIANTS = [(n, r) for n, found in px4_interface().messages.items() for r in found]
@@ -39,6 +43,23 @@ def versions_of(release):
     """Messages with a version in the name of their topic."""
     found = {name: _version_in(facts.text) for name, facts in px4_msgs(release).messages.items()}
     return {name: version for name, version in found.items() if version}
+
+
+def test_make_does_not_wait_for_a_quiet_machine(monkeypatch, tmp_path):
+    """colcon asks make to start nothing above a load; others may keep the machine above it."""
+    seen = {}
+
+    def run(command, *, env, **_):
+        seen.update(env)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    monkeypatch.setattr(workspace.subprocess, "run", run)
+    workspace._colcon_build(tmp_path)
+    assert re.fullmatch(r"-j\d+", seen["MAKEFLAGS"])
+    build = pytest.importorskip("colcon_cmake.task.cmake.build").CmakeBuildTask
+    assert build._get_make_arguments(None, seen) == []
+    assert any(word.startswith("-l") for word in build._get_make_arguments(None, {}))
 
 
 def test_versions_of_the_topics_by_release():
@@ -86,11 +107,41 @@ def test_what_is_installed_is_recognised(tmp_path):
     assert installed_px4(tmp_path) == "v1.18"
 
 
-def test_px4_and_messages_of_different_releases_are_refused_before_anything_starts():
-    with pytest.raises(MuslsError, match=r"PX4 v1\.18\.0 .*ros setup --px4 v1\.18"):
-        check_messages("PX4 v1.18.0 (/opt/px4/bin/px4)", "v1.18", "v1.17")
-    for release, installed in (("v1.17", "v1.17"), ("v1.18", None), ("v1.19", "v1.17")):
-        check_messages("PX4", release, installed)
+def px4(version, place="/opt/px4/bin/px4"):
+    return Firmware(Path(place), version)
+
+
+def sources(folder, release):
+    """A PX4's sources with the messages of a release, and where it is built in them."""
+    package = px4_msgs(release)
+    (folder / "msg" / "versioned").mkdir(parents=True)
+    for name, facts in package.messages.items():
+        (folder / "msg" / "versioned" / f"{name}.msg").write_text(facts.text)
+    return folder / "build" / "px4_sitl_default" / "bin" / "px4"
+
+
+def test_messages_of_another_px4_are_refused_before_anything_starts(tmp_path):
+    check_messages(px4("v1.18.0"), tmp_path)  # those of a ROS installation are not ours to know
+    installed_by_setup(tmp_path, px4_msgs("v1.17"))
+    wrong = r"PX4 {} .*messages of {} .*ros setup --px4 {}"
+    with pytest.raises(MuslsError, match=wrong.format(r"v1\.18\.0", r"v1\.17", r"v1\.18")):
+        check_messages(px4("v1.18.0"), tmp_path)
+    for version in ("v1.17.0", "v1.17.0-alpha1", "v1.19.0", "unknown"):
+        check_messages(px4(version), tmp_path)
+
+
+def test_messages_of_a_folder_are_held_against_the_px4_that_is_to_fly(tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    built, other = sources(ours, "v1.18"), sources(theirs, "v1.16")
+    prefix = tmp_path / "venv"
+    installed_by_setup(prefix, px4_msgs(str(ours)))
+    (prefix / "share" / "px4_msgs" / "origin.txt").write_text(f"{ours}\n")
+    check_messages(px4("v1.19.0-alpha1", built), prefix)
+    check_messages(px4("v1.18.0"), prefix)
+    check_messages(px4("v1.17.0-alpha1-3-g0123"), prefix)  # between two: nobody knows
+    for firmware, say in ((px4("v1.18.0", other), str(theirs)), (px4("v1.17.0"), r"v1\.17")):
+        with pytest.raises(MuslsError, match=rf"messages of {ours} .*ros setup --px4 {say}$"):
+            check_messages(firmware, prefix)
 
 
 @pytest.mark.parametrize("package", [tf2_msgs(), diagnostic_msgs()], ids=lambda p: p.name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ros_probe import FlightProbe, needs_ros
 
+from musls_bringup.cli import main
 from musls_bringup.ros import graph
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
@@ -65,6 +66,15 @@ def test_px4s_that_are_not_the_drones_of_their_poses_are_not_armed(
     waits = "not started: drone_1 is doubted: its PX4"
     assert probe.until(lambda: waits in nodes.log("formation")), nodes.log("formation")
     assert all(s.arming_state == 1 for s in probe.statuses)
+
+
+def test_a_flight_is_asked_without_the_command_ros2(nodes, probe, ground, capsys):
+    nodes.start(graph.formation(ground))
+    assert probe.until(lambda: probe.text("/formation/state") == "idle")
+    assert main(["ros", "ask", "resume"]) == 1
+    assert capsys.readouterr().out == "resume: cannot resume: not flying\n"
+    assert main(["ros", "ask", "fly"]) == 2
+    assert "ask fly: " in capsys.readouterr().err
 
 
 def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nodes, probe, ground):

@@ -64,6 +64,24 @@ def test_what_a_terminal_cannot_show_ends_nothing():
     assert ended.stdout == b"4.6?\n", ended.stderr
 
 
+def test_unbuffered_output_comes_when_it_is_printed():
+    """Containers set PYTHONUNBUFFERED; without it a pipe gets all at the end."""
+    code = (
+        "from musls_bringup.cli import app; app.protect_streams(); print('now'); import sys; "
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, **PATHS, "PYTHONUNBUFFERED": "1"},
+    ) as waiting:  # fmt: skip
+        told = []
+        reader = threading.Thread(target=lambda: told.append(waiting.stdout.readline()))
+        reader.start()
+        reader.join(60.0)  # it waits for its input meanwhile
+        waiting.stdin.close()
+    assert told == [b"now\n"]
+
+
 @pytest.mark.parametrize("args", [["fly", "hold"], ["sweep", "run_speed"], ["model", "x500_duo"]])
 def test_an_empty_path_is_refused(args):
     ended = musls(*args, "--out", "")

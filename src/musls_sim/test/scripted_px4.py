@@ -134,7 +134,7 @@ class Peer:
         self.command = MotorCommands.zeros(1, self.n_rotors)
         self.estimator = Estimator()
         self.armed = self.offboard = self.guided = False
-        self.frames, self.time_us = 0, 0
+        self.frames, self.time_us, self.armed_us = 0, 0, 0
         self.api = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.api.bind(("127.0.0.1", 14580 + instance))
         self.api.setblocking(False)
@@ -164,6 +164,8 @@ class Peer:
         self.estimator.imu(message)
         self.listen()
         self.misbehave()
+        if self.armed and self.time_us == self.armed_us + 1_000_000:
+            print("INFO armed for a second", flush=True)
         if self.guided:
             self.cascade = self.cascade or build_cascade(self.parameters)
             self.setpoint.armed[:] = self.armed
@@ -245,6 +247,7 @@ class Peer:
             accepted &= self.offboard or not wanted
             if accepted and wanted and not self.armed:
                 print("INFO armed", flush=True)
+                self.armed_us = self.time_us
             self.armed = wanted if accepted else self.armed
         self.send(mavlink.MAVLink_command_ack_message(m.command, 0 if accepted else 1))
 

@@ -48,7 +48,7 @@ def step(commander, time_s, *, landed=False, flying=True, place=PLACE):
 
 
 def offboard_commander():
-    commander = Commander(in_air=True)
+    commander = Commander(in_air=True, loss_action=NavState.LOITER)
     commander.trajectory(goal([4.0, 5.0, 6.0]))
     commander.heartbeat(0.0)
     assert commander.command(0.0, COMMAND_SET_MODE, 1.0, 6.0) is Result.ACCEPTED

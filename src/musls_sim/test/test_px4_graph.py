@@ -83,7 +83,7 @@ def test_a_dead_agent_ends_the_flight_with_its_words(tmp_path, installed):
     with vehicles(tmp_path) as flown:
         os.kill(flown.px4s.agent._process.pid, signal.SIGTERM)
         flown.px4s.agent._process.wait(10)
-        with pytest.raises(Px4Error, match=r"MicroXRCEAgent ended with code .*running on"):
+        with pytest.raises(Px4Error, match=r"MicroXRCEAgent was ended by SIGTERM: running on"):
             flown.advance(5)
 
 

@@ -84,6 +84,25 @@ def fly(
     return conclude(summary, folder)
 
 
+@app.command("ask", epilog="\b\nExample:\n  musls ros ask resume")
+def ask(
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="start, pause, resume, abort or land.")
+    ],
+    namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="ROS namespace of the nodes, such as hall1.")
+    ] = "",
+) -> int:
+    """Asks a running flight for something, and prints its answer; needs no ros2 command."""
+    from musls_bringup.ros.ask import ask_flight
+    from musls_bringup.ros.workspace import check_ros
+
+    check_ros()
+    done, answer = ask_flight(what, namespace)
+    typer.echo(answer)
+    return 0 if done else 1
+
+
 @app.command("stop", epilog="\b\nExample:\n  musls ros stop")
 def stop(
     everything: Annotated[

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,14 @@ from musls_analysis.recordings.recording import Event
 from musls_bringup.fly import FlyOptions, program, versions, write_results
 from musls_bringup.results import Ending, result_folder
 from musls_bringup.ros import graph
-from musls_bringup.ros.workspace import check_ros, installed_px4, px4_interface, px4_msgs
+from musls_bringup.ros.workspace import (
+    OTHER_SOURCE,
+    check_ros,
+    fits_installed,
+    installed_px4,
+    px4_interface,
+    px4_msgs,
+)
 from musls_control.controllers import FormationSpec
 from musls_control.graph_flight import STEP_S, read_mission_file
 from musls_control.offboard import px4_namespace
@@ -68,20 +76,32 @@ def check_px4(scenario: Scenario) -> None:
         check_guided(scenario)
         firmware = find_px4()
         find_agent()
-        if firmware.release is not None:
-            check_messages(firmware.text, "v{}.{}".format(*firmware.release), installed_px4())
+        check_messages(firmware)
 
 
-def check_messages(px4: str, release: str, installed: str | None) -> None:
-    """Refuse messages that are surely not those of the PX4 that is to fly."""
+def check_messages(firmware: Firmware, prefix: Path = Path(sys.prefix)) -> None:
+    """Refuse messages that are surely not those of the PX4 that is to fly.
+
+    `prefix`: Python environment. The PX4's own messages are those of the sources in which it was
+    built, else of its release; a build between two releases may have others than both.
+    """
+    installed = installed_px4(prefix)
+    if installed is None:  # of a ROS installation, not ours to know
+        return
     known = px4_interface().releases
-    if {release, installed} <= set(known) and installed is not None:
-        ours, theirs = px4_msgs(installed).messages, px4_msgs(release).messages
-        if ours != theirs:
-            raise Px4Error(
-                f"{px4} does not speak the messages of {installed} that px4_msgs has here: "
-                f"run ./musls ros setup --px4 {release}"
-            )
+    release = "v{}.{}".format(*firmware.release) if firmware.release else ""
+    if firmware.sources is not None:
+        which = str(firmware.sources)
+    elif release in known and (firmware.is_released or installed in known):
+        which = release
+    else:
+        return
+    if not fits_installed(px4_msgs(which), prefix):
+        of = "another PX4" if installed == OTHER_SOURCE else installed
+        raise Px4Error(
+            f"{firmware.text} does not speak the messages of {of} that px4_msgs has here: "
+            f"run ./musls ros setup --px4 {which}"
+        )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
 from musls_bringup.shipped import find_scenario
+from musls_control.last_words import ending
 from musls_control.parent import STOP_S, VARIABLE
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
@@ -182,7 +183,10 @@ def _flown(
         start_with_listeners=int(record),
     )
     clock = {} if use_sim_time else {"system_time": True}
-    bag = graph.recorder(file, file.with_name("bag"), stop_when_done=True, **clock)
+    fault = str(file.with_name("fault.txt"))
+    bag = graph.recorder(
+        file, file.with_name("bag"), stop_when_done=True, fault_file=fault, **clock
+    )
     return [formation, bag] if record else [formation]
 
 
@@ -305,6 +309,8 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
     def _over(name: str, event: Any, context: Any) -> list[Any]:
         """End the launch with a node; raising is how launch learns of another code than 0."""
         if event.returncode and not context.is_shutdown:
+            for fault in faults:  # the recorder makes an event of it
+                fault.write_text(f"node {name} {ending(event.returncode)}", encoding="utf-8")
             raise graph.NodeFailed(f"{name} has ended with code {event.returncode}")
         return [EmitEvent(event=Shutdown(reason=f"{name} has ended"))]
 
@@ -313,6 +319,7 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
         return ParameterValue(value, value_type=str) if isinstance(value, str) else value
 
     file = params or str(shared_file("params", "nodes.yaml"))
+    faults = [Path(n.parameters["fault_file"]) for n in nodes if "fault_file" in n.parameters]
     actions: list[Any] = []
     for spec in nodes:
         node = Node(

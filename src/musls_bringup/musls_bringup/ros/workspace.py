@@ -296,6 +296,11 @@ def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
     return fits[-1] if fits else OTHER_SOURCE
 
 
+def fits_installed(package: InterfacePackage, prefix: Path = Path(sys.prefix)) -> bool:
+    """Whether this Python environment has a package's messages, or they are not ours to know."""
+    return not _is_outdated(package, prefix)
+
+
 def _share(name: str, prefix: Path) -> Path | None:
     """Folder of a package that `set_up` has installed; None if it did not."""
     folder = prefix / "share" / name

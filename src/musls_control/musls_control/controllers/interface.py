@@ -84,10 +84,13 @@ class Controller(ABC):
 
     Attributes:
         level: What `step` returns, a `ControlLevel` or its text.
+        keeps_headings: Whether drones keep the headings that they have when it starts, instead of
+            facing the load; recorded set-points, and errors to them, have those then.
         setup: What is known of the system, from `prepare` on.
     """
 
     level: ClassVar[ControlLevel | str]
+    keeps_headings: ClassVar[bool] = False
     setup: ControlSetup
 
     def prepare(self, setup: ControlSetup) -> None:
@@ -147,6 +150,7 @@ class WatchedController:
 
     Attributes:
         total_s: Wall time of all calls.
+        keeps_headings: See `Controller`.
     """
 
     def __init__(
@@ -164,6 +168,8 @@ class WatchedController:
         self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
         self._largest = largest
         self.calls, self.total_s = 0, 0.0
+        # Somebody's own class may have no base of ours.
+        self.keeps_headings = bool(getattr(controller, "keeps_headings", False))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Tell it that it takes over."""

@@ -139,6 +139,7 @@ class _Law(Controller):
     """Gains and load law that cables and rods share."""
 
     level = ControlLevel.IDEAL_THRUST_MOMENT
+    keeps_headings = True
 
     def __init__(self, given: RotorTmSpec) -> None:
         self._given = given

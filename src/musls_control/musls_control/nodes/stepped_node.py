@@ -125,41 +125,24 @@ class DescribedNode(Node):
         self.add_on_set_parameters_callback(changed)
 
 
-class SteppedNode(DescribedNode, ABC):
-    """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer.
+class SurvivingNode(DescribedNode):
+    """A node that an exception in one callback does not end.
 
     Attributes:
-        active: Whether it is stepped.
+        time_s: Time of the last step.
         errors: Exceptions that did not end it.
     """
 
-    active = True
-
-    def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
-        """Make a node of so many steps a second; with /clock every message is a step."""
+    def __init__(self, name: str) -> None:
         super().__init__(name)
         self.time_s = 0.0
         self.errors = CallbackErrors()
         self._errors_out = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._checks = 0
-        self._watched: str | None = None
-        if self.get_parameter("use_sim_time").value:
-            self.create_subscription(Clock, "/clock", self._on_clock, 10)
-        else:
-            self.create_timer(1.0 / rate_hz, self._on_timer)
-        self.create_timer(CHECK_EVERY_S, self._check_duplicate, clock=steady_clock())
 
     @property
     def busy(self) -> str:
         """Why the node must not end now, "" if it may."""
         return ""
-
-    @abstractmethod
-    def step(self, time_s: float) -> None:
-        """Do one step."""
-
-    def start_over(self) -> None:
-        """Simulated time went back: forget everything that was; to be overridden."""
 
     def survive(self, error: Exception) -> None:
         """Go on after an exception in a callback: say it once, count it on `/diagnostics`.
@@ -180,6 +163,34 @@ class SteppedNode(DescribedNode, ABC):
             values=values,
         )
         self._errors_out.publish(DiagnosticArray(header=in_world(self.time_s), status=[status]))
+
+
+class SteppedNode(SurvivingNode, ABC):
+    """A node that is stepped at a rate: by /clock with `use_sim_time`, else by a timer.
+
+    Attributes:
+        active: Whether it is stepped.
+    """
+
+    active = True
+
+    def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
+        """Make a node of so many steps a second; with /clock every message is a step."""
+        super().__init__(name)
+        self._checks = 0
+        self._watched: str | None = None
+        if self.get_parameter("use_sim_time").value:
+            self.create_subscription(Clock, "/clock", self._on_clock, 10)
+        else:
+            self.create_timer(1.0 / rate_hz, self._on_timer)
+        self.create_timer(CHECK_EVERY_S, self._check_duplicate, clock=steady_clock())
+
+    @abstractmethod
+    def step(self, time_s: float) -> None:
+        """Do one step."""
+
+    def start_over(self) -> None:
+        """Simulated time went back: forget everything that was; to be overridden."""
 
     def publish_alone(self, topic: str) -> None:
         """Name a topic on which only this node may publish."""
@@ -377,7 +388,7 @@ def _begin(args: list[str] | None) -> None:
         raise MuslsError(str(error).partition(", at /")[0]) from None
 
 
-def _spin(node: SteppedNode, interrupt: Interrupt) -> None:
+def _spin(node: SurvivingNode, interrupt: Interrupt) -> None:
     """Call what is due; drones must not lose their guidance by an exception in one callback."""
     executor = SingleThreadedExecutor()
     executor.add_node(node)

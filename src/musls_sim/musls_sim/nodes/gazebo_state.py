@@ -12,9 +12,15 @@ import sys
 
 import numpy as np
 from nav_msgs.msg import Odometry
-from rclpy.node import Node
 
-from musls_control.nodes.stepped_node import DuplicateNode, quaternion_of, relative, run, vector_of
+from musls_control.nodes.stepped_node import (
+    DuplicateNode,
+    SurvivingNode,
+    quaternion_of,
+    relative,
+    run,
+    vector_of,
+)
 from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
 from musls_sim.recording.graph import OdometryRows, odometry_messages
@@ -26,7 +32,7 @@ WRITER_QUEUE = 500
 GRAPH_CHECK_S = 0.5
 
 
-class GazeboState(Node):
+class GazeboState(SurvivingNode):
     """See the module's text."""
 
     def __init__(self) -> None:

@@ -100,6 +100,7 @@ class Recorder(DescribedNode):
         if self._fault is not None and self._fault.is_file() and self._stage:
             text = event_text(FAULT, " ".join(self._fault.read_text(encoding="utf-8").split()))
             self._bag.add(EVENTS, serialize(string(text)), self._newest_ns)
+            self._fault.unlink()
 
     @property
     def _newest_ns(self) -> int:

@@ -119,6 +119,17 @@ class Firmware:
         found = _RELEASE.match(self.version)
         return (int(found[1]), int(found[2])) if found else None
 
+    @property
+    def is_released(self) -> bool:
+        """Whether it is a release, not a build of something between two."""
+        return re.fullmatch(r"v\d+\.\d+\.\d+", self.version) is not None
+
+    @property
+    def sources(self) -> Path | None:
+        """Folder of the sources in which it was built (build/TARGET/bin/px4), or None."""
+        folder = self.binary.parents[3] if len(self.binary.parents) > 3 else None
+        return folder if folder is not None and (folder / "msg").is_dir() else None
+
     def lacks(self, name: str) -> bool:
         """Whether it certainly does not know a parameter."""
         return self.parameters is not None and name not in self.parameters

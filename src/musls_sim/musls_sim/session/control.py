@@ -17,6 +17,7 @@ from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import yaw_of
 from musls_description.system.slung_system import slung_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
@@ -176,6 +177,8 @@ class Control:
             self._command.data[:] = 0.0
             self._state.rotor_speed_rad_s[:] = 0.0
         self._controller.start(time_s, self._estimate)
+        if self._controller.keeps_headings:
+            self._guidance.keep_headings(time_s, yaw_of(self._estimate.orientation_wxyz[1:]))
 
     def _hand_back(self) -> None:
         """Let the autopilot go on from the present thrust, as after a long hover."""

@@ -72,6 +72,9 @@ class Guidance:
     def on_controller_end(self, tick: int) -> None:
         """No controller writes into `setpoint` any more."""
 
+    def keep_headings(self, time_s: float, yaw_enu_rad: Array) -> None:
+        """A controller keeps these headings of the drones, (n,), from a time on."""
+
 
 class MissionGuidance(Guidance):
     """Plays a flight plan: hands out its set-points, disarms after landing, ends the flight."""
@@ -90,6 +93,7 @@ class MissionGuidance(Guidance):
         self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
         self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
         self._by_controller = self._fresh = False
+        self._headings: Array | None = None
         self._told: tuple[Reference, float] | None = None
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
@@ -184,14 +188,23 @@ class MissionGuidance(Guidance):
 
     def on_controller_end(self, tick: int) -> None:
         """Announce the formation's poses again."""
+        if self._headings is not None:
+            self._headings = None
+            self._tell_planned(tick * self._period_s)
         if self._by_controller:
             self._by_controller = False
             self._fly_row()
             self._tell_planned(tick * self._period_s)
 
+    def keep_headings(self, time_s: float, yaw_enu_rad: Array) -> None:
+        """Announce these headings instead of the formation's."""
+        self._headings = np.array(yaw_enu_rad)
+        self._tell_planned(time_s)
+
     def _tell_planned(self, time_s: float) -> None:
         plan, row = self.plan, self.row
-        self._tell(time_s, plan.drone_position_enu_m[row], from_yaw(plan.drone_yaw_rad[row]))
+        yaw = plan.drone_yaw_rad[row] if self._headings is None else self._headings
+        self._tell(time_s, plan.drone_position_enu_m[row], from_yaw(yaw))
 
     def _tell(self, time_s: float, drone_positions: Array, drone_quaternions: Array) -> None:
         self._fresh = False
