@@ -25,7 +25,9 @@ from musls_bringup.ros.workspace import (
     tf2_msgs,
 )
 from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.system.system_files import load_system
 from musls_sim.px4.install import Firmware
+from musls_sim.recording.signals import recorded_topics
 
 PX4 = px4_msgs().messages
 VARIANTS = [(n, r) for n, found in px4_interface().messages.items() for r in found]
@@ -60,6 +62,13 @@ def test_make_does_not_wait_for_a_quiet_machine(monkeypatch, tmp_path):
     build = pytest.importorskip("colcon_cmake.task.cmake.build").CmakeBuildTask
     assert build._get_make_arguments(None, seen) == []
     assert any(word.startswith("-l") for word in build._get_make_arguments(None, {}))
+
+
+def test_the_documentation_lists_every_recorded_topic():
+    listed = (Path(__file__).parents[3] / "docs" / "ros2.md").read_text()
+    for topic, kind in recorded_topics(load_system("x500_trio")).items():
+        name = re.sub(r"_\d+", "_i", topic)
+        assert f"| `{name}` | {kind.replace('/msg/', '/')} |" in listed or topic == "/tf", name
 
 
 def test_versions_of_the_topics_by_release():
