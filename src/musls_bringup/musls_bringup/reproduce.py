@@ -30,7 +30,7 @@ from musls_analysis.comparison.compare import (
 from musls_analysis.comparison.cycles import CutStage, cut
 from musls_analysis.paper import flights
 from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
-from musls_analysis.recordings.readers import read_recording
+from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_bringup import api
 from musls_bringup.fly import FlyOptions, fly
@@ -98,7 +98,7 @@ class ReproduceOptions:
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
         fit_on: Flights from which imperfections are identified.
         leave_stage_out: Identify them for each stage from the other stages of these flights.
-        frames: TF frame or topic of a body of the flights, see `ReadOptions`.
+        reading: What the flights' files do not say.
     """
 
     systems: Sequence[str]
@@ -109,7 +109,7 @@ class ReproduceOptions:
     command: str = ""
     fit_on: Sequence[Path] = ()
     leave_stage_out: bool = False
-    frames: Mapping[str, str] = field(default_factory=dict)
+    reading: ReadOptions = field(default_factory=ReadOptions)
 
     @property
     def compared_points(self) -> str:
@@ -152,14 +152,14 @@ def reproduce(
     Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
     """
     places = [recorded] if isinstance(recorded, Path) else recorded
-    read = flights.some_cycles(places, options.frames)
+    read = flights.some_cycles(places, options.reading)
     names = [
         Path(system).stem if system.endswith((".yaml", ".yml")) else system
         for system in options.systems
     ]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
-    seen = flights.some_cycles(options.fit_on, options.frames) if options.fit_on else {}
+    seen = flights.some_cycles(options.fit_on, options.reading) if options.fit_on else {}
     flown = {}
     for name, system in zip(names, options.systems, strict=True):
         # What is wrong shows before anything is flown.

@@ -67,7 +67,7 @@ def test_the_compared_points_are_stated(capsys, real, sim, tmp_path):
         (["--stage", "shm", "--offset", "load=1,2"], "must be BODY=X,Y,Z"),
         (["--stage", "shm", "--offset", "load"], "must be BODY=X,Y,Z"),
         (["--stage", "shm", "--offset", "winch=0,0,1"], "no body 'winch' in it"),
-        (["--stage", "shm", "--bodies", "drone_9"], "no body 'drone_9' in it"),
+        (["--stage", "shm", "--only", "drone_9"], "no body 'drone_9' in it"),
         (["--stage", "shm", "--lag-limit", "-1"], "from 0 to 60 s"),
         (["--stage", "shm", "--skip-sim", "9"], "no complete cycle of stage 'shm'"),
         (["--stage", "shm", "--real-cycle", "7"], "must be START:END"),
@@ -97,8 +97,8 @@ def test_a_bag_of_tf_with_given_cycles(capsys, sim, tmp_path):
     cycles = ["--real-cycle", "7:10.14159", "--sim-cycle", "7:10.14159"]
     args = [bag, sim, "--stage", "shm", "--out", tmp_path / "r", *cycles]
     status, _, err = run(capsys, *args)
-    assert status == 2 and "name it with --frames load=NAME" in err
-    status, text, _ = run(capsys, *args, "--frames", "load=box,drone_1=drone1")
+    assert status == 2 and "name it with --bodies load=NAME" in err
+    status, text, _ = run(capsys, *args, "--bodies", "load=box,drone_1=drone1")
     assert status == 0
     (load,) = [line.split() for line in text.splitlines() if line.startswith("load ")]
     assert float(load[1]) == pytest.approx(50.0, abs=1.0)

@@ -529,7 +529,7 @@ def _bodies(cuts: Sequence[CutStage], options: CompareOptions) -> list[str]:
             extra = next(body for body in recording.bodies if body not in bodies)
             raise ConfigError(
                 f"{real.source}: no body '{extra}' in it, which {recording.source} has; "
-                "choose with --bodies"
+                "choose with --only"
             )
     return bodies
 
@@ -616,7 +616,7 @@ def _late_bodies(
             notes.append(
                 f"{cut.recording.source}: {body} is {abs(late_s):.2f} s "
                 f"{'behind' if late_s > 0.0 else 'ahead of'} the others: flown so, or its stamps "
-                f"are wrong; with --delay {body}={late_s:.2f} its error is {1e3 * after:.0f} "
+                f"are wrong; with --clock {body}={-late_s:.2f} its error is {1e3 * after:.0f} "
                 f"instead of {1e3 * before:.0f} mm"
             )
     return notes

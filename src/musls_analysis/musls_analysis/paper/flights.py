@@ -264,7 +264,7 @@ class Mission:
 
 
 def some_cycles(
-    places: Sequence[Path], frames: Mapping[str, str] | None = None
+    places: Sequence[Path], reading: ReadOptions | None = None
 ) -> dict[str, list[CutStage]]:
     """Real cycles by stage of several flights, of whatever stages they have.
 
@@ -275,7 +275,7 @@ def some_cycles(
     found: dict[str, list[CutStage]] = {}
     for place in places:
         why: list[str] = []
-        cuts = list(_stages_of(place, ReadOptions(frames=frames or {}), why))
+        cuts = list(_stages_of(place, reading or ReadOptions(), why))
         if not cuts:
             wanted = ", ".join(f"*_{stage}.csv" for stage in TABLE_III)
             raise ConfigError("; ".join(why) or f"{place}: no {wanted}")

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from rosbags.interfaces import Nodetype
@@ -36,15 +36,19 @@ from musls_analysis.recordings.recording import (
     stages_from_changes,
 )
 from musls_description.config.errors import ConfigError, check_regular
-from musls_description.config.strict_yaml import shown
+from musls_description.config.text_tables import naming
 from musls_description.numerics.rotations import rotate
 from musls_sim.recording.bag_file import MAGIC
 from musls_sim.recording.messages import STRING, has_header, types
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
 from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate, qos
 
-STORAGE_SUFFIXES = (".mcap", ".db3")
-"""A storage file reads without the metadata.yaml beside it, e.g. when a recorder was killed."""
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
+
+STORAGE_SUFFIXES = (".mcap", ".db3", ".bag")
+"""A storage file reads without the metadata.yaml beside it, e.g. when a recorder was killed; a .bag
+is one of ROS 1."""
 
 _SMALLEST_END = 37
 """Bytes of an MCAP file's footer and closing magic."""
@@ -68,15 +72,6 @@ class RawBag(NamedTuple):
 
     logs: Mapping[Topic, Log]
     warnings: tuple[str, ...] = ()
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Begin the errors of what is read inside with the path of the recording."""
-    try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(f"{shown(str(path), 200)}: {error}") from error
 
 
 def storage_in(folder: Path) -> Path | None:
@@ -123,15 +118,52 @@ def _filed(
 
 
 def _read_whole(source: Path, choose: Choose) -> RawBag:
-    from rosbags.rosbag2 import Reader
+    if source.suffix == ".bag":
+        from rosbags.rosbag1 import Reader
+    else:
+        from rosbags.rosbag2 import Reader  # type: ignore[assignment]
 
     with Reader(source) as reader:
         if reader.message_count == 0:
             raise ConfigError("the bag is empty")
         keys = choose({c.topic: c.msgtype for c in reader.connections})
         chosen = [c for c in reader.connections if c.topic in keys]
+        for connection in chosen:
+            _learn(types(), connection.msgtype, connection.msgdef.data)
+        as_cdr = _from_ros1(chosen) if source.suffix == ".bag" else _as_it_is
         messages = reader.messages(chosen) if chosen else ()
-        return RawBag(_filed(((t, c.topic, data) for c, t, data in messages), keys))
+        return RawBag(
+            _filed(((t, c.topic, as_cdr(c.msgtype, data)) for c, t, data in messages), keys)
+        )
+
+
+def _learn(store: Typestore, msgtype: str, definition: str) -> None:
+    """Add types to a store that it does not know, from a definition that a bag carries."""
+    from rosbags.typesys import get_types_from_msg
+
+    if msgtype not in store.fielddefs:
+        if not definition:
+            raise ConfigError(f"the bag does not say what {msgtype} is made of")
+        known = get_types_from_msg(definition, msgtype)
+        store.register({name: what for name, what in known.items() if name not in store.fielddefs})
+
+
+def _as_it_is(msgtype: str, data: bytes) -> bytes:
+    return data
+
+
+def _from_ros1(connections: Iterable[Any]) -> Callable[[str, bytes], bytes]:
+    """What makes messages of ROS 1 to those of ROS 2, whose headers do not count."""
+    from rosbags.typesys import Stores, get_typestore
+
+    former = get_typestore(Stores.ROS1_NOETIC)
+    for connection in connections:
+        _learn(former, connection.msgtype, connection.msgdef.data)
+
+    def converted(msgtype: str, data: bytes) -> bytes:
+        return bytes(types().serialize_cdr(former.deserialize_ros1(data, msgtype), msgtype))
+
+    return converted
 
 
 def _cut_file(source: Path) -> Path | None:

@@ -343,6 +343,8 @@ class Recording:
         references: What was asked of the load at each time, not held as its set-points are; empty
             where nobody knew.
         obstacles: Obstacles that stand in the world.
+        notation: How the bodies are called in the file, and its format, units and axes, for
+            people; empty for recordings of this project.
     """
 
     bodies: Mapping[str, PoseTrack]
@@ -361,6 +363,7 @@ class Recording:
     signals: Mapping[str, Mapping[str, SignalTrack]] = field(default_factory=dict)
     references: Mapping[str, PoseTrack] = field(default_factory=dict)
     obstacles: Sequence[AnyObstacle] = ()
+    notation: str = ""
 
     def __post_init__(self) -> None:
         """Check that there is something to look at."""

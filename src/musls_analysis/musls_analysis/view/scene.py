@@ -241,14 +241,14 @@ class Subject:
 def open_subject(
     path: Path,
     system: str | None = None,
-    frames: Mapping[str, str] | None = None,
+    reading: ReadOptions | None = None,
     offsets_m: Mapping[str, Sequence[float]] | None = None,
 ) -> Subject:
     """Read a recording; its geometry is the system's or else that of the scenario beside it.
 
-    Frames are TF frames by body; offsets the recorded points by body or of all "drones".
+    Offsets are the recorded points by body or of all "drones".
     """
-    recording = read_recording(path, ReadOptions(frames=dict(frames or {})))
+    recording = read_recording(path, reading)
     offsets = dict(offsets_m or {})
     if "drones" in offsets:
         common = offsets.pop("drones")

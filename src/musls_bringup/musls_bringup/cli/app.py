@@ -79,6 +79,10 @@ COMMANDS = {
     "formation": ("check:formation", "formation x500_trio --drones 5 --out formations/five"),
     "modes": ("check:modes", "modes circle --set cable_model=massless --out modes/circle"),
     "draw": ("check:draw_system", "draw x500_quad --out quad.png"),
+    "recordings": (
+        "recordings:run",
+        "recordings take_1.csv --bodies load=box,drone_1=cf5 --png take_1.png",
+    ),
     "compare": ("compare:run", "compare real_flight.csv runs/shm --stage shm --skip-sim 2"),
     "replay": (
         "replay:run",

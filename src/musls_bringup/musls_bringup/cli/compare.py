@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
+from musls_bringup.cli.reading import read, reads
 from musls_bringup.cli.terminal import new_console, tell
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
-    from musls_analysis.recordings.readers import ReadOptions
     from musls_analysis.recordings.recording import Recording
 
 LONGEST_LAG_S = 60.0
@@ -28,7 +28,6 @@ _Sims = Annotated[
     list[Path], typer.Argument(help="Simulated flights: result folders or bags.", metavar="SIM...")
 ]
 _STAGE = "Stage to compare, such as circle, shm, engage; may be repeated."
-_DELAY = "How late the stamps of a body of the real flight are [s]; may be repeated."
 _CALIBRATE = (
     "Another real flight, by which the 90 % bands of ten and more simulated ones are widened; may "
     "be repeated."
@@ -47,6 +46,7 @@ def _span_option(help: str) -> Any:
     return typer.Option(metavar="START:END", help=help)
 
 
+@reads("real", "calibrate")
 def run(
     real: _Real,
     sims: _Sims,
@@ -54,10 +54,8 @@ def run(
     lag_limit: Annotated[float, typer.Option(metavar="S", help=_LAG)] = 0.5,
     euler_mean: Annotated[bool, typer.Option("--euler-mean", help=_EULER)] = False,
     offset: options.SimulatedPoints = None,
-    frames: options.Frames = None,
     calibrate: Annotated[list[Path] | None, typer.Option(metavar="REAL", help=_CALIBRATE)] = None,
-    delay: Annotated[list[str] | None, typer.Option(metavar="BODY=S", help=_DELAY)] = None,
-    bodies: Annotated[
+    only: Annotated[
         str | None, typer.Option(metavar="BODY,...", help=_BODIES, show_default="all")
     ] = None,
     skip_real: Annotated[int, typer.Option(metavar="N", min=0, help=_SKIP_REAL)] = 0,
@@ -66,6 +64,8 @@ def run(
     sim_cycle: Annotated[_Spans, _span_option(_SIM_CYCLE)] = None,
     out: Annotated[Path | None, options.out_path("runs/compare_DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.comparison.compare import (
@@ -76,7 +76,6 @@ def run(
     )
     from musls_analysis.comparison.cycles import cut_alike
     from musls_analysis.figures.comparison import write_figures
-    from musls_analysis.recordings.readers import ReadOptions
 
     folder = chosen_folder(out, "compare", overwrite=overwrite)
     options.within("--lag-limit", lag_limit, 0.0, LONGEST_LAG_S, " s")
@@ -84,7 +83,7 @@ def run(
         lag_limit_s=lag_limit,
         euler_mean=euler_mean,
         offsets_m=options.offsets_m(offset),
-        bodies=tuple(part.strip() for part in bodies.split(",")) if bodies else (),
+        bodies=tuple(part.strip() for part in only.split(",")) if only else (),
     )
     others = list(calibrate or ())
     if others and len(sims) < FEWEST_FLIGHTS:
@@ -92,11 +91,8 @@ def run(
             f"--calibrate: bands are made of {FEWEST_FLIGHTS} simulated flights or more, "
             f"here {len(sims)}"
         )
-    recordings = _read(
-        [real, *others],
-        sims,
-        ReadOptions(frames=options.frames_of(frames), delays_s=_delays(delay)),
-    )
+    recordings = [read(path, reading) for path in [real, *others]]
+    recordings += [read(path) for path in sims]
     skips = [*[skip_real] * (1 + len(others)), *[skip_sim] * len(sims)]
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
@@ -112,27 +108,6 @@ def run(
         write_comparison(comparisons, about, work)
         write_figures(comparisons, work / "figures")
     _conclude(comparisons, about, folder)
-
-
-def _delays(texts: list[str] | None) -> dict[str, float]:
-    found = {}
-    for text in texts or ():
-        body, (delay_s,) = options.numbers(text, 1, "--delay", "BODY=S, such as drone_2=0.1")
-        found[body] = options.within(
-            f"--delay {body}", delay_s, -LONGEST_LAG_S, LONGEST_LAG_S, " s"
-        )
-    return found
-
-
-def _read(reals: list[Path], sims: list[Path], read_options: ReadOptions) -> list[Recording]:
-    from musls_analysis.recordings.readers import read_recording
-
-    recordings = [read_recording(real, read_options) for real in reals]
-    recordings += [read_recording(sim) for sim in sims]
-    for recording in recordings:
-        for line in recording.warnings:
-            tell("warning", f"{recording.source}: {line}")
-    return recordings
 
 
 def _about(

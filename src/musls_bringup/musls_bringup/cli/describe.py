@@ -273,7 +273,7 @@ def _readers() -> list[tuple[str, str]]:
     from musls_analysis.recordings.readers import READERS
 
     return [
-        ("bag", "rosbag2 folder, or its .mcap or .db3 file"),
+        ("bag", "rosbag2 folder, its .mcap or .db3 file, or a .bag of ROS 1"),
         *((name, reader.what) for name, reader in READERS.items()),
     ]
 

@@ -153,16 +153,6 @@ SimulatedPoints = Annotated[
         "may be repeated.",
     ),
 ]
-Frames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--frames",
-        "--topic",
-        metavar="BODY=NAME,...",
-        help="TF frame, or topic of poses, of each body of a recording that was not made here, if "
-        "not recognised by its name.",
-    ),
-]
 
 
 def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, float]]:
@@ -180,12 +170,6 @@ def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, floa
     return found
 
 
-def frames_of(texts: Sequence[str] | None) -> dict[str, str]:
-    """TF frames or topics by body from texts BODY=NAME,..."""
-    named = [part for text in texts or () for part in text.split(",")]
-    return dict(_pair(part, "--topic", "BODY=NAME,...") for part in named)
-
-
 def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:
     """A number of the command line, if it is in its range."""
     if not low <= value <= high:
@@ -198,7 +182,7 @@ def within(option: str, value: float, low: float, high: float, unit: str = "") -
 
 def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[float, ...]]:
     """Name and numbers of a text NAME=NUMBER,NUMBER,..."""
-    name, value = _pair(text, option, form)
+    name, value = pair(text, option, form)
     try:
         values = tuple(float(number) for number in value.split(","))
     except ValueError:
@@ -208,7 +192,8 @@ def numbers(text: str, count: int, option: str, form: str) -> tuple[str, tuple[f
     return name, values
 
 
-def _pair(text: str, option: str, form: str) -> tuple[str, str]:
+def pair(text: str, option: str, form: str) -> tuple[str, str]:
+    """Name and value of a text NAME=VALUE."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals and value):
         raise ConfigError(f"{option} {shown(text)}: must be {form}")

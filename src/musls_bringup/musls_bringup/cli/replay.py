@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
+from musls_bringup.cli.reading import read, reads
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
@@ -24,6 +25,7 @@ LONGEST_LEAD_IN_S = 3600.0
 BOUNDS = "NAME=LOW,HIGH, such as damping=1e-4,0.01"
 
 
+@reads("recording")
 def run(
     recording: Annotated[Path, typer.Argument(help="Bag, result folder, flight log or CSV.")],
     system: Annotated[
@@ -46,7 +48,6 @@ def run(
         ),
     ] = None,
     offset: options.RecordedPoints = None,
-    frames: options.Frames = None,
     fit: Annotated[
         str | None,
         typer.Option(
@@ -74,9 +75,10 @@ def run(
     step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
     out: Annotated[Path | None, options.out_path("runs/replay_..._DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
-    from musls_analysis.recordings.readers import ReadOptions, read_recording
     from musls_analysis.replay import Replay
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
@@ -89,10 +91,7 @@ def run(
     setup = _setup(chosen, lead_in, step, offset, with_fit)
     wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
     estimators = _estimators(estimator or (), setup)
-    read = read_recording(recording, ReadOptions(frames=options.frames_of(frames)))
-    for warning in read.warnings:
-        tell("warning", warning)
-    replay = Replay(read, setup.spec)
+    replay = Replay(read(recording, reading), setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if wanted is not None:
             setup = _fitted(replay, setup, wanted, work)
@@ -260,6 +259,7 @@ def _step(step_s: float) -> float:
 # ---------- `musls identify`
 
 
+@reads("flights")
 def identify(
     flights: options.RealFlights,
     system: Annotated[
@@ -288,10 +288,11 @@ def identify(
         bool, typer.Option(help="Identify tilts and delay of the drones, too (as fit-drones).")
     ] = True,
     offset: options.RecordedPoints = None,
-    frames: options.Frames = None,
     workers: Annotated[int | None, options.worker_count("one per core", "Processes.")] = None,
     out: Annotated[Path | None, options.out_path("runs/identify_DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
 ) -> None:
     """Identifies a system from recordings: what they tell of it, with 90 % intervals.
 
@@ -300,7 +301,6 @@ def identify(
     """
     from musls_analysis.paper.flights import some_cycles
     from musls_analysis.paper.imperfections import summary_of, write_fit
-    from musls_analysis.recordings.readers import ReadOptions, read_recording
     from musls_analysis.replay import Replay, ReplaySpec
     from musls_analysis.replay import identify as several
     from musls_analysis.replay.geometry import geometry as taut_geometry
@@ -308,12 +308,9 @@ def identify(
     from musls_bringup.reproduce import fit_drones
 
     folder = chosen_folder(out, "identify", overwrite=overwrite)
-    chosen, read_options = system_to_replay(system), ReadOptions(frames=options.frames_of(frames))
+    chosen = system_to_replay(system)
     spec = ReplaySpec(offsets_m=options.offsets_m(offset))
-    read = [read_recording(file, read_options) for file in _recordings(flights)]
-    for warning in dict.fromkeys(w for recording in read for w in recording.warnings):
-        tell("warning", warning)
-    replays = [Replay(recording, spec) for recording in read]
+    replays = [Replay(read(file, reading), spec) for file in _recordings(flights)]
     names = None if parameters is None else parameters.split(",")
     if geometry:
         taut = taut_geometry(replays, chosen)
@@ -331,7 +328,7 @@ def identify(
         print(found)
         if drones:
             try:
-                real = some_cycles(flights, options.frames_of(frames))
+                real = some_cycles(flights, reading)
                 with ProgressDisplay("flights") as shown:
                     fitted = fit_drones(real, [f"system={work}/system.yaml"], progress=shown.count)
                 flown_with = [f"system={folder}/system.yaml"]

@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli import options
+from musls_bringup.cli.reading import reads
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 
+@reads("flights", "fit_on")
 def run(
     flights: options.RealFlights,
     system: Annotated[
@@ -27,7 +29,6 @@ def run(
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Flights per system.")] = 5,
     settings: options.Settings = None,
     offset: options.SimulatedPoints = None,
-    frames: options.Frames = None,
     fit_on: Annotated[
         list[Path] | None,
         typer.Option(
@@ -44,6 +45,8 @@ def run(
     workers: Annotated[int | None, options.worker_count("one per core")] = None,
     out: Annotated[Path | None, options.out_path("runs/reproduce_DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
     from musls_analysis.sweep.run import available_cores
@@ -54,7 +57,7 @@ def run(
         raise ConfigError("--fit-on, --leave-stage-out: choose one of the two")
     command = _command(
         "reproduce", *map(str, flights), seeds=[seeds], system=system, set=settings, offset=offset,
-        fit_on=fit_on, topic=frames,
+        fit_on=fit_on,
     )  # fmt: skip
     reproduce_options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
@@ -62,7 +65,7 @@ def run(
         workers=workers or available_cores(),
         overrides=settings or [],
         offsets_m=options.offsets_m(offset),
-        frames=options.frames_of(frames),
+        reading=reading,
         command=command + " --leave-stage-out" * leave_stage_out,
         fit_on=fit_on or (),
         leave_stage_out=leave_stage_out,
@@ -75,13 +78,15 @@ def run(
     typer.echo(f"results in {folder}, the table in {TABLE}", err=True)
 
 
+@reads("flights")
 def fit(
     flights: options.RealFlights,
     system: Annotated[str, typer.Option(help="Shipped system or file.")] = "x500_trio_swivel",
     settings: options.Settings = None,
-    frames: options.Frames = None,
     out: Annotated[Path | None, options.out_path("runs/fit-drones_DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
 ) -> None:
     """Identifies the imperfections of real drones: tilts, delay, with 90 % intervals.
 
@@ -93,7 +98,7 @@ def fit(
     from musls_bringup.reproduce import fit_drones
 
     folder = chosen_folder(out, "fit-drones", overwrite=overwrite)
-    real = some_cycles(flights, options.frames_of(frames))
+    real = some_cycles(flights, reading)
     overrides = [f"system={system}", *(settings or ())]
     with ProgressDisplay("flights") as shown:
         found = fit_drones(real, overrides, progress=shown.count)
@@ -101,7 +106,7 @@ def fit(
         write_fit(
             found,
             work,
-            _command("fit-drones", *map(str, flights), system=[system], set=settings, topic=frames),
+            _command("fit-drones", *map(str, flights), system=[system], set=settings),
             overrides,
         )
     print("\n".join(summary_of(found)))

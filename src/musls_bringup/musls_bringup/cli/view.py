@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from musls_bringup.cli import options
+from musls_bringup.cli.reading import read, reads, tell_of
 from musls_bringup.cli.terminal import ProgressDisplay, tell
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
 from musls_description.config.errors import (
@@ -32,6 +33,7 @@ LARGEST_SHIFT_S = 1e10
 GIF_FPS, MP4_FPS = 20.0, 30.0
 
 
+@reads("recording")
 def run(
     recording: Annotated[
         Path,
@@ -119,8 +121,9 @@ def run(
         ),
     ] = None,
     offset: options.RecordedPoints = None,
-    frames: options.Frames = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
+    *,
+    reading: Any,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     kind = _kind(png, gif, mp4, save, html, web)
@@ -144,9 +147,7 @@ def run(
     if first is None:
         from musls_analysis.view.scene import open_subject
 
-        first = open_subject(
-            recording, system, options.frames_of(frames), options.offsets_m(offset)
-        )
+        first = open_subject(recording, system, reading, options.offsets_m(offset))
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
     if kind == "viewer":
         rerun_log.show(subjects)
@@ -240,8 +241,8 @@ def _laid_over(
             shift_s, doubts = aligning_shift_s(first.recording, second.recording, stage, skip)
             typer.echo(f"{second.name} shifted by {shift_s:.3f} s", err=True)
         subjects.append(replace(second, shift_s=shift_s))
-    for read in (subject.recording for subject in subjects):
-        doubts = [*doubts, *(f"{read.source}: {line}" for line in read.warnings)]
+    for subject in subjects:
+        tell_of(subject.recording)
     for line in doubts:
         tell("warning", line)
     return subjects
@@ -273,11 +274,10 @@ def figures(
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
     from musls_analysis.figures.flight import write_for_paper
-    from musls_analysis.recordings.readers import read_recording
     from musls_analysis.report.summary import summarise
 
     options.within("--width", width, 60.0, 500.0, " mm")
-    flight = read_recording(recording)
+    flight = read(recording)
     written: dict[str, Any] = {}
     if (recording / "summary.json").is_file():
         written = read_json(recording / "summary.json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,8 @@ from musls_control.trajectories.base import ORDERS, Once
 from musls_control.trajectories.splines import Spline, least_derivative
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import LARGEST, Finite, spec
-from musls_description.config.strict_yaml import is_file, read_text, shown
+from musls_description.config.strict_yaml import is_file, shown
+from musls_description.config.text_tables import naming, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import roll_pitch_yaw
 
@@ -25,14 +25,11 @@ POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 
 def read_table(path: str, columns: Sequence[str]) -> Array:
     """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out."""
-    lines = [
-        (number, next(csv.reader([line])))
-        for number, line in enumerate(read_text(Path(path)).split("\n"), start=1)
-        if line.strip() and not line.startswith("#")
-    ]
+    with naming(path):
+        lines = [row for row in rows_of(read_lines(Path(path))) if not row.cells[0].startswith("#")]
     if not lines:
         raise ConfigError(f"{path}: the file is empty")
-    names = [name.strip() for name in lines[0][1]]
+    names = lines[0].cells
     for column in columns:
         if column not in names:
             raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")

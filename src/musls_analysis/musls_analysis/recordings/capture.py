@@ -1,0 +1,573 @@
+"""From what a file holds, poses of named bodies in its own units and axes, to a `Recording`.
+
+A reader of a format gives a `Capture`; units, axes, names, origins, clocks, damaged samples and
+what is unlikely are dealt with here, for all formats alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from musls_analysis.recordings.options import FACTORS, ReadOptions
+from musls_analysis.recordings.recording import (
+    LOAD,
+    PoseTrack,
+    Recording,
+    Stage,
+    in_order,
+)
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import (
+    from_roll_pitch_yaw,
+    from_rotation_vector,
+    from_yaw,
+    product,
+    relative,
+    rotate,
+    rotation_vector,
+    yaw_of,
+)
+
+# ---------- What a reader gives
+
+
+class RawTrack(NamedTuple):
+    """Poses of one body as a file has them.
+
+    Attributes:
+        time: (T,).
+        position: (T, 3).
+        rotation: Quaternions [w, x, y, z] (T, 4) or three angles (T, 3), see `Capture.angles`.
+    """
+
+    time: Array
+    position: Array
+    rotation: Array
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Poses of named bodies as a file has them.
+
+    Attributes:
+        tracks: Measured poses by the name in the file.
+        setpoints: Set-points by the same names.
+        units: Units of "length", "angle" and "time", where they are not SI.
+        stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
+        axes: "z-up" or "y-up".
+        angles: How three angles turn a body, see `ReadOptions.angles`; None finds out.
+        stages: In the file's time.
+        format: Name of the format, for people.
+        parents: Frame in which a body's poses are, by its name; one that stands in another body is
+            a part of it.
+        roots: Frame of the world in which a body's poses are, by its name; empty if none is known.
+        notes: What was dropped or repaired so far, one line each.
+        by_row: Whether all bodies were logged row by row, set-points with them.
+        alone: Whether a file of this format holds one body, so that others may lack.
+    """
+
+    tracks: Mapping[str, RawTrack]
+    setpoints: Mapping[str, RawTrack] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    stated: frozenset[str] = frozenset()
+    axes: str = "z-up"
+    angles: str | None = "roll-pitch-yaw"
+    stages: tuple[Stage, ...] = ()
+    format: str = ""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    roots: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    by_row: bool = False
+    alone: bool = False
+
+
+def joined(captures: Sequence[Capture]) -> Capture:
+    """One capture of several files, each with bodies of its own."""
+    first = captures[0]
+    names = [name for capture in captures for name in capture.tracks]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"two of its files are of {twice[0]}")
+    if len({(c.axes, c.angles, *sorted(c.units.items())) for c in captures}) > 1:
+        raise ConfigError("its files have different units or axes")
+    return replace(
+        first,
+        tracks={name: track for capture in captures for name, track in capture.tracks.items()},
+        notes=[note for capture in captures for note in capture.notes],
+    )
+
+
+# ---------- Names of the bodies
+
+_ENDING = (
+    r"(?:[_/](?:base_link|base|link|body|marker|pose|odom|odometry|transform|gt|mocap|measured|"
+    r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position))*"
+)
+_DESIRED = r"[_/](?:des|desired|sp|setpoint|ref|reference|target)"
+_LOAD = re.compile(rf"(?:slung_?)?(?:load|payload)_?1?{_ENDING}(?P<desired>{_DESIRED})?")
+_DRONE = re.compile(
+    r"(?:drone|px4|uav|quad|quadrotor|quadcopter|copter|vehicle|mav|x500|cf|agent|d)[_/]?"
+    rf"(?P<number>[0-9]{{1,9}}){_ENDING}(?P<desired>{_DESIRED})?"
+)
+_BODY = re.compile(r"load|drone_[1-9][0-9]{0,8}")
+
+
+def body_of(name: str) -> tuple[str, int | None, bool] | None:
+    """What a name looks like: "load" or "drone", the drone's number, whether a set-point."""
+    parts = name.strip("/").lower().split("/")
+    for k in range(len(parts) if name.startswith("/") else 1):
+        text = "/".join(parts[k:])
+        if match := _LOAD.fullmatch(text):
+            return "load", None, bool(match["desired"])
+        if match := _DRONE.fullmatch(text):
+            return "drone", int(match["number"]), bool(match["desired"])
+    return None
+
+
+def name_in(stem: str) -> str:
+    """The body that the name of a file of one body tells of, such as `23_load`; else all of it."""
+    words = re.split(r"[-_. ]+", stem)
+    n = len(words)
+    runs = (words[k : k + size] for size in range(n, 0, -1) for k in range(n - size + 1))
+    return next((name for name in map("_".join, runs) if body_of(name)), stem)
+
+
+def names_of_bodies(
+    parents: Mapping[str, str], given: Mapping[str, str], alone: bool = False
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Names in the file by body, measured and set-points, in order.
+
+    Given ones first, others by what their names look like. `parents` holds all names and the frame
+    that each is in.
+
+    Raises:
+        ConfigError: A given name is not there, two names look like one body, or there is no load
+            or no drone.
+    """
+    what = _kind_of_names(parents)
+    for body, name in given.items():
+        if not _BODY.fullmatch(body):
+            raise ConfigError(f"'{body}' is no body; bodies are load, drone_1, drone_2, ...")
+        if name not in parents:
+            raise ConfigError(f"no {what} '{name}' (for {body}); it has {few(parents)}")
+    measured, wanted = _guesses(set(parents) - set(given.values()))
+    measured = {body: names for body, names in measured.items() if body not in given}
+    chosen = {body: _one(body, names, parents) for body, names in measured.items()}
+    chosen |= given
+    if not chosen or (not alone and (LOAD not in chosen or len(chosen) < 2)):
+        body = "drone_1" if LOAD in chosen else LOAD
+        raise ConfigError(
+            f"no {what} looks like {body}; name it with --bodies {body}=NAME: it has {few(parents)}"
+        )
+    setpoints = {body: _one(body, names, parents) for body, names in wanted.items()}
+    bodies = in_order(chosen)
+    return {b: chosen[b] for b in bodies}, {b: setpoints[b] for b in bodies if b in setpoints}
+
+
+def _kind_of_names(names: Iterable[str]) -> str:
+    return "topic of poses" if all(name.startswith("/") for name in names) else "body"
+
+
+def _guesses(names: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Names that look like each body, measured and set-points; drones counted from 1."""
+    looks = [(name, look) for name in sorted(names) if (look := body_of(name))]
+    shift = 1 if any(number == 0 for _, (_, number, _) in looks) else 0
+    measured: dict[str, list[str]] = {}
+    wanted: dict[str, list[str]] = {}
+    for name, (_, number, desired) in looks:
+        body = LOAD if number is None else f"drone_{number + shift}"
+        (wanted if desired else measured).setdefault(body, []).append(name)
+    return measured, wanted
+
+
+def _one(body: str, names: list[str], parents: Mapping[str, str]) -> str:
+    """The name of a body; of a chain such as drone_1 -> drone_1/base_link its root."""
+    roots = [name for name in names if parents[name] not in names]
+    if len(roots) != 1:
+        raise ConfigError(f"{few(names)} all look like {body}; name one with --bodies {body}=NAME")
+    return roots[0]
+
+
+def few(names: Iterable[str]) -> str:
+    """The first names of many, for a message."""
+    names = sorted(names)
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+# ---------- From the file's numbers to poses in SI units, ENU
+
+
+def recording_of(capture: Capture, options: ReadOptions) -> Recording:
+    """Make a recording of a capture.
+
+    Raises:
+        ConfigError: A body is missing, or the numbers are unlikely in these units or axes; with the
+            option that says what they are.
+    """
+    parents = {name: capture.parents.get(name, "") for name in capture.tracks}
+    chosen, wanted = names_of_bodies(parents, options.bodies, capture.alone)
+    _check_bodies(chosen, options)
+    _check_roots({**wanted, **chosen}, capture.roots)
+    notes = list(capture.notes)
+    units = _units(capture, options)
+    factors = {quantity: FACTORS[quantity][unit] for quantity, unit in units.items()}
+    known = set(capture.stated) | {q for q in FACTORS if options.unit(q)}
+    measured = {
+        body: _in_si(capture.tracks[name], factors, body, known, notes)
+        for body, name in chosen.items()
+    }
+    held = {b: _in_si(capture.tracks[name], factors, b, known, notes) for b, name in wanted.items()}
+    held |= {
+        body: _in_si(capture.setpoints[name], factors, body, known, notes)
+        for body, name in chosen.items()
+        if name in capture.setpoints
+    }
+    _question_time(measured, known)
+    _question_length(measured, known)
+    angles = options.angles or capture.angles or _likely_angles(measured.values())
+    axes = options.axes or capture.axes
+    poses = {b: _with_quaternions(track, angles) for b, track in measured.items()}
+    targets = {b: _with_quaternions(track, angles) for b, track in held.items()}
+    if axes == "y-up":
+        poses = {b: _from_y_up(poses[b], measured[b]) for b in poses}
+        targets = {b: _from_y_up(targets[b], held[b]) for b in targets}
+    if capture.by_row and list(targets) == [LOAD]:
+        targets |= _drone_setpoints(targets[LOAD], [b for b in poses if b != LOAD], options)
+    if options.axes is None and "axes" not in capture.stated:
+        _question_axes(poses)
+    fresh = _fresh_rows(poses, options, notes) if capture.by_row else slice(None)
+    bodies = {}
+    for body, track in poses.items():
+        shifted = PoseTrack(
+            track.time_s + options.clocks_s.get(body, 0.0),
+            track.position_enu_m + np.array(options.origins_m.get(body, (0.0, 0.0, 0.0))),
+            track.orientation_wxyz,
+        )
+        stale = options.drop_stale and not capture.by_row
+        bodies[body] = cleaned(shifted.part(fresh), body, notes, stale)
+    setpoints = {
+        body: cleaned(track, f"{body}'s set-points", notes).changes()
+        for body, track in targets.items()
+    }
+    _note_unlikely(bodies, notes)
+    stages = tuple(
+        replace(s, start_s=factors["time"] * s.start_s, end_s=factors["time"] * s.end_s)
+        for s in capture.stages
+    )
+    return Recording(
+        bodies,
+        setpoints,
+        stages=stages or (whole(bodies),),
+        warnings=tuple(dict.fromkeys(notes)),
+        sampled_setpoints=capture.by_row,
+        notation=_notation(capture, chosen, units, axes),
+    )
+
+
+def _drone_setpoints(
+    load: PoseTrack, drones: Sequence[str], options: ReadOptions
+) -> dict[str, PoseTrack]:
+    """Set-points of the drones, which were not logged, from the load's and the formation."""
+    places, yaws = options.formation.poses(
+        load.position_enu_m, yaw_of(load.orientation_wxyz), len(drones)
+    )
+    return {
+        body: PoseTrack(load.time_s, places[:, i], from_yaw(yaws[:, i]))
+        for i, body in enumerate(drones)
+    }
+
+
+def _check_bodies(chosen: Mapping[str, str], options: ReadOptions) -> None:
+    for body in [*options.origins_m, *options.clocks_s]:
+        if body not in chosen:
+            raise ConfigError(f"'{body}' is not in it; it has {', '.join(chosen)}")
+
+
+def _check_roots(chosen: Mapping[str, str], roots: Mapping[str, str]) -> None:
+    """Refuse bodies whose poses are in different frames."""
+    frames = {body: root for body, name in chosen.items() if (root := roots.get(name))}
+    if len({root.strip("/") for root in frames.values()}) > 1:
+        which = ", ".join(f"{body} in {root}" for body, root in frames.items())
+        raise ConfigError(f"poses in different frames: {which}; name others with --bodies")
+
+
+def _units(capture: Capture, options: ReadOptions) -> dict[str, str]:
+    """Unit of each quantity: as given, else as the file says, else SI."""
+    usual = {quantity: next(iter(factors)) for quantity, factors in FACTORS.items()}
+    given = {quantity: unit for quantity in FACTORS if (unit := options.unit(quantity))}
+    return usual | dict(capture.units) | given
+
+
+def _notation(
+    capture: Capture, chosen: Mapping[str, str], units: Mapping[str, str], axes: str
+) -> str:
+    """How the file was read, for people."""
+    names = ", ".join(b if b == name else f"{b} = {name}" for b, name in chosen.items())
+    quaternions = all(track.rotation.shape[1] == 4 for track in capture.tracks.values())
+    angle = "quaternions" if quaternions else units["angle"]
+    how = ", ".join([units["length"], angle, units["time"], axes])
+    return f"{names} ({capture.format + ': ' if capture.format else ''}{how})"
+
+
+def whole(bodies: Mapping[str, PoseTrack]) -> Stage:
+    """The one stage of a recording that names none."""
+    first = min(track.time_s[0] for track in bodies.values())
+    last = max(track.time_s[-1] for track in bodies.values())
+    return Stage("flight", float(first), float(last))
+
+
+STEEPEST_RAD = 1.6
+"""Largest recorded pitch, which ends at a quarter turn."""
+
+
+def _in_si(
+    track: RawTrack,
+    factors: Mapping[str, float],
+    body: str,
+    known: set[str],
+    notes: list[str],
+) -> RawTrack:
+    """Numbers in SI units; angles that are no radians are refused."""
+    rotation = track.rotation
+    if rotation.shape[1] == 3:
+        rotation = factors["angle"] * rotation
+        pitch = np.abs(rotation[np.isfinite(rotation).all(axis=1), 1])
+        steepest = float(np.quantile(pitch, 0.99)) if len(pitch) else 0.0
+        if "angle" not in known and steepest > STEEPEST_RAD:
+            raise ConfigError(
+                f"pitch of {body} up to {steepest:.3g} rad: are angles in degrees? Say so with "
+                "--units deg, or call the columns roll_deg, pitch_deg, yaw_deg"
+            )
+        yaw = rotation[np.isfinite(rotation[:, 2]), 2]
+        if "angle" not in known and len(yaw) and np.ptp(yaw) > 2.1 * np.pi:
+            notes.append(
+                f"yaw of {body} from {yaw.min():.3g} to {yaw.max():.3g}: taken for radians"
+            )
+    far = ~(np.abs(track.position) <= FARTHEST_M / factors["length"])
+    position = factors["length"] * np.where(far, np.nan, track.position)
+    return RawTrack(factors["time"] * track.time, position, rotation)
+
+
+def _with_quaternions(track: RawTrack, angles: str) -> PoseTrack:
+    return PoseTrack(track.time, track.position, _quaternions(track.rotation, angles))
+
+
+def _quaternions(rotation: Array, angles: str) -> Array:
+    """Quaternions (T, 4) of themselves or of three angles (T, 3) [rad]."""
+    if rotation.shape[1] == 4:
+        return rotation
+    if angles == "roll-pitch-yaw":
+        return from_roll_pitch_yaw(rotation)
+    return from_rotation_vector(rotation) if angles == "helical" else _from_turned_axes(rotation)
+
+
+def _likely_angles(tracks: Iterable[RawTrack]) -> str:
+    """Way of three angles: in the wrong one bodies jump where an angle passes half a turn."""
+    rotations = [track.rotation for track in tracks if track.rotation.shape[1] == 3]
+    jumps = {
+        angles: max((_largest_jump(_quaternions(r, angles)) for r in rotations), default=0.0)
+        for angles in ("helical", "euler-xyz")
+    }
+    return "euler-xyz" if jumps["euler-xyz"] < 0.5 * jumps["helical"] else "helical"
+
+
+def _from_turned_axes(angles_rad: Array) -> Array:
+    """Rx(a) Ry(b) Rz(c), about the body's own axes, of angles (T, 3)."""
+    turns = [from_rotation_vector(angles_rad[:, k, None] * np.eye(3)[k]) for k in range(3)]
+    return product(product(turns[0], turns[1]), turns[2])
+
+
+def _largest_jump(q: Array) -> float:
+    q = q[np.isfinite(q).all(axis=1)]
+    turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1)
+    return float(turns.max(initial=0.0))
+
+
+_Y_UP = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
+"""Quarter turn about x: from axes of which y points up to those of which z does."""
+
+
+def _from_y_up(poses: PoseTrack, raw: RawTrack) -> PoseTrack:
+    """Poses in ENU: positions x, -z, y, and quaternions with the axes of world and body turned.
+
+    Roll, pitch and yaw are what they are called, whichever axis points up: yaw is about it.
+    """
+    turn = np.broadcast_to(_Y_UP, poses.orientation_wxyz.shape)
+    q = poses.orientation_wxyz
+    if raw.rotation.shape[1] == 4:
+        q = product(product(turn, q), turn * [1.0, -1.0, -1.0, -1.0])
+    return PoseTrack(poses.time_s, rotate(turn, poses.position_enu_m), q)
+
+
+# ---------- What is unlikely
+
+LONGEST_PERIOD_S = 4.0
+"""Longer between two samples was no recording of a flight."""
+SHORTEST_PERIOD_S = 1e-5
+FASTEST_M_S = 100.0
+FARTHEST_APART_M = 200.0
+"""Bodies of one system are nearer to each other."""
+NEAREST_M = 0.3
+"""... and their centres farther."""
+
+
+def _question_time(tracks: Mapping[str, RawTrack], known: set[str]) -> None:
+    """Refuse times that are hardly in the unit that was assumed."""
+    for body, track in tracks.items():
+        t = track.time[np.isfinite(track.time)]
+        if len(t) < 2:
+            raise ConfigError(f"fewer than two usable samples of {body}")
+        if t.min() == t.max():
+            raise ConfigError(f"all rows are of one time, {t[0]:g} s")
+        period_s = float(np.ptp(t)) / (len(t) - 1)
+        if "time" in known or SHORTEST_PERIOD_S < period_s < LONGEST_PERIOD_S:
+            continue
+        span = f"{len(t)} samples of {body} in {np.ptp(t):.3g} s"
+        fits = [unit for unit, factor in FACTORS["time"].items() if 1e-4 < factor * period_s < 1.0]
+        if period_s >= LONGEST_PERIOD_S and fits:
+            raise ConfigError(
+                f"{span}: is the time in seconds? Say --units {fits[0]} (or s, if it is so)"
+            )
+        raise ConfigError(f"{span}: is the time in seconds? Say --units s if it is so")
+
+
+def _question_length(tracks: Mapping[str, RawTrack], known: set[str]) -> None:
+    """Refuse positions that are hardly metres."""
+    if "length" in known:
+        return
+    for body, track in tracks.items():
+        good = np.isfinite(track.position).all(axis=1) & np.isfinite(track.time)
+        order = np.argsort(track.time[good], kind="stable")
+        t, p = track.time[good][order], track.position[good][order]
+        step_s = np.diff(t)
+        moves = step_s > 1e-9
+        if not moves.any():
+            continue
+        speeds = np.linalg.norm(np.diff(p, axis=0), axis=1)[moves] / step_s[moves]
+        fastest = float(np.quantile(speeds, 0.9))
+        if fastest > FASTEST_M_S:
+            raise ConfigError(f"{body} moves at {fastest:.3g} m/s: {_other_length('mm')}")
+    middles = {b: np.nanmedian(track.position, axis=0) for b, track in tracks.items()}
+    for (a, p), (b, q) in pairwise(middles.items()):
+        distance = float(np.linalg.norm(p - q))
+        if distance > FARTHEST_APART_M:
+            unit = "mm" if FACTORS["length"]["mm"] * distance > NEAREST_M else "cm"
+            raise ConfigError(f"{a} and {b} are {distance:.4g} m apart: {_other_length(unit)}")
+
+
+def _other_length(unit: str) -> str:
+    return f"are positions in {unit}? Say --units {unit} (or m, if they are metres)"
+
+
+def _question_axes(poses: Mapping[str, PoseTrack]) -> None:
+    """Refuse drones that fly beside their load, at one height, but all above it in y."""
+    if LOAD not in poses or len(poses) < 2:
+        return
+    load = np.nanmedian(poses[LOAD].position_enu_m, axis=0)
+    others = [np.nanmedian(t.position_enu_m, axis=0) for b, t in poses.items() if b != LOAD]
+    above = np.array(others) - load
+    reach = np.linalg.norm(above, axis=1)
+    mean = above.mean(axis=0)
+    if mean[1] > 0.6 * reach.mean() and abs(mean[2]) < 0.2 * reach.mean() and len(others) > 1:
+        raise ConfigError(
+            f"all drones are {mean[1]:.3g} m from the load along y and at its height: does y point "
+            "up? Say --axes y-up (or z-up, if it is so)"
+        )
+
+
+STEEP_DEG = 45.0
+"""A drone that is tilted by more for half of a flight has a turned frame, or other angles."""
+
+
+def _note_unlikely(bodies: Mapping[str, PoseTrack], notes: list[str]) -> None:
+    """Note what a flight seldom is."""
+    for body, track in bodies.items():
+        up = rotate(track.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
+        tilt_deg = float(np.degrees(np.arccos(np.clip(np.median(up), -1.0, 1.0))))
+        if body != LOAD and tilt_deg > STEEP_DEG:
+            notes.append(
+                f"{body} is tilted by {tilt_deg:.0f} deg for half of the flight: another order of "
+                "angles (--angles), another axis up (--axes y-up), or its frame is turned?"
+            )
+    if LOAD in bodies:
+        height_m = float(np.median(bodies[LOAD].position_enu_m[:, 2]))
+        if height_m < -0.1:
+            notes.append(
+                f"the load is at z = {height_m:.2f} m for half of the flight, below the ground: "
+                "does another axis point up (--axes), or lies the origin higher (--origin)?"
+            )
+
+
+# ---------- Damaged, repeated and disordered samples
+
+FARTHEST_M = 1e8
+"""Largest recorded position; a larger number is none, squares and sums of it would overflow. Frames
+with the origin in the centre of the Earth stay."""
+
+SAME_TIME_S = 1e-9
+"""Samples that are nearer in time are of one time: stamps count nanoseconds."""
+
+
+def note(notes: list[str], number: int, what: str) -> None:
+    """Note a number of things that were dropped, with {s} for the plural; nothing if none was."""
+    if number:
+        notes.append(f"{number} {what.format(s='' if number == 1 else 's')}")
+
+
+def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = False) -> PoseTrack:
+    """Poses at strictly increasing times, without samples that are no poses.
+
+    Times may come in any order, and quaternions need not be units. With `drop_stale` samples that
+    repeat the one before in every value are dropped too. The notes take the counts.
+    """
+    n = len(track.time_s)
+    values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
+    norm = np.linalg.norm(values[:, 4:], axis=1)
+    good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
+    note(notes, n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
+    values = values[good]
+    values[:, 4:] /= norm[good, None]
+    backward = int(np.count_nonzero(np.diff(values[:, 0]) < 0.0))
+    note(notes, backward, f"step{{s}} back in time in {name}: sorted")
+    values = values[np.argsort(values[:, 0], kind="stable")]
+    again = np.concatenate([np.diff(values[:, 0]) < SAME_TIME_S, [False]])[
+        : len(values)
+    ]  # last counts
+    note(notes, int(again.sum()), f"sample{{s}} of {name} at the time of another dropped")
+    values = values[~again]
+    if drop_stale:
+        stale = _repeats(values[:, 1:])
+        note(notes, int(stale.sum()), f"stale sample{{s}} of {name} (repeats the last) dropped")
+        values = values[~stale]
+    if len(values) == 0:
+        raise ConfigError(f"no usable pose of {name}")
+    return PoseTrack(values[:, 0], values[:, 1:4], values[:, 4:])
+
+
+def _repeats(values: np.ndarray) -> np.ndarray:
+    """Rows (T, k) that repeat the one before (T,); new measurements differ in their last digits."""
+    same = np.zeros(len(values), bool)
+    same[1:] = np.all(values[1:] == values[:-1], axis=1)
+    return same
+
+
+def _fresh_rows(
+    poses: Mapping[str, PoseTrack], options: ReadOptions, notes: list[str]
+) -> np.ndarray:
+    """Which rows are not in all bodies as the row before (T,); the notes count the others."""
+    time_s = next(iter(poses.values())).time_s
+    parts = [np.column_stack([t.position_enu_m, t.orientation_wxyz]) for t in poses.values()]
+    stale = _repeats(np.hstack(parts))
+    if not options.drop_stale or not stale.any():
+        return np.ones(len(time_s), bool)
+    times = ", ".join(f"{t:g}" for t in time_s[stale][:3])
+    more = ", ..." if stale.sum() > 3 else ""
+    what = f"stale row{{s}} (repeats the last in all bodies) at {times}{more} s dropped"
+    note(notes, int(stale.sum()), what)
+    return ~stale

@@ -1,0 +1,1 @@
+"""Formats of recordings, a file each; each gives a `Capture`."""

@@ -1,0 +1,75 @@
+"""Trajectories of one body: TUM (as evo reads them) and EuRoC; the file's name tells the body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from musls_analysis.recordings.capture import Capture, RawTrack, name_in
+from musls_analysis.recordings.formats.rows import numbers_of, whole_lines, whole_rows
+from musls_analysis.recordings.options import FACTORS, ReadOptions
+from musls_description.config.errors import ConfigError
+from musls_description.config.text_tables import rows_of
+
+_TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
+_EUROC = ("timestamp", "p_rs_r_x", "p_rs_r_y", "p_rs_r_z", "q_rs_w", "q_rs_x", "q_rs_y", "q_rs_z")
+
+
+def is_tum(first_lines: Sequence[str]) -> bool:
+    """Whether the rows are eight numbers, the last four a unit quaternion."""
+    rows = [line.split() for line in first_lines if not line.startswith(("#", "%"))]
+    try:
+        numbers = np.array(rows, float)
+    except ValueError:
+        return False
+    return numbers.shape[1:] == (8,) and bool(
+        np.allclose(np.linalg.norm(numbers[:, 4:], axis=1), 1.0, atol=0.01)
+    )
+
+
+def read_tum(path: Path, options: ReadOptions) -> Capture:
+    """Read time [s], x, y, z [m], quaternion x, y, z, w, separated by spaces."""
+    notes: list[str] = []
+    lines = [line for line in whole_lines(path, notes) if line.strip()]
+    rows = [line.split() for line in lines if not line.startswith(("#", "%"))]
+    table, _ = numbers_of(rows, len(_TUM), range(len(_TUM)), notes)
+    return _capture(path, table[:, :4], table[:, [7, 4, 5, 6]], "TUM", {}, notes)
+
+
+def is_euroc(first_lines: Sequence[str]) -> bool:
+    """Whether the first line is EuRoC's header."""
+    header = next(rows_of(first_lines)).cells
+    return [name.lower().lstrip("#").split("[")[0].strip() for name in header[:8]] == [*_EUROC]
+
+
+def read_euroc(path: Path, options: ReadOptions) -> Capture:
+    """Read time [ns], x, y, z [m], quaternion w, x, y, z, and what may follow."""
+    notes: list[str] = []
+    header, *rows = whole_rows(path, notes)
+    cells = [row.cells for row in rows]
+    table, _ = numbers_of(cells, len(header.cells), range(len(_EUROC)), notes)
+    units = {} if options.unit("time") else {"time": "ns"}
+    return _capture(path, table[:, :4], table[:, 4:], "EuRoC", units, notes)
+
+
+def _capture(
+    path: Path,
+    poses: np.ndarray,
+    q_wxyz: np.ndarray,
+    format: str,
+    units: dict[str, str],
+    notes: list[str],
+) -> Capture:
+    if not len(poses):
+        raise ConfigError("no rows in the file")
+    track = RawTrack(poses[:, 0], poses[:, 1:], q_wxyz)
+    return Capture(
+        {name_in(path.stem): track},
+        units=units,
+        stated=frozenset({q for q in FACTORS if q in units}),
+        format=format,
+        notes=notes,
+        alone=True,
+    )
