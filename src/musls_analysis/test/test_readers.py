@@ -19,7 +19,6 @@ from rosbags.rosbag2 import StoragePlugin
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.formats.flight_log import SEGMENT_GAP_S
 from musls_analysis.recordings.readers import ReadOptions, read_recording
-from musls_description.hanging.cone import Cone
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone
 

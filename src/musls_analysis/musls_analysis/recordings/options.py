@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from musls_description.hanging.cone import Cone
 from musls_description.config.schema import Vector3, build, spec, to_data, to_yaml
 from musls_description.config.strict_yaml import parse_yaml, read_text
+from musls_description.hanging.cone import Cone
 
 LARGEST_CLOCK_S = 1e11
 """Three thousand years; clocks of computers count from 1970."""
