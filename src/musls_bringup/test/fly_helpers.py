@@ -28,12 +28,13 @@ def contents(folder):
 
 
 def error_line(capsys):
-    """The one line on stderr, with nothing on stdout."""
+    """The one line of an error on stderr, after notes on what was read; nothing on stdout."""
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("musls: error: "), captured.err
-    assert captured.err.count("\n") == 1, captured.err
-    return captured.err
+    lines = captured.err.splitlines(keepends=True)
+    (error,) = [line for line in lines if not line.startswith("musls: note: ")]
+    assert error.startswith("musls: error: "), captured.err
+    return error
 
 
 def refused(here, capsys, *args):
