@@ -5,6 +5,7 @@ import os
 import re
 
 import pytest
+from fly_helpers import error_line
 from made_up_recordings import excerpt_lines, flight, write_lines
 from PIL import Image
 
@@ -85,9 +86,8 @@ def test_two_recordings_as_one_page(csv, tmp_path, capsys):
 def test_bad_input_is_one_line_and_no_file(csv, args, words, capsys):
     open("old.png", "w").close()
     assert main(["view", csv, *args]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("musls: error: ") and captured.err.count("\n") == 1
-    assert all(word in captured.err for word in words), captured.err
+    error = error_line(capsys)
+    assert all(word in error for word in words), error
     assert sorted(os.listdir()) == ["old.png", "real.csv"]
 
 
