@@ -8,7 +8,7 @@ Fly it from the command line (or `musls.fly("hold", controller=LoadFeedback)` in
 import numpy as np
 
 import musls
-from musls_description.numerics import rotations
+from musls import rotations
 
 
 class LoadFeedback(musls.Controller):

@@ -34,6 +34,7 @@ from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import spec
+from musls_description.numerics import rotations
 from musls_description.system.cable_law import CABLE_LAWS as cable_laws
 from musls_description.system.cable_law import CableLaw
 from musls_description.system.drone import Drone
@@ -93,6 +94,7 @@ __all__ = [
     "plants",
     "read_recording",
     "replay",
+    "rotations",
     "sensors",
     "spec",
     "sweep",

@@ -9,6 +9,7 @@ from typing import Annotated
 import pytest
 import typer
 
+import musls
 from musls_bringup.cli import app, main
 from musls_bringup.cli.app import COMMANDS
 from musls_bringup.cli.test import absolute_path, parallel
@@ -201,3 +202,15 @@ def test_test_files_are_named_from_the_users_folder(tmp_path, monkeypatch):
     assert absolute_path("test_x.py::test_y") == f"{tmp_path.resolve()}/test_x.py::test_y"
     assert absolute_path("test_absent.py") == "test_absent.py"
     assert absolute_path("catenary") == "catenary"
+
+
+def test_a_script_beside_a_folder_of_that_name(tmp_path):
+    """A clone is called musls: a script beside it imports the package, not an empty namespace."""
+    (tmp_path / "musls").mkdir()
+    (tmp_path / "script.py").write_text("import musls; print(musls.__version__, musls.rotations)")
+    command = [sys.executable, "script.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith(musls.__version__)
+    command = [sys.executable, "-m", "musls", "--version"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"musls {musls.__version__}\n"
