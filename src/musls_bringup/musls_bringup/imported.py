@@ -7,6 +7,10 @@ of a drone are the plugins MulticopterMotorModel of Gazebo, or actuators of MuJo
 
 from __future__ import annotations
 
+import copy
+import os
+import re
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +33,10 @@ TILTED = 1.0 - 1e-6
 LARGEST = 1e6
 """Mass [kg], inertia [kg m^2], size and distance [m] that no load has."""
 
+
+TOO_MUCH_INERTIA = 2.0
+"""Share of the largest possible inertia above which it is questioned: shapes that collide are often
+smaller than the body."""
 
 MOTOR = {
     "motorConstant": "thrust_coefficient_n_s2",
@@ -91,25 +99,26 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     is_drone, warned = speed_max_rad_s is not None, list[str]()
     mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
-        plugins = _motor_plugins(path) if is_drone else []
-        turning = {motor.findtext("jointName", "").strip() for motor in plugins}
         is_sdf = path.suffix.lower() == ".sdf"
-        spec = _sdf(path, turning) if is_sdf else mujoco.MjSpec.from_file(str(path))
+        root = _flat_model(path) if is_sdf else ElementTree.parse(path).getroot()
+        plugins = _motor_plugins(root) if is_drone else []
+        turning = {motor.findtext("jointName", "").strip() for motor in plugins}
+        spec = _sdf(root) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
     except (ValueError, ElementTree.ParseError, mujoco.FatalError) as error:
-        raise ConfigError(f"{path}: {' '.join((warned or [str(error)])[0].split())}") from None
+        text = " ".join((warned or [str(error)])[0].split())
+        raise ConfigError(f"{path}: {_OTHERS_REMEDY.sub('', text)}") from None
     finally:
         mujoco.set_mju_user_warning(None)
-    moving = [
-        model.joint(i).name or f"joint {i}"
-        for i in range(model.njnt)
-        if model.jnt_type[i] != mujoco.mjtJoint.mjJNT_FREE
-        if model.joint(i).name not in turning
-    ]
-    if moving or (model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).sum() > 1:
-        names = ", ".join(moving[:5]) or "two free bodies"
-        raise ConfigError(f"{path}: {names} can move: {_FIXED}")
+    free = model.jnt_type == mujoco.mjtJoint.mjJNT_FREE
+    moving = [model.joint(i).name or f"joint {i}" for i in np.flatnonzero(~free)]
+    moving += _moving_joints(root) if is_sdf else []
+    if free.sum() > 1:
+        raise ConfigError(f"{path}: two free bodies: the body that is read is one rigid body")
+    if frozen := [name for name in moving if name not in turning]:
+        names = ", ".join(frozen[:5]) + (f" and {len(frozen) - 5} more" if len(frozen) > 5 else "")
+        warnings.warn(f"{path}: {names} can move: fixed where they are at zero", stacklevel=2)
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     bodies = {model.body(i).name for i in range(1, model.nbody)}
@@ -130,15 +139,15 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     return replace(body, rotors=tuple(rotors))
 
 
-_FIXED = "the body that is read is one rigid body, fix its joints (rotors of a drone: --as drone)"
+_OTHERS_REMEDY = re.compile(r"[;,.]?\s*(?:use|consider|try|set)\s+(?:setting\s+)?'\w+'.*$", re.I)
+"""Advice of MuJoCo's to set an option of its own, which there is no way to set here."""
 
 
 # ---------- Rotors
 
 
-def _motor_plugins(path: Path) -> list[Element]:
+def _motor_plugins(root: Element) -> list[Element]:
     """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""
-    root = _model(path) if path.suffix.lower() == ".sdf" else ElementTree.parse(path).getroot()
     found = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
 
     def number(plugin: Element) -> int:
@@ -205,43 +214,126 @@ Pose = tuple[Array, Array]
 _AT_REST: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
-def _model(path: Path) -> Element:
-    """The model of an SDF file, with those that it merges from the folders beside its own."""
+def _flat_model(path: Path, above: tuple[Path, ...] = ()) -> Element:
+    """The model of an SDF file with all that it includes: links, joints, frames at their poses.
+
+    Poses are relative to the model; names within an included or nested model begin with its name
+    and ::, unless it is merged.
+    """
+    path = path.resolve()
+    if path in above:
+        raise ValueError(f"{path.parent.name}/{path.name} includes itself")
     model = ElementTree.parse(path).getroot().find(".//model")
     if model is None:
         raise ValueError(f"there is no <model> in {path.name}")
-    for include in model.findall("include[@merge='true']"):
-        name = include.findtext("uri", "").strip().removeprefix("model://")
-        file = path.absolute().parent.parent / name / "model.sdf"
-        if not is_file(file) or include.find("pose") is not None:
-            raise ValueError(f"<include> of {name}: is read from ../{name}/model.sdf, without pose")
-        model.remove(include)
-        model.extend(child for child in _model(file) if child.tag != "pose")
-    return model
+    return _flat(model, path, (*above, path))
 
 
-def _sdf(path: Path, turning: Set[str]) -> Any:
-    """The model of an SDF file as a specification of MuJoCo's; some joints may turn."""
+def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
+    """A model in the place of which its own and its inner links stand, each with its pose."""
+    inner: dict[str, tuple[Element, bool]] = {}
+    named = {element.get("name", ""): element for element in model if element.get("name")}
+    for element in model.findall("model"):
+        inner[element.get("name", "")] = _flat(element, path, above), False
+    for include in model.findall("include"):
+        merged = include.get("merge") in ("true", "1")
+        part = _flat_model(_included(include, path), above)
+        name = include.findtext("name", "").strip() or part.get("name", "")
+        if include.find("pose") is None and (own := part.find("pose")) is not None:
+            include.append(own)
+        named[name] = include
+        inner[name] = part, merged
+    flat = Element("model", {"name": model.get("name", "")})
+    if (own := model.find("pose")) is not None:
+        flat.append(own)
+    for name, (part, merged) in inner.items():
+        place = _in_model(named[name], named)
+        for element in part:
+            if element.tag != "pose":
+                flat.append(_moved(element, place, "" if merged else f"{name}::"))
+    for element in model:
+        if element.tag in ("link", "joint", "frame"):
+            known = named | {e.get("name", ""): e for e in flat if e.get("name")}
+            flat.append(_placed(element, _in_model(element, known)))
+        elif element.tag == "plugin":
+            flat.append(element)
+    return flat
+
+
+def _included(include: Element, path: Path) -> Path:
+    """File of an included model: in the folders beside the one of the model, or Gazebo's paths."""
+    uri = include.findtext("uri", "").strip()
+    name = uri.removeprefix("model://").removeprefix("file://").strip("/")
+    places = [path.parent.parent, path.parent]
+    for variable in ("GZ_SIM_RESOURCE_PATH", "SDF_PATH"):
+        places += [Path(place) for place in os.environ.get(variable, "").split(":") if place]
+    files = [place / name / "model.sdf" for place in places] if name else []
+    for file in files:
+        if is_file(file):
+            return file
+    raise ValueError(
+        f"<include> of {shown(uri) or 'nothing'}: there is no ../{shown(name)}/model.sdf, nor in "
+        "GZ_SIM_RESOURCE_PATH"
+    )
+
+
+def _placed(element: Element, place: Pose) -> Element:
+    """A copy of a link, joint or frame at a pose in the model."""
+    found = copy.copy(element)
+    for pose in found.findall("pose"):
+        found.remove(pose)
+    found.attrib = {k: v for k, v in element.attrib.items() if k != "attached_to"}
+    position, (w, x, y, z) = place
+    pose = ElementTree.SubElement(found, "pose", {"relative_to": "__model__"})
+    pose.text = " ".join(repr(float(value)) for value in (*position, x, y, z, w))
+    return found
+
+
+def _moved(element: Element, place: Pose, prefix: str) -> Element:
+    """A link, joint, frame or plugin of an inner model as one of the outer model."""
+    found = copy.deepcopy(element)
+    if element.tag != "plugin":
+        position, q = _pose(element)
+        found = _placed(found, (place[0] + rotate(place[1], position), product(place[1], q)))
+        found.set("name", prefix + found.get("name", ""))
+    for tag in ("parent", "child", "linkName", "jointName"):
+        for inner in found.findall(tag):
+            if (inner.text or "").strip() != "world":
+                inner.text = prefix + (inner.text or "").strip()
+    return found
+
+
+def _moving_joints(model: Element) -> list[str]:
+    """Names of the joints that are not fixed; one whose limits are equal is."""
+    names = []
+    for joint in model.findall("joint"):
+        limit = "axis/limit/"
+        low, high = (joint.findtext(limit + end, "").strip() for end in ("lower", "upper"))
+        if joint.get("type") != "fixed" and not (low and high and float(low) == float(high)):
+            names.append(joint.get("name", ""))
+    return names
+
+
+def _sdf(model: Element) -> Any:
+    """A flat model of SDF as a specification of MuJoCo's, without joints."""
     import mujoco
 
-    model = _model(path)
-    for name in ("include", "model"):
-        if model.find(name) is not None:
-            raise ValueError(f"a model with <{name}> in it is not read: one model of links")
-    for joint in model.findall("joint"):
-        if joint.get("type") != "fixed" and joint.get("name") not in turning:
-            raise ValueError(f"{joint.get('name')} can move: {_FIXED}")
-    named = {element.get("name", ""): element for element in model if element.get("name")}
     spec = mujoco.MjSpec()
     root = spec.worldbody.add_body()
     for link in model.findall("link"):
-        position, q = _in_model(link, named)
+        position, q = _pose(link)
         body = root.add_body(name=link.get("name"), pos=position, quat=q)
-        _add_inertia(body, link.find("inertial"))
+        inertial = link.find("inertial")
+        follows = inertial is not None and inertial.get("auto") in ("true", "1")
+        if not follows:
+            _add_inertia(body, inertial)
+        usual = inertial.findtext("density", "1000") if inertial is not None else "1000"
         for collision in link.findall("collision"):
-            _add_shape(body, collision)
+            _add_shape(body, collision, float(collision.findtext("density", usual)))
+        if follows and not len(body.geoms):
+            raise ValueError(f"{link.get('name')}: its inertia follows from shapes, it has none")
     for frame in model.findall("frame"):
-        root.add_site(name=frame.get("name"), pos=_in_model(frame, named)[0])
+        root.add_site(name=frame.get("name"), pos=_pose(frame)[0])
     return spec
 
 
@@ -299,8 +391,8 @@ def _add_inertia(body: Any, inertial: Element | None) -> None:
     body.fullinertia = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
 
-def _add_shape(body: Any, collision: Element) -> None:
-    """A box, cylinder, capsule or sphere that collides."""
+def _add_shape(body: Any, collision: Element, density_kg_m3: float) -> None:
+    """A box, cylinder, capsule or sphere that collides; others are left out with a word."""
     from mujoco import mjtGeom
 
     geometry = collision.find("geometry")
@@ -314,12 +406,13 @@ def _add_shape(body: Any, collision: Element) -> None:
         "sphere": (mjtGeom.mjGEOM_SPHERE, [radius, 0.0, 0.0]),
     }
     if shape.tag not in sizes:
-        raise ValueError(
-            f"collision {collision.get('name')}: <{shape.tag}> is not read, but {', '.join(sizes)}"
-        )
+        known = ", ".join(sizes)
+        name = f"{body.name}, collision {collision.get('name')}"
+        warnings.warn(f"{name}: <{shape.tag}> is left out, but {known} are read", stacklevel=2)
+        return
     kind, size = sizes[shape.tag]
     position, q = _pose(collision)
-    body.add_geom(type=kind, size=size, pos=position, quat=q)
+    body.add_geom(type=kind, size=size, pos=position, quat=q, density=density_kg_m3)
 
 
 def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
@@ -352,7 +445,24 @@ def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
     if not corners:
         raise ConfigError(f"{path}: no shape in it collides: give one link a collision")
     low, high = np.min(np.vstack(corners), axis=0), np.max(np.vstack(corners), axis=0)
+    _question_inertia(path, float(mass), inertia, np.abs([low, high]).max(axis=0))
     points = {model.body(i).name: data.xpos[i] for i in range(1, model.nbody)}
     points |= {model.site(i).name: data.site_xpos[i] for i in range(model.nsite)}
     places = {name: place @ root - centre for name, place in points.items() if name}
     return RigidBody(mass, 0.5 * (inertia + inertia.T), high - low, 0.5 * (low + high), places)
+
+
+def _question_inertia(path: Path, mass_kg: float, inertia: Array, reach_m: Array) -> None:
+    """Warn of a moment of inertia that is larger than if all mass were at the farthest corner.
+
+    `reach_m` is the largest distance from the centre of mass along each axis, (3,).
+    """
+    largest = float(np.linalg.eigvalsh(inertia)[-1])
+    possible = mass_kg * float(reach_m @ reach_m)
+    if largest > TOO_MUCH_INERTIA * possible:
+        warnings.warn(
+            f"{path}: a moment of inertia of {largest:.3g} kg m2 is {largest / possible:.0f} times "
+            f"what {mass_kg:g} kg in a box of this size can have; SDF takes 1 kg m2 where a file "
+            "gives none",
+            stacklevel=2,
+        )
