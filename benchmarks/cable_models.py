@@ -28,7 +28,8 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import ReplayResult, with_links
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.cone import with_places
+from musls_description.hanging.hang import hang
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.system.system_files import build_system, load_system
 from musls_sim.plants import PLANTS
@@ -130,8 +131,8 @@ def flown(model: str, start: str, drones: int = 0) -> tuple[Plant, PlantInputs]:
     kind = model.partition(":")[0]
     if kind not in ("massless", "rigid_rods"):
         system = with_links(system, model)
-    rest = hanging_equilibrium(system, places)
-    setup = PlantSetup(system, StartSpec(kind=start), PhysicsSpec(step_size_s=0.004), rest)
+    hanging = hang(system, with_places(places))
+    setup = PlantSetup(system, StartSpec(kind=start), PhysicsSpec(step_size_s=0.004), hanging)
     plant, inputs = PLANTS[kind](setup), PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s
     return plant, inputs

@@ -18,11 +18,11 @@ import numpy as np
 from elastic import TURN, bare_dart, circle_of
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.equilibrium import hanging_equilibrium, on_massless_cables
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.system_files import load_system
-from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.massless.plant import MasslessPlant, hanging
+from musls_sim.plants.interface import Motion, PlantInputs
+from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
@@ -48,7 +48,8 @@ def plant_alone(name: str, rounds: int, dart: DartPlant) -> dict[str, np.ndarray
     """Time of a period of the plant with a swinging load, and of the bare step."""
     system = load_system(name)
     chains = hanging_equilibrium(system, circle_of(system.n_drones))
-    rest, motion = hanging(system, chains, STANDARD_GRAVITY_M_S2)
+    rest = on_massless_cables(chains, STANDARD_GRAVITY_M_S2)
+    motion = Motion.at_rest(*rest.bodies)
     speeds = trim_speeds_rad_s(system, rest)
     plant = MasslessPlant(system, motion, rotor_speed_rad_s=speeds)
     begin_state = plant.memory.copy()

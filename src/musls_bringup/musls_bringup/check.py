@@ -19,7 +19,7 @@ from musls_description.config.schema import to_data
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
 from musls_description.system.slung_system import formation_of
-from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import Caution, preflight
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import check_separation, obstacles_in_plan
@@ -36,21 +36,20 @@ def check(scenario: Scenario) -> Feasibility:
         raise ConfigError(
             f"{scenario.name}: mission.duration_s: there is nothing to check, no mission is flown"
         )
-    hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
-    problems = []
-    if scenario.start.kind != "state":
-        try:
-            check_hover(scenario, hover, force=True)
-        except ConfigError as error:
-            problems.append(str(error))
-    plan = flight_plan(scenario, hover)
+    problems, cautions = [], []
+    for said in preflight(scenario) if scenario.start.kind != "state" else ():
+        if isinstance(said, Caution):
+            cautions.append(said.text)
+        elif not said.forced:  # what can be forced is among the margins
+            problems.append(said.text)
+    plan = flight_plan(scenario)
     try:
         check_separation(scenario.system, plan, scenario.limits)
     except ConfigError as error:
         problems.append(str(error))
     problems += obstacles_in_plan(scenario.system, plan, scenario.world.obstacles)
     separation = closest_in_plan(scenario.system, plan)
-    return assess(scenario, hover, separation, problems=problems)
+    return assess(scenario, separation, problems=problems, cautions=cautions)
 
 
 def losses(scenario: Scenario) -> list[Reallocation | None]:

@@ -287,10 +287,10 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
 def _check(session: Session) -> dict[str, Any] | None:
     """The worst of what `musls check` says."""
     scenario, components = session.scenario, session.components
-    if components.hover is None or scenario.start.kind == "state":
+    if scenario.hanging is None or scenario.start.kind == "state":
         return None
     separation = closest_in_plan(scenario.system, components.plan)
-    found = assess(scenario, components.hover, separation, moments=1)
+    found = assess(scenario, separation, moments=1)
     return {
         "sentence": found.sentence,
         "thrust_margin": found.thrust_margin,

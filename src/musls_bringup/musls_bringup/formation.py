@@ -9,14 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.equilibrium import (
-    HangingEquilibrium,
-    NoEquilibriumError,
-    freed,
-    hanging_equilibrium,
-)
-from musls_description.hanging.fitting import fitting_formation, holds, why_none
-from musls_description.hanging.tree import tips_apart_m
+from musls_description.hanging.cone import with_places
+from musls_description.hanging.hang import Hanging, hang
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
@@ -32,18 +26,22 @@ class Proposal(Shown):
     """Places that hold a load level.
 
     Attributes:
-        places_m: Of the drones in the frame of the load's set-point, (n, 3).
+        hanging: How the system hangs there.
         margins: Of each drone at rest there.
-        shares: Upright pull of each cable over an even share of the load's weight, (n,).
-        tips_apart_m: Least distance of rotor tips, seen from above.
     """
 
-    system: SlungLoadSystem
-    places_m: Array
-    rest: HangingEquilibrium
+    hanging: Hanging
     margins: Sequence[DroneMargins]
-    shares: Array
-    tips_apart_m: float
+
+    @property
+    def system(self) -> SlungLoadSystem:
+        """Load, drones and cables."""
+        return self.hanging.system
+
+    @property
+    def places_m(self) -> Array:
+        """Places of the drones in the frame of the load's set-point, (n, 3)."""
+        return self.hanging.formation.offsets_m(self.system.n_drones)
 
     def shown(self) -> Iterator[str | Table]:
         """Place, cable, share of the weight and margins of each drone."""
@@ -54,38 +52,33 @@ class Proposal(Shown):
                 f"{m.thrust_margin:.2f}", f"{m.tilt_deg:.1f}",
             )
             for i, (place, m, share) in enumerate(
-                zip(self.places_m, self.margins, self.shares, strict=True), start=1
+                zip(self.places_m, self.margins, self.hanging.shares, strict=True), start=1
             )
         ]  # fmt: skip
         heads = ("drone", "x [m]", "y [m]", "z [m]", "cable [N]", "share", "margin", "tilt [deg]")
         yield Table(heads, rows)
         if len(rows) > 1:
-            yield f"rotor tips at least {self.tips_apart_m:.2f} m apart, seen from above"
+            apart_m = self.hanging.tips_apart_m
+            yield f"rotor tips at least {apart_m:.2f} m apart, seen from above"
 
 
 def propose(system: SlungLoadSystem) -> Proposal:
     """Find the formation that a scenario of this system gets if it gives none."""
-    n = system.n_drones
-    cone = fitting_formation(system, {})
-    places = np.round(cone.offsets_m(n), 4) + 0.0
-    reason = None if holds(system, places) else why_none(system)
+    places = hang(system, {}).formation.offsets_m(system.n_drones)
+    hanging = hang(system, with_places(np.round(places, 4) + 0.0))
+    reason = None if hanging.is_balanced else hanging.why_none
+    if reason is None and hanging.refusal is not None:
+        reason = hanging.refusal.reason
     if reason is not None:
         raise ConfigError(f"{system.name}: {reason}")
-    yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi
-    try:
-        rest = hanging_equilibrium(freed(system), places, drone_yaws_rad=yaws)
-    except NoEquilibriumError as error:
-        raise ConfigError(f"{system.name}: {error}") from None
+    rest = hanging.rest
     margins = [
         drone_margins(drone, thrust, float(tension))
         for drone, thrust, tension in zip(
             system.drones, rest.drone_force_n, rest.load_end_tension_n, strict=True
         )
     ]
-    upright = rest.cable_force_n[:, 2]
-    return Proposal(
-        system, places, rest, margins, n * upright / upright.sum(), tips_apart_m(system, places)
-    )
+    return Proposal(hanging, margins)
 
 
 def with_drones(system: SlungLoadSystem, count: int) -> SlungLoadSystem:
@@ -169,7 +162,7 @@ def draw(found: Proposal, path: Path) -> None:
                 ax.plot(*ends.T, color=style.CABLE, lw=1.0)
                 if up == 1:
                     ax.add_patch(Circle(place[:2], tips[i], color=ink, alpha=0.3))
-                    text = f"drone {i + 1}\n{found.shares[i]:.2f} / {margins[i]:.2f}"
+                    text = f"drone {i + 1}\n{found.hanging.shares[i]:.2f} / {margins[i]:.2f}"
                     ax.annotate(text, place[:2], ha="center", va="center", fontsize=6)
                 else:
                     ax.plot([place[0] - tips[i], place[0] + tips[i]], [place[2]] * 2, color=ink)

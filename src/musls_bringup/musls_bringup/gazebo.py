@@ -28,14 +28,13 @@ from musls_bringup.shipped import find_scenario
 from musls_control.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
-from musls_description.hanging.ground import ground_spawn
-from musls_description.hanging.tree import build_tree
+from musls_description.hanging.configuration import Configuration
 from musls_description.system.slung_system import slung_system
 from musls_description.writers import world_sdf
 from musls_description.writers.sdf import drone_name
 from musls_sim.autopilots import loaded_hover_parameters, parameter_text
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
-from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import Scenario
 
 WORLD = "musls"
@@ -68,12 +67,12 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
                 f"system.drones.{i}.model = {drone.model}: PX4 has a Gazebo airframe for "
                 f"{AIRFRAME} only"
             )
-    spawn, gravity = ground_spawn(system), scenario.physics.gravity_m_s2
+    gravity = scenario.physics.gravity_m_s2
     return {
         "scenario.yaml": to_yaml(scenario),
         "world.sdf": world_sdf(
             system,
-            spawn,
+            standing(scenario),
             name=WORLD,
             gravity_m_s2=gravity,
             step_s=fixed_step_s(system, gravity),
@@ -117,18 +116,20 @@ def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
 
 def drone_places_enu_m(scenario: Scenario) -> NDArray[np.float64]:
     """Positions of the drones in the world file, (n_drones, 3)."""
-    system = slung_system(scenario.system, "Gazebo")
-    tree = build_tree(system)
-    return tree.poses(ground_spawn(system).coordinates)[1][tree.drone]
+    return standing(scenario).bodies(slung_system(scenario.system, "Gazebo"))[0][1:]
+
+
+def standing(scenario: Scenario) -> Configuration:
+    """Load and drones on the ground, where a flight begins."""
+    return scenario.hanging_for("Gazebo").on_ground
 
 
 def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
     """PX4 parameters that differ from the airframe's, one mapping per drone."""
-    hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
-    check_hover(scenario, hover, force=force)
+    refuse_or_warn(scenario, force=force)
     return [
         PX4_PARAMETERS | own | dict(scenario.autopilot.parameters)
-        for own in loaded_hover_parameters(scenario, hover)
+        for own in loaded_hover_parameters(scenario)
     ]
 
 

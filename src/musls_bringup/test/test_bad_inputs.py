@@ -5,7 +5,6 @@ import re
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 from bad_inputs import BadInputs, Case
 
@@ -20,7 +19,7 @@ from musls_description.config.errors import MAX_LENGTH, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.system.system_files import load_system
 from musls_sim.autopilots import hover_parameters
-from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 
 SEED = 20261122
@@ -37,9 +36,7 @@ def checked_only(scenario, *args, **kwargs):
     if not scenario.mission.stages:  # a rig without drones that fly
         to_yaml(scenario)
         raise AcceptedError("accepted")
-    first = scenario.mission.stages[0].pose(np.zeros(1))[0]
-    hover = hover_in_formation(scenario, first)
-    check_hover(scenario, hover)
+    refuse_or_warn(scenario)
     hover_parameters(scenario)
     to_yaml(scenario)
     raise AcceptedError("accepted")

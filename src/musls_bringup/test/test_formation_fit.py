@@ -15,10 +15,11 @@ from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_yaml
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.fitting import fitting_formation
+from musls_description.hanging.hang import hang
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import build_system
-from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 
 ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}
@@ -58,10 +59,10 @@ def test_load_hangs_where_it_is_asked_to(tmp_path, directions_deg, lengths_m):
         yaml.safe_dump({"system": own, "start": "air", "mission": {"stages": [{"kind": "hold"}]}})
     )
     scenario = load_scenario(path)
-    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.3]))
-    assert abs(hover.sag_m) < (0.2 if scenario.formation.height_m == Cone().height_m else 0.01)
-    assert abs(np.degrees(hover.turn_rad)) < 1.0 or len(lengths_m) == 1  # which holds no yaw
-    assert hover.equilibrium.configuration.load_rotation[2, 2] > np.cos(np.radians(3.0))
+    hanging = hang(scenario.system, scenario.formation, load_pose=[0.0, 0.0, 1.0, 0.3])
+    assert abs(hanging.sag_m) < (0.2 if scenario.formation.height_m == Cone().height_m else 0.01)
+    assert abs(np.degrees(hanging.turn_rad)) < 1.0 or len(lengths_m) == 1  # which holds no yaw
+    assert hanging.rest.configuration.load_rotation[2, 2] > np.cos(np.radians(3.0))
     places = scenario.formation.offsets_m(len(lengths_m))
     gaps = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(len(places), 1)]
     tips = tip_radius_m(scenario.system.drones[0])
@@ -87,14 +88,14 @@ def test_what_is_given_is_kept():
 
 def test_formation_that_turns_the_load_is_named():
     scenario = load_scenario(SCENARIOS / "hold.yaml", ["formation.first_azimuth_rad=0.3"])
-    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
-    assert np.degrees(hover.turn_rad) == pytest.approx(np.degrees(0.3), abs=0.2)
+    hanging = scenario.hanging
+    assert np.degrees(hanging.turn_rad) == pytest.approx(np.degrees(0.3), abs=0.2)
     with pytest.warns(UserWarning, match=r"turned by 17\.2 deg .*first_azimuth_rad = 0\.000 fits"):
-        check_hover(scenario, hover)
+        refuse_or_warn(scenario)
     straight = load_scenario(SCENARIOS / "hold.yaml")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_hover(straight, hover_in_formation(straight, np.array([0.0, 0.0, 1.0, 0.0])))
+        refuse_or_warn(straight)
 
 
 def test_cables_that_turn_drones_are_named(tmp_path):
@@ -106,14 +107,13 @@ def test_cables_that_turn_drones_are_named(tmp_path):
         changes = {"system": str(tmp_path / "plank.yaml"), "start": "air"}
         changes |= {"system.cables.twist": twist, "formation.places_m": places}
         scenario = musls.load_scenario("hold", {**changes, "mission.stages.0.duration_s": 1.0})
-        hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             drones = [musls.fly(scenario).body(f"drone_{i}") for i in (1, 2, 3, 4)]
         ends = [(d.orientation_wxyz[-1], d.setpoint.orientation_wxyz[-1]) for d in drones]
         turns = np.array([yaw_of(is_) - yaw_of(asked) for is_, asked in ends])
         turns_deg = np.degrees(np.angle(np.exp(1j * turns)))
-        assert turns_deg == pytest.approx(np.degrees(hover.drone_turn_rad), abs=1.5)
+        assert turns_deg == pytest.approx(np.degrees(scenario.hanging.drone_turn_rad), abs=1.5)
         named = [str(w.message) for w in told if "the cable turns drone_" in str(w.message)]
         if twist == "free":
             assert abs(turns_deg).max() < 1.0 and not named

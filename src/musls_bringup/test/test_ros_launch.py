@@ -32,7 +32,6 @@ from musls_control.mocap import MocapLimits
 from musls_control.offboard import OffboardSettings
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
-from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.recording.graph import recorded_topics
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.compose import build_plant
@@ -92,8 +91,7 @@ def test_with_px4_in_the_embedded_simulator_the_offboard_node_knows_where_drones
     assert simulator.executable == "embedded_sim"
     places = np.reshape(offboard.parameters["local_origin_enu_m"], (3, 3))
     flown = load_scenario(Path(simulator.parameters["scenario_file"]))
-    hover = hover_in_formation(flown, flown.mission.stages[0].pose(np.zeros(1))[0])
-    stand = build_plant(flown, hover).state.position_enu_m[1:]
+    stand = build_plant(flown).state.position_enu_m[1:]
     assert np.abs(places - stand).max() < 1e-3
     monkeypatch.setenv("MICRO_XRCE_AGENT", str(tmp_path / "none"))
     with pytest.raises(MuslsError, match=r"MICRO_XRCE_AGENT = .*none: no such program"):

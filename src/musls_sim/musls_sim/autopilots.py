@@ -15,7 +15,6 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
 from musls_sim.plants.interface import Plant, PlantState
 from musls_sim.plants.trim import hover_throttle, trim_throttle
-from musls_sim.preflight.checks import Hover
 from musls_sim.scenario.scenario import Scenario
 
 
@@ -24,13 +23,11 @@ class AutopilotSetup:
     """Inputs of an autopilot's factory.
 
     Attributes:
-        hover: How the system hangs in formation; None where no formation is flown.
         state: The plant's state at time 0.
         plant: The physics, for an autopilot that has a link of its own with it.
     """
 
     scenario: Scenario
-    hover: Hover | None
     state: PlantState
     logs: Path
     generator: np.random.Generator
@@ -82,13 +79,14 @@ def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
     )
 
 
-def loaded_hover_parameters(scenario: Scenario, hover: Hover) -> list[dict[str, float]]:
+def loaded_hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
     """The same for a real PX4, with gains whose defaults are not the same in all releases.
 
     It looks for its hover thrust around MPC_THR_HOVER only; HTE_THR_RANGE lets it look as far as
     the drone's share of the load asks.
     """
-    carried_n = np.linalg.norm(hover.equilibrium.drone_force_n, axis=1)
+    rest = scenario.hanging_for("autopilot.kind = px4").rest
+    carried_n = np.linalg.norm(rest.drone_force_n, axis=1)
     parameters = []
     for drone, own, thrust_n in zip(
         scenario.system.drones, hover_parameters(scenario), carried_n.tolist(), strict=True
@@ -120,8 +118,8 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
         # Along the drones' z axes where no formation says more.
         turns = setup.state.orientation_wxyz[1:]
         thrust = rotate(turns, np.tile([0.0, 0.0, 1.0], (len(turns), 1)))
-        if setup.hover is not None:
-            thrust = setup.hover.equilibrium.drone_force_n
+        if scenario.hanging is not None:
+            thrust = scenario.hanging.rest.drone_force_n
         cascade.trim(
             trim_throttle(scenario.system, setup.state.rotor_speed_rad_s),
             thrust / np.linalg.norm(thrust, axis=1, keepdims=True),

@@ -9,7 +9,8 @@ import pytest
 from plant_helpers import with_cables, without_rotor_drag
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.cone import with_places
+from musls_description.hanging.hang import hang
 from musls_description.system.system_files import load_system
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import PlantInputs, PlantSetup, accurate_step_s, swing_rad_s
@@ -33,7 +34,8 @@ def swing(cable_model, length_m, physics):
     """Load and drone in 2 s after the load was let go 40 degrees beside a hovering drone."""
     system = system_of(length_m)
     place = np.array([[0.0, 0.0, 3.0 + length_m]])
-    rest = hanging_equilibrium(system, place)
+    hanging = hang(system, with_places(place))
+    rest = hanging.rest
     turn, load = np.radians(40.0), rest.configuration.load_position_enu_m
     way = (place[0, 2] - load[2]) * np.array([np.sin(turn), 0.0, -np.cos(turn)])
     start = StartSpec(
@@ -44,7 +46,7 @@ def swing(cable_model, length_m, physics):
         ),
         drones=(BodyState(position_enu_m=tuple(place[0]), orientation_wxyz=(0.0, 0.0, 0.0, 1.0)),),
     )
-    plant = PLANTS[cable_model](PlantSetup(system, start, physics, rest))
+    plant = PLANTS[cable_model](PlantSetup(system, start, physics, hanging))
     inputs = PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = trim_speeds_rad_s(system, rest)
     places = []

@@ -7,8 +7,10 @@ import pytest
 from plant_helpers import G, formation, without_rotor_drag
 
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import with_places
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.ground import ground_spawn
+from musls_description.hanging.hang import hang
 from musls_description.system.system_files import load_system, system_names
 from musls_sim.plants.changes import LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic.output import momenta
@@ -312,10 +314,10 @@ def test_a_stiff_line_flies_as_the_rigid_links_do():
 
 def test_a_scenario_builds_it_on_the_ground_in_the_air_and_in_a_state():
     system = load_system("x500_trio")
-    rest = hanging_equilibrium(system, formation(system))
+    hanging = hang(system, with_places(formation(system)))
 
     def made(start):
-        return build(PlantSetup(system, start, PhysicsSpec(), rest))
+        return build(PlantSetup(system, start, PhysicsSpec(), hanging))
 
     assert made(StartSpec()).state.position_enu_m[0, 2] == pytest.approx(0.05, abs=1e-6)
     assert made(StartSpec(kind="air")).state.tension_n.min() > 5.0

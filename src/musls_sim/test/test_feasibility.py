@@ -8,9 +8,9 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.check import as_data, check
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.hang import hang
 from musls_description.system.drone import propeller_radius_m, tip_radius_m
 from musls_description.system.system_files import load_system
-from musls_sim.preflight.checks import hover_in_formation
 from musls_sim.preflight.feasibility import (
     Motion,
     forces_of,
@@ -38,9 +38,9 @@ def moving(**changes):
 
 def test_at_rest_it_is_the_hanging_equilibrium():
     scenario = load_scenario("circle")
-    hover = hover_in_formation(scenario, POSE)
+    hanging = hang(scenario.system, scenario.formation, load_pose=POSE)
     forces = forces_of(scenario, moving())
-    np.testing.assert_allclose(forces.thrust_enu_n, hover.equilibrium.drone_force_n, atol=1e-9)
+    np.testing.assert_allclose(forces.thrust_enu_n, hanging.rest.drone_force_n, atol=1e-9)
 
 
 def test_tension_of_a_symmetric_cone():
@@ -109,8 +109,7 @@ def test_turning_formation_needs_centripetal_force():
 def test_hardest_moment_of_a_circle_is_as_hard_everywhere():
     """Centripetal acceleration v^2 / r with the load's speed; the time does not matter."""
     scenario = load_scenario("solo")
-    hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
-    moment = hard_moments(scenario, hover)[0]
+    moment = hard_moments(scenario)[0]
     size = np.linalg.norm(moment.motion.acceleration_enu_m_s2)
     assert moment.stage == "circle"
     assert size == pytest.approx(0.5**2 / 1.5, rel=1e-6)

@@ -13,8 +13,8 @@ from musls_control.estimate import BodyMotion, Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadImuSpec
 from musls_control.estimators.ekf import EkfSpec
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.equilibrium import weightless
 from musls_description.system.slung_system import Load
-from musls_sim.plants.massless.start import weightless
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.sensors.load import rotor_forces
 from musls_sim.session.session import Session

@@ -14,7 +14,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.system.system_files import SYSTEMS, load_system, system_names
 from musls_sim.autopilots import AutopilotSetup
-from musls_sim.preflight.checks import check_hover, hover_in_formation
+from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import (
     AUTOPILOTS,
     Scenario,
@@ -428,46 +428,45 @@ def test_a_step_that_is_no_number_is_refused(tiny):
 
 def check(scenario, *, force=False):
     """What a flight checks before it starts."""
-    hover = hover_in_formation(scenario, scenario.mission.stages[0].pose(np.zeros(1))[0])
-    check_hover(scenario, hover, force=force)
-    return hover
+    refuse_or_warn(scenario, force=force)
+    return scenario.hanging
 
 
 @pytest.mark.filterwarnings(r"ignore:system.cables.1.twist = locked")  # `unequal`: by 7.8 deg
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_scenarios_can_fly(name):
-    hover = check(load_scenario(SHIPPED / f"{name}.yaml"))
-    assert MIN_THRUST_MARGIN <= hover.thrust_margin < 3.0
+    hanging = check(load_scenario(SHIPPED / f"{name}.yaml"))
+    assert MIN_THRUST_MARGIN <= hanging.thrust_margin < 3.0
     # The formations are chosen so that the load hangs near its set-point.
-    assert abs(hover.sag_m) < 0.15
+    assert abs(hanging.sag_m) < 0.15
 
 
 def test_thrust_margin_is_largest_over_needed_thrust(tiny):
     scenario = load_scenario(tiny)
-    hover = check(scenario)
+    hanging = check(scenario)
     n, g = scenario.system.n_drones, scenario.physics.gravity_m_s2
-    thrust = hover.equilibrium.drone_force_n
+    thrust = hanging.rest.drone_force_n
     # All thrusts together carry all weights.
     assert thrust.sum(axis=0) == pytest.approx([0.0, 0.0, scenario.system.mass_kg * g], abs=1e-6)
     most = scenario.system.drones[0].max_thrust_n
-    assert hover.thrust_margin == pytest.approx(most / np.linalg.norm(thrust, axis=1).max())
+    assert hanging.thrust_margin == pytest.approx(most / np.linalg.norm(thrust, axis=1).max())
     # The cables lean by little, so that it is just above the one for vertical cables.
     straight = n * most / (scenario.system.mass_kg * g)
-    assert 0.95 * straight < hover.thrust_margin < straight
+    assert 0.95 * straight < hanging.thrust_margin < straight
 
 
 def test_the_weakest_drone_counts(tiny):
-    hover = check(load_scenario(tiny, ["system.drones.1.mass_kg=2.4"]))
-    assert hover.weakest == 2
+    hanging = check(load_scenario(tiny, ["system.drones.1.mass_kg=2.4"]))
+    assert hanging.weakest == 2
 
 
 def test_a_load_that_cannot_be_lifted_is_refused_with_the_margin(tiny):
     scenario = load_scenario(tiny, ["system.load.mass_kg=6"])
-    hover = hover_in_formation(scenario, np.array([0.0, 0.0, 1.0, 0.0]))
-    with pytest.raises(ConfigError, match=rf"margin {hover.thrust_margin:.2f} .*--force"):
-        check_hover(scenario, hover)
-    assert hover.thrust_margin < 1.0
-    check_hover(scenario, hover, force=True)
+    margin = scenario.hanging.thrust_margin
+    with pytest.raises(ConfigError, match=rf"margin {margin:.2f} .*--force"):
+        check(scenario)
+    assert margin < 1.0
+    check(scenario, force=True)
 
 
 @pytest.mark.parametrize("radius", [2.7, pytest.param(50.0, marks=pytest.mark.slow)])
@@ -531,7 +530,7 @@ def test_a_formation_that_does_not_fit_the_cables_names_the_height_that_does(tin
 )
 def test_bad_px4_parameters_name_the_near_ones(tiny, tmp_path, parameter, words):
     scenario = load_scenario(tiny, [f"autopilot.parameters.{parameter}"])
-    setup = AutopilotSetup(scenario, None, None, tmp_path, None)  # a start on the ground needs none
+    setup = AutopilotSetup(scenario, None, tmp_path, None)  # a start on the ground needs none
     with pytest.raises(ConfigError) as error:
         AUTOPILOTS["builtin"](setup)
     assert all(word in str(error.value) for word in words), error.value

@@ -21,8 +21,7 @@ from musls_analysis.comparison.errors import geodesic_error_rad, translational_e
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.hanging.configuration import Configuration
-from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
+from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state, weightless
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, roll_pitch_yaw, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
@@ -37,7 +36,6 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.interface import Motion as Start
 from musls_sim.plants.massless.plant import MasslessPlant
-from musls_sim.plants.massless.start import motion_of, weightless
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.spring_cables import SpringCablePlant
 from musls_sim.session.loop import Loop
@@ -115,14 +113,16 @@ def plant_at_start(
             start = Start.at_rest(np.vstack([load, position]), np.vstack([flat, orientation]))
         else:
             light = weightless(system)
-            start = motion_of(light, _hanging(light, position, spec.gravity_m_s2, yaw, yaws))
+            rest = hanging_equilibrium(light, position, spec.gravity_m_s2, yaw, yaws)
+            start = Start.at_rest(*rest.bodies)
         light_plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
         return light_plant, start.orientation_wxyz[1:].copy()
     if slack:
         flat = Rotation.from_quat(from_yaw(np.array([yaw, *yaws])), scalar_first=True).as_matrix()
         lying, _ = slung_state(system, load, flat[0], position, flat[1:], spec.gravity_m_s2)
     else:
-        lying = _hanging(system, position, spec.gravity_m_s2, yaw, yaws)
+        rest = hanging_equilibrium(system, position, spec.gravity_m_s2, yaw, yaws)
+        lying = rest.configuration
     if kind == SPRING:
         at = lying.load_position_enu_m, lying.load_rotation
         return SpringCablePlant(system, *at, (position, orientation), **options), orientation
@@ -137,16 +137,6 @@ def starts_slack(system: SlungLoadSystem, motion: Motion) -> bool:
     """Whether all cables are slack in the first poses, so that the load stands on the ground."""
     far = np.linalg.norm(motion.drones_at(0.0)[0] - motion.load_at(0.0)[0], axis=1)
     return bool(far.max() < 0.95 * min(cable.length_m for cable in system.cables))
-
-
-def _hanging(
-    system: SlungLoadSystem, position: Array, gravity: float, yaw: float, yaws: Array
-) -> Configuration:
-    """Equilibrium without joint stiffness, which the lead-in has time to bend."""
-    joints = [replace(c.joint, stiffness_n_m_rad=0.0) for c in system.cables]
-    cables = zip(system.cables, joints, strict=True)
-    limp = replace(system, cables=tuple(replace(cable, joint=joint) for cable, joint in cables))
-    return hanging_equilibrium(limp, position, gravity, yaw, yaws).configuration
 
 
 GUIDE_RAD_S = 2.0 * np.pi * 1.5

@@ -228,5 +228,5 @@ def draw_system(
         draw(found, path)
     print(chosen)
     weakest = min(found.margins, key=lambda m: m.thrust_margin)
-    apart = f", rotor tips {found.tips_apart_m:.2f} m apart" if chosen.n_drones > 1 else ""
+    apart = f", rotor tips {found.hanging.tips_apart_m:.2f} m apart" if chosen.n_drones > 1 else ""
     print(f"least thrust margin {weakest.thrust_margin:.2f}{apart}; picture in {path}")

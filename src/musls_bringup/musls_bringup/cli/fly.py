@@ -202,14 +202,14 @@ def show_plan(
         console.print(_table(phases(components.plan)))
         places = scenario.formation
         drones = scenario.system.n_drones
-        if components.hover is not None and places.places_m is None:
+        if scenario.hanging is not None and places.places_m is None:
             console.print(
                 f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
                 f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
                 f"drone 1 at {places.first_azimuth_rad:.2f} rad"
             )
     margin = (
-        "" if components.hover is None else f", thrust margin {components.hover.thrust_margin:.2f}"
+        "" if scenario.hanging is None else f", thrust margin {scenario.hanging.thrust_margin:.2f}"
     )
     console.print(
         f"{scenario.name} can be flown: {components.plan.duration_s:.1f} s{margin}; "

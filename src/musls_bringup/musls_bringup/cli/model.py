@@ -156,13 +156,12 @@ def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Config
     import numpy as np
 
     from musls_description.hanging.cone import Cone
-    from musls_description.hanging.equilibrium import hanging_equilibrium
-    from musls_description.hanging.ground import ground_spawn
+    from musls_description.hanging.hang import hang
 
+    hanging = hang(system, Cone(radius_m=radius_m))
     if kind != "hover":
-        return ground_spawn(system)
-    places = Cone(radius_m=radius_m).offsets_m(system.n_drones)
-    rest = hanging_equilibrium(system, places).configuration
+        return hanging.on_ground
+    rest = hanging.rest.configuration
     x, y, _ = rest.load_position_enu_m
     return replace(rest, load_position_enu_m=np.array([x, y, LOAD_HEIGHT_M]))
 

@@ -116,7 +116,7 @@ def write_system(
         f"musls draw {path}", f"musls fly hold --set system={path}{more}",
         f"musls new scenario NAME --system {path.name}",
     ])  # fmt: skip
-    apart = f", rotor tips {hung.tips_apart_m:.2f} m apart" if count > 1 else ""
+    apart = f", rotor tips {hung.hanging.tips_apart_m:.2f} m apart" if count > 1 else ""
     typer.echo(f"at rest: full thrust is {margin:.2f} times what the drones need{apart}")
 
 

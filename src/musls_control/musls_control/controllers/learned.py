@@ -22,7 +22,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import build, spec
-from musls_description.hanging.equilibrium import freed, hanging_equilibrium
+from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
 from musls_description.system.slung_system import formation_of
@@ -240,9 +240,8 @@ class Actions:
     @cached_property
     def _hover_n(self) -> Array:
         """Forces that hold the system in hover at yaw 0, world ENU, (n, 3)."""
-        drones, yaws = self.places(np.zeros(3), 0.0)
-        gravity = self._setup.gravity_m_s2
-        return hanging_equilibrium(freed(self._system), drones, gravity, 0.0, yaws).drone_force_n
+        setup = self._setup
+        return hang(self._system, setup.formation, setup.gravity_m_s2).rest.drone_force_n
 
     def commands(self, action: Array, motion: Array, tension_n: Array, goal: Goal) -> Array:
         """Commands of actions (..., n, k), (..., n, columns); other arguments as observations."""

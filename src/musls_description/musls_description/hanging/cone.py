@@ -71,6 +71,16 @@ class Cone:
         return places
 
 
+def with_places(places_m: Array) -> Cone:
+    """Formation of given places, (n, 3)."""
+    return Cone(
+        radius_m=float(np.linalg.norm(places_m[:, :2], axis=1).mean()),
+        height_m=float(places_m[:, 2].mean()),
+        first_azimuth_rad=float(np.arctan2(places_m[0, 1], places_m[0, 0])),
+        places_m=tuple((float(x), float(y), float(z)) for x, y, z in places_m),
+    )
+
+
 def drone_poses(
     load_position_enu_m: Array, load_yaw_rad: Array | float, offsets_m: Array, azimuths_rad: Array
 ) -> tuple[Array, Array]:

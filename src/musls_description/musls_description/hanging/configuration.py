@@ -12,6 +12,7 @@ import numpy as np
 from musls_description.hanging.tree import (
     JOINT_IN_DRONE,
     QUARTER_TURN,
+    build_tree,
     cable_azimuths_rad,
     joint_in_load,
 )
@@ -40,6 +41,13 @@ class Configuration:
         """All coordinates in the order of the tree: rotation vector, position, joint angles."""
         rotation = rotation_vector(from_matrix(self.load_rotation))
         return np.concatenate([rotation, self.load_position_enu_m, *self.joint_angles_rad])
+
+    def bodies(self, system: SlungLoadSystem) -> tuple[Array, Array]:
+        """Place (1 + n, 3) and orientation [w, x, y, z] (1 + n, 4) of load and drones."""
+        tree = build_tree(system)
+        rotations, positions = tree.poses(self.coordinates)
+        rows = [0, *tree.drone]
+        return positions[rows], from_matrix(rotations[rows])
 
 
 def level_rotation(z_axis: Array, yaw_rad: float) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from musls_description.hanging.tree import build_tree, cable_azimuths_rad, joint
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_rotation_vector, matrix
+from musls_description.numerics.rotations import from_rotation_vector, matrix, yaw_of
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -101,6 +102,8 @@ class HangingEquilibrium:
     """A hovering system at rest.
 
     Attributes:
+        system: The system that the configuration is of, its drones free to look where its load is
+            a point.
         configuration: Pose of all bodies.
         cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
         drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
@@ -108,6 +111,7 @@ class HangingEquilibrium:
         misfit_m: From the place that was asked for to that of each drone, (n_drones, 3).
     """
 
+    system: SlungLoadSystem
     configuration: Configuration
     cable_force_n: Array
     drone_force_n: Array
@@ -118,6 +122,11 @@ class HangingEquilibrium:
     def load_end_tension_n(self) -> Array:
         """Tension of each cable at the load, (n_drones,) [N]."""
         return np.linalg.norm(self.cable_force_n, axis=1)
+
+    @cached_property
+    def bodies(self) -> tuple[Array, Array]:
+        """Place (1 + n, 3) and orientation [w, x, y, z] (1 + n, 4) of load and drones."""
+        return self.configuration.bodies(self.system)
 
 
 class NoEquilibriumError(ConfigError):
@@ -141,7 +150,7 @@ def hanging_equilibrium(
     """Find how the load hangs below drones that hover at given places.
 
     Args:
-        system: The system; the cables must have no joint stiffness.
+        system: The system; the stiffness of joints does not count.
         drone_positions_enu_m: Centres of mass, (n_drones, 3).
         gravity_m_s2: Gravity.
         load_yaw_rad: Approximate heading of the load: picks one of several solutions, and is
@@ -153,11 +162,6 @@ def hanging_equilibrium(
     where places nearly fit each other, drones stand beside them (`misfit_m`). Raises
     `NoEquilibriumError` where the cables cannot hold the load below these places.
     """
-    if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
-        raise ConfigError(
-            "a hovering start needs cables with joint.stiffness_n_m_rad 0 "
-            "(the chain's equilibrium is solved for free joints); start on the ground"
-        )
     if drone_yaws_rad is None:
         drone_yaws_rad = load_yaw_rad + cable_azimuths_rad(system) + np.pi
     places = np.asarray(drone_positions_enu_m, float)
@@ -203,6 +207,28 @@ def freed(system: SlungLoadSystem) -> SlungLoadSystem:
         return system
     cables = tuple(replace(cable, twist="free") for cable in system.cables)
     return replace(system, cables=cables)
+
+
+MIN_MASS_KG = 1e-12
+"""Mass of a cable as good as none, the least that a description takes."""
+
+
+def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
+    """The system on single links that weigh next to nothing, as a chain that hangs straight."""
+    cables = tuple(
+        replace(
+            cable, links=1, mass_kg=MIN_MASS_KG, joint=replace(cable.joint, stiffness_n_m_rad=0.0)
+        )
+        for cable in system.cables
+    )
+    return replace(system, cables=cables)
+
+
+def on_massless_cables(chains: HangingEquilibrium, gravity_m_s2: float) -> HangingEquilibrium:
+    """Equilibrium on straight cables without mass below the drones of one on chains."""
+    (position, orientation), light = chains.bodies, weightless(chains.system)
+    yaws = yaw_of(orientation)
+    return hanging_equilibrium(light, position[1:], gravity_m_s2, float(yaws[0]), yaws[1:])
 
 
 def drones_above(
@@ -469,7 +495,7 @@ class _Problem:
         )
         misfit = self.gaps_m(x[:3], rotation, forces)
         return HangingEquilibrium(
-            configuration, forces, np.array(thrusts), np.array(moments), misfit
+            self.system, configuration, forces, np.array(thrusts), np.array(moments), misfit
         )
 
 

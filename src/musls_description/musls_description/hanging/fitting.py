@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linprog, lsq_linear, minimize
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.cone import Cone
+from musls_description.hanging.cone import Cone, with_places
 from musls_description.hanging.equilibrium import drones_above, freed, hanging_equilibrium
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
 from musls_description.numerics.arrays import Array, grasp_matrix
@@ -114,16 +114,6 @@ def _at_height(system: SlungLoadSystem, places_m: Array) -> Array:
     except ConfigError:
         return places_m  # the checks before the flight say why
     return np.asarray(places_m - [0.0, 0.0, rest.configuration.load_position_enu_m[2]])
-
-
-def with_places(places_m: Array) -> Cone:
-    """Formation of given places, (n, 3)."""
-    return Cone(
-        radius_m=float(np.linalg.norm(places_m[:, :2], axis=1).mean()),
-        height_m=float(places_m[:, 2].mean()),
-        first_azimuth_rad=float(np.arctan2(places_m[0, 1], places_m[0, 0])),
-        places_m=tuple((float(x), float(y), float(z)) for x, y, z in places_m),
-    )
 
 
 def _azimuths_rad(system: SlungLoadSystem) -> tuple[Array, bool]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import MOTION_COLUMNS, BodyMotion
 from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.hanging.equilibrium import HangingEquilibrium
+from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
@@ -317,8 +317,8 @@ class PlantSetup:
     """Inputs of a plant's factory.
 
     Attributes:
-        equilibrium: How the system hangs in formation; a start in the air begins there. None for
-            a rig that has no formation.
+        hanging: How the system hangs in formation, and stands on the ground; None where no
+            formation is flown.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
         rig: What anchors and winches do; the plant needs to know which anchors are pushed.
         obstacles: Obstacles in the world.
@@ -327,7 +327,7 @@ class PlantSetup:
     system: RigSystem
     start: StartSpec
     physics: PhysicsSpec
-    equilibrium: HangingEquilibrium | None
+    hanging: Hanging | None
     snaps_taut: bool = False
     rig: RigSpec = field(default_factory=RigSpec)
     obstacles: Sequence[AnyObstacle] = ()

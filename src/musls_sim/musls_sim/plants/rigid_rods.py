@@ -23,7 +23,7 @@ from musls_sim.plants.interface import (
     given_motion,
     step_s,
 )
-from musls_sim.plants.massless.plant import LightLinesPlant, hanging
+from musls_sim.plants.massless.plant import LightLinesPlant
 from musls_sim.plants.rigid_body import contact_step_s
 from musls_sim.plants.trim import trim_speeds_rad_s
 
@@ -175,7 +175,7 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
     beside a level load. A start by state places the drones anywhere. On the ground the structure
     stands on its load.
     """
-    physics, start, chains = setup.physics, setup.start, setup.equilibrium
+    physics, start, hanging = setup.physics, setup.start, setup.hanging
     system = slung_system(setup.system, "cable_model = rigid_rods")
     step = step_s(system, physics, order=4)
     gravity = physics.gravity_m_s2
@@ -192,9 +192,9 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
             return make(motion)
         except ConfigError as error:
             raise ConfigError(f"start: {error}") from None
-    assert chains is not None  # such a flight begins in formation
-    rest, motion = hanging(system, chains, gravity)
-    motion = levelled(system, motion)
+    assert hanging is not None  # such a flight begins in formation
+    rest = hanging.on_massless_cables
+    motion = levelled(system, Motion.at_rest(*rest.bodies))
     speeds = None
     if start.kind == "ground":
         motion.position_enu_m[:, 2] += -system.load.collision.bottom_m - motion.position_enu_m[0, 2]

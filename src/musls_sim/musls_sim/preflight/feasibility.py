@@ -15,24 +15,25 @@ from musls_control.mission.plan import Closest
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.hanging.hang import Hanging
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import matrix
 from musls_description.system.drone import impossible_radius, propeller_radius_m
-from musls_description.system.slung_system import Drone, formation_of
+from musls_description.system.slung_system import Drone
 from musls_sim.plants.trim import drag_n_s_m, hover_throttle
-from musls_sim.preflight.checks import Hover, flight_duration_s
+from musls_sim.preflight.checks import flight_duration_s
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
 #
 # In the frame of the accelerating load, gravity is g e3 + a. The air's drag on load and cables is
 # taken as a further acceleration of what is carried. So what is carried hangs at rest under a
-# gravity g_c = g e3 + a - D_L / m_c of another size and direction, for which the exact chains of
-# `hanging_equilibrium` are solved in a frame that is turned until g_c is vertical. Each drone
-# then needs the force of its cable, plus m_i (g e3 + a_i), minus its own drag, where a_i has the
-# centripetal and tangential parts of the formation's turn. Left out: that the load swings, which
-# a reference without jumps in its acceleration hardly makes it do.
+# gravity g_c = g e3 + a - D_L / m_c of another size and direction (`Hanging.accelerated`). Each
+# drone then needs the force of its cable, plus m_i (g e3 + a_i), minus its own drag, where a_i has
+# the centripetal and tangential parts of the formation's turn. Left out: that the load swings,
+# which a reference without jumps in its acceleration hardly makes it do.
+
+
+WHAT = "a check before the flight"
 
 
 @dataclass(frozen=True)
@@ -76,27 +77,24 @@ class Forces:
 
 def forces_of(scenario: Scenario, motion: Motion) -> Forces:
     """Solve for the forces of a motion."""
-    system, cone = formation_of(scenario.system, "formation"), scenario.formation
-    n, yaw = system.n_drones, float(motion.pose[3])
-    places, yaws = cone.poses(np.zeros(3), yaw, n)
-    felt, carried = _felt(scenario, motion)
-    size = float(np.linalg.norm(carried))
+    hanging = scenario.hanging_for(WHAT)
+    system, yaw = hanging.system, float(motion.pose[3])
+    places, _ = hanging.formation.poses(np.zeros(3), yaw, system.n_drones)
+    felt, carried = _felt(hanging, motion)
     if carried[2] <= 0.0:
         raise ConfigError("the load falls faster than gravity: the cables are slack")
-    turn = matrix(_upright(carried / size))
-    hangs = hanging_equilibrium(system, places @ turn.T, size, yaw, yaws)
-    up = np.array([0.0, 0.0, size])
-    thrust = np.empty((n, 3))
-    for i, drone in enumerate(system.drones):
-        cable = turn.T @ (hangs.drone_force_n[i] - drone.mass_kg * up)
-        thrust[i] = _thrust(drone, cable, places[i], motion, felt)
-    return Forces(thrust, hangs.load_end_tension_n)
+    pulls, tension_n = hanging.accelerated(carried, yaw)
+    thrust = [
+        _thrust(drone, pull, place, motion, felt)
+        for drone, pull, place in zip(system.drones, pulls, places, strict=True)
+    ]
+    return Forces(np.array(thrust), tension_n)
 
 
-def _felt(scenario: Scenario, motion: Motion) -> tuple[Array, Array]:
+def _felt(hanging: Hanging, motion: Motion) -> tuple[Array, Array]:
     """Gravity that a drone feels, and that what the cables carry feels with its drag, (..., 3)."""
-    system = formation_of(scenario.system, "formation")
-    felt = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, scenario.physics.gravity_m_s2])
+    system = hanging.system
+    felt = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, hanging.gravity_m_s2])
     air = motion.wind_enu_m_s - motion.velocity_enu_m_s
     return felt, felt - np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
 
@@ -122,14 +120,6 @@ def _thrust(
     moving = motion.velocity_enu_m_s + rate * sideways
     thrust: Array = needed - drag * (motion.wind_enu_m_s - moving)
     return thrust
-
-
-def _upright(direction: Array) -> Array:
-    """Rotation by the least angle that turns a unit vector with z > 0 up, quaternion (4,)."""
-    x, y, z = direction
-    turn: Array = np.array([1.0 + z, y, -x, 0.0])
-    turn /= np.linalg.norm(turn)
-    return turn
 
 
 # ---------- The moments of a mission at which the drones work hardest
@@ -170,18 +160,18 @@ def strong_wind_enu_m_s(scenario: Scenario) -> Array:
     return mean + along * float(np.linalg.norm(gust * along))
 
 
-def hard_moments(scenario: Scenario, hover: Hover, count: int = 3) -> list[Moment]:
+def hard_moments(scenario: Scenario, count: int = 3) -> list[Moment]:
     """Moments at which thrust, tilt and slack come closest to their limits, hardest first.
 
     They are found by an estimate: cable forces keep their directions and sizes seen in the frame
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
     """
     found: list[tuple[float, Moment]] = []
-    wind = strong_wind_enu_m_s(scenario)
+    wind, hanging = strong_wind_enu_m_s(scenario), scenario.hanging_for(WHAT)
     for number, stage in enumerate(scenario.mission.stages):
         times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
-        share, tilt, felt = _estimates(scenario, hover, Motion.of(samples, wind))
+        share, tilt, felt = _estimates(hanging, Motion.of(samples, wind))
         for score, k in {
             (float(share[k]), int(k)) for k in (share.argmax(), tilt.argmax(), felt.argmin())
         }:
@@ -196,15 +186,15 @@ def hard_moments(scenario: Scenario, hover: Hover, count: int = 3) -> list[Momen
     return list(distinct.values())[:count]
 
 
-def _estimates(scenario: Scenario, hover: Hover, motion: Motion) -> tuple[Array, Array, Array]:
+def _estimates(hanging: Hanging, motion: Motion) -> tuple[Array, Array, Array]:
     """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
-    system, cone = formation_of(scenario.system, "formation"), scenario.formation
-    gravity, n, count = scenario.physics.gravity_m_s2, system.n_drones, len(motion.pose)
-    felt, carried = _felt(scenario, motion)
-    places, _ = cone.poses(np.zeros((count, 3)), motion.pose[:, 3], n)
+    system, gravity, count = hanging.system, hanging.gravity_m_s2, len(motion.pose)
+    felt, carried = _felt(hanging, motion)
+    headings = motion.pose[:, 3]
+    places, _ = hanging.formation.poses(np.zeros((count, 3)), headings, system.n_drones)
     share, tilt = np.zeros(count), np.zeros(count)
     for i, drone in enumerate(system.drones):
-        hover_n = hover.equilibrium.drone_force_n[i]
+        hover_n = hanging.rest.drone_force_n[i]
         at_rest = hover_n - [0.0, 0.0, drone.mass_kg * gravity]
         across = places[:, i] * [1.0, 1.0, 0.0]
         radius = np.linalg.norm(across, axis=1, keepdims=True)
@@ -320,16 +310,17 @@ class Feasibility:
 
 def assess(
     scenario: Scenario,
-    hover: Hover,
     separation: Closest | None,
     moments: int = 3,
     problems: Sequence[str] = (),
+    cautions: Sequence[str] = (),
 ) -> Feasibility:
-    """Judge a scenario before its flight."""
-    at_rest = Forces(hover.equilibrium.drone_force_n, hover.equilibrium.load_end_tension_n)
+    """Judge a scenario before its flight; to what is found come problems and cautions of others."""
+    hanging = scenario.hanging_for(WHAT)
+    at_rest = Forces(hanging.rest.drone_force_n, hanging.rest.load_end_tension_n)
     formation = margins(scenario, at_rest)
     found, hardest, moment = list(problems), list[DroneMargins](), None
-    for candidate in hard_moments(scenario, hover, moments):
+    for candidate in hard_moments(scenario, moments):
         try:
             forces = forces_of(scenario, candidate.motion)
         except ConfigError as error:
@@ -356,10 +347,10 @@ def assess(
         )
     return Feasibility(
         scenario, at_rest, formation, hardest, moment, limit_deg,
-        hover.sag_m - formation_of(scenario.system, "formation").load.collision.bottom_m,
+        hanging.sag_m - hanging.system.load.collision.bottom_m,
         separation, flight_s, (first, first_min) if minutes else None,
         list(dict.fromkeys(found)),
-        list(_cautions(scenario, formation, hardest)),
+        [*_cautions(scenario, formation, hardest), *cautions],
     )  # fmt: skip
 
 

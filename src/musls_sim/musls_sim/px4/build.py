@@ -142,8 +142,6 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
             f"start: {scenario.start.kind} with autopilot.kind: px4: a real PX4 finds its "
             "attitude standing on the ground; choose start: ground, or the built-in autopilot"
         )
-    hover = setup.hover
-    assert hover is not None  # a start on the ground flies in formation
     firmware = find_px4()
     parameters = scenario.autopilot.parameters
     logs = scenario.autopilot.flight_log or any(name in parameters for name in _LOGGING)
@@ -151,7 +149,7 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
     switches = firmware.switches(flight_log=logs)
     firmware.refuse_unknown(parameters)
     layouts = [rotor_layout(drone) for drone in scenario.system.drones]
-    defaults = [own | ALWAYS for own in loaded_hover_parameters(scenario, hover)]
+    defaults = [own | ALWAYS for own in loaded_hover_parameters(scenario)]
     if isinstance(setup.plant, BridgedPlant):
         if firmware.lacks("SIM_GZ_EN"):
             raise Px4Error(f"{firmware.text} has no Gazebo bridge (gz_bridge)")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from musls_control.contingency.loss import ContingencySpec
@@ -32,10 +34,9 @@ from musls_description.config.strict_yaml import (
     shown,
 )
 from musls_description.hanging.cone import Cone
-from musls_description.hanging.fitting import fitting_formation
-from musls_description.hanging.ground import highest_rise_m
+from musls_description.hanging.hang import Hanging, hang
 from musls_description.system.obstacles import WorldSpec
-from musls_description.system.slung_system import AnySystem
+from musls_description.system.slung_system import AnySystem, slung_system
 from musls_description.system.system_files import expand_system, system_path
 from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
@@ -198,6 +199,31 @@ class Scenario(Shown):
     recording: RecordingSpec = Field(default_factory=RecordingSpec)
     seed: Annotated[int, Field(ge=0, lt=2**64), Number] = 0
 
+    @cached_property
+    def hanging(self) -> Hanging | None:
+        """How load and drones hang in formation where the mission begins.
+
+        `load_scenario` resolves it; None where no formation is flown (`mission.duration_s`, or a
+        rig that has none).
+        """
+        return self._hang(self.formation)
+
+    def hanging_for(self, what: str) -> Hanging:
+        """The same for what flies a formation; raises ConfigError where there is none."""
+        if self.hanging is None:
+            slung_system(self.system, what)
+            raise ConfigError(f"{what}: mission.duration_s: no formation is flown")
+        return self.hanging
+
+    def _hang(self, formation: Cone | Mapping[str, Any]) -> Hanging | None:
+        """Resolve a formation, or those of its keys that are given."""
+        system, mission = self.system.formation, self.mission
+        if system is None or mission.duration_s is not None:
+            return None
+        pose = mission.stages[0].pose(np.zeros(1))[0]
+        pose = np.where(np.isfinite(pose), pose, 0.0)  # the checks before the flight refuse others
+        return hang(system, formation, self.physics.gravity_m_s2, pose)
+
     def shown(self) -> Iterator[str | Table]:
         """Table of system, mission and flight stack; scenario.yaml of a result has the rest."""
         system, drones = self.system, self.system.n_drones
@@ -273,38 +299,36 @@ def load_scenario(
         change.apply(data)
     for extension in _texts(data.get("extensions")):
         load_file(extension)
-    scenario = build(Scenario, data, str(path), sources=Sources(files, changes))
-    scenario = _with_formation(scenario, data.get("formation"))
-    return _with_heights(scenario, data.get("mission"))
+    return _resolved(build(Scenario, data, str(path), sources=Sources(files, changes)), data)
 
 
-def _with_formation(scenario: Scenario, given: Any) -> Scenario:
-    """Complete the formation from the system; a result's scenario says it in full."""
-    system = scenario.system.formation
-    given = given if isinstance(given, Mapping) else {}
-    whole = given.get("places_m") is not None or {f.name for f in fields(Cone)} <= set(given)
-    if system is None or whole or scenario.mission.duration_s is not None:
+def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
+    """Complete the formation and the heights of the mission, once, from the system."""
+    given = {key: getattr(scenario.formation, key) for key in data.get("formation") or ()}
+    hanging = scenario._hang(given)
+    if hanging is None:
         return scenario
-    kept = {key: getattr(scenario.formation, key) for key in given}
-    return replace(scenario, formation=fitting_formation(system, kept))
+    mission = scenario.mission
+    if scenario.start.kind == "ground":
+        mission = replace(mission, **_heights(hanging, mission, data["mission"]))
+    resolved = replace(scenario, formation=hanging.formation, mission=mission)
+    vars(resolved)["hanging"] = hanging  # of the cached property: it knows what was given
+    return resolved
 
 
-def _with_heights(scenario: Scenario, given: Any) -> Scenario:
-    """Lower the heights of a start on the ground that a mission does not give to short cables."""
-    system, mission = scenario.system.formation, scenario.mission
-    if system is None or scenario.start.kind != "ground" or mission.duration_s is not None:
-        return scenario
+def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Heights of a start on the ground that a mission does not give, lowered to short cables."""
     heights: dict[str, Any] = {}
     if "rise_m" not in given:
-        slack_m = 0.8 * float(highest_rise_m(system).min())
+        slack_m = 0.8 * float(hanging.highest_rise_m.min())
         if 0.0 < slack_m < mission.rise_m:
             heights["rise_m"] = float(f"{slack_m:.2g}")
     if "slack_height_m" not in given:
-        lowest_m = float(scenario.formation.offsets_m(system.n_drones)[:, 2].min())
+        lowest_m = float(hanging.formation.offsets_m(hanging.system.n_drones)[:, 2].min())
         down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
         if 0.0 < down_m < -mission.slack_height_m:
             heights["slack_height_m"] = -float(f"{down_m:.2g}")
-    return replace(scenario, mission=replace(mission, **heights))
+    return heights
 
 
 def _names_file(override: str, key: str, origin: str) -> bool:

@@ -10,6 +10,7 @@ from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import failure_of, user_code
+from musls_description.hanging.equilibrium import weightless
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
     add,
@@ -24,7 +25,6 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.slung_system import formation_of
 from musls_sim.plants.interface import PlantState
-from musls_sim.plants.massless.start import weightless
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.scenario import Scenario
 

@@ -19,13 +19,12 @@ from musls_control.mission.plan import (
     hold_plan,
 )
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.equilibrium import NoEquilibriumError
 from musls_description.numerics.rotations import yaw_of
-from musls_description.system.slung_system import extended_load, formation_of, slung_system
+from musls_description.system.slung_system import extended_load, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
-from musls_sim.preflight.checks import Hover, check_hover, formation_refusal, hover_in_formation
+from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
 from musls_sim.scenario.physics import Wind
@@ -46,12 +45,10 @@ class Components:
     """Components of a session.
 
     Attributes:
-        hover: How the system hangs in formation; None where no formation is flown.
         load_estimation: Estimates the load without seeing it, None where it is seen.
         sensed: The plant's state as the sensors find it, None where they find the truth.
     """
 
-    hover: Hover | None
     plant: Plant
     plan: FlightPlan
     autopilot: Autopilot
@@ -75,8 +72,8 @@ def compose(
     if scenario.cable_model != "elastic":
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)
-    hover = _hover(scenario, force=force)
-    plant = build_plant(scenario, hover)
+    _check_start(scenario, force=force)
+    plant = build_plant(scenario)
     plan = _plan(scenario, plant.state)
     check_triggers(scenario.events, plan.stage_names)
     check_hooks(scenario.events, len(scenario.system.cables))
@@ -87,7 +84,7 @@ def compose(
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
-        autopilot = make(AutopilotSetup(scenario, hover, plant.state, logs, sensors, plant))
+        autopilot = make(AutopilotSetup(scenario, plant.state, logs, sensors, plant))
     estimation = scenario.estimation
     if autopilot.has_sensors:  # of its own: it is told the truth
         estimator: Estimator = Truth(known)
@@ -108,7 +105,7 @@ def compose(
         scenario, plant.state, estimator.estimate, plant.period_s, load_noise
     )
     return Components(
-        hover, plant, plan, autopilot, estimator, load_estimation, wind, sensed, jitter, scenario
+        plant, plan, autopilot, estimator, load_estimation, wind, sensed, jitter, scenario
     )
 
 
@@ -120,8 +117,8 @@ def streams(seed: int) -> list[np.random.Generator]:
     return np.random.default_rng(seed).spawn(4)
 
 
-def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
-    """Hover in formation; None where nothing is flown but a rig moves (`mission.duration_s`)."""
+def _check_start(scenario: Scenario, *, force: bool) -> None:
+    """Refuse a start that its mission or its formation does not allow."""
     mission = scenario.mission
     if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
         raise ConfigError(
@@ -134,17 +131,14 @@ def _hover(scenario: Scenario, *, force: bool) -> Hover | None:
                 f"start.kind = {scenario.start.kind}: mission.duration_s needs start.kind: state "
                 "or equilibrium"
             )
-        return None
-    formation = scenario.system.formation
-    if formation is None:
+        return
+    if scenario.hanging is None:
         slung_system(scenario.system, "mission.stages, instead of mission.duration_s")
-    hover = hover_in_formation(scenario, mission.stages[0].pose(np.zeros(1))[0])
-    if scenario.start.kind in ("ground", "air"):
-        check_hover(scenario, hover, force=force)
-    return hover
+    elif scenario.start.kind in ("ground", "air"):
+        refuse_or_warn(scenario, force=force)
 
 
-def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
+def build_plant(scenario: Scenario) -> Plant:
     """Build the physics of a scenario."""
     if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
         raise ConfigError(
@@ -163,21 +157,17 @@ def build_plant(scenario: Scenario, hover: Hover | None) -> Plant:
         weakened(scenario.system, scenario.imperfections),
         scenario.start,
         scenario.physics,
-        None if hover is None else hover.equilibrium,
+        scenario.hanging,
         snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
         rig=scenario.rig,
         obstacles=scenario.world.obstacles,
     )
-    try:
-        return PLANTS[scenario.cable_model](setup)
-    except NoEquilibriumError as error:  # straight cables are shorter than chains that sag
-        system = formation_of(scenario.system, "formation")
-        raise ConfigError(formation_refusal(system, scenario.formation, str(error))) from None
+    return PLANTS[scenario.cable_model](setup)
 
 
-def flight_plan(scenario: Scenario, hover: Hover) -> FlightPlan:
+def flight_plan(scenario: Scenario) -> FlightPlan:
     """The mission's set-points without a flight."""
-    return _plan(scenario, build_plant(scenario, hover).state)
+    return _plan(scenario, build_plant(scenario).state)
 
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:

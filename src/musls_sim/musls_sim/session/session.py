@@ -379,7 +379,7 @@ class Session(TiedToMemory, Loop):
 
     def numbers(self) -> dict[str, Any]:
         """Steps, pace and system for a flight's summary."""
-        plant, scenario, hover = self.plant, self.scenario, self.components.hover
+        plant, scenario, hanging = self.plant, self.scenario, self.scenario.hanging
         return {
             "step_size_s": plant.physics_step_s,
             "steps": self.tick * plant.substeps,
@@ -389,8 +389,8 @@ class Session(TiedToMemory, Loop):
             "controller": {} if self.flying is None else self.flying.numbers(),
             "links_per_cable": [cable.links for cable in scenario.system.cables],
             "n_drones": scenario.system.n_drones,
-            "thrust_margin": None if hover is None else hover.thrust_margin,
-            "sag_m": None if hover is None else hover.sag_m,
+            "thrust_margin": None if hanging is None else hanging.thrust_margin,
+            "sag_m": None if hanging is None else hanging.sag_m,
             "ends_on_ground": scenario.start.kind == "ground",
             "seed": scenario.seed,
         }

@@ -9,7 +9,6 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import Configuration
-from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
@@ -462,12 +461,10 @@ def build(setup: PlantSetup) -> ElasticPlant:
     formation = system.formation
     if formation is None and start.kind in ("ground", "air"):
         slung_system(system, f"start.kind = {start.kind}, instead of state or equilibrium")
-    if start.kind == "ground" and formation is not None:
-        return make(ground_spawn(formation))
-    if start.kind == "air":
-        assert setup.equilibrium is not None  # every formation has one
-        return make(
-            setup.equilibrium.configuration,
-            rotor_speed_rad_s=trim_speeds_rad_s(system, setup.equilibrium),
-        )
-    return make(start)
+    if start.kind not in ("ground", "air"):
+        return make(start)
+    assert setup.hanging is not None  # every formation has one
+    if start.kind == "ground":
+        return make(setup.hanging.on_ground)
+    rest = setup.hanging.rest
+    return make(rest.configuration, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))

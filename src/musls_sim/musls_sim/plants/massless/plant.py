@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.equilibrium import HangingEquilibrium, freed, hanging_equilibrium
-from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import (
@@ -20,7 +18,6 @@ from musls_description.numerics.rotations import (
     matrix,
     product,
     rotation_vector,
-    yaw_of,
 )
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
@@ -52,7 +49,7 @@ from musls_sim.plants.interface import (
     substeps,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
-from musls_sim.plants.massless.start import build_records, motion_of, weightless
+from musls_sim.plants.massless.start import build_records
 from musls_sim.plants.massless.step import advance
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -528,26 +525,15 @@ def build(setup: PlantSetup) -> MasslessPlant:
         restitution=physics.cable_restitution,
         obstacles=setup.obstacles,
     )
+    if setup.start.kind == "state":
+        motion = given_motion(system, setup.start)
+        try:
+            return make(motion)
+        except ConfigError as error:
+            raise ConfigError(f"start.drones: {error}") from None
+    hanging = setup.hanging
+    assert hanging is not None  # such a flight begins in formation
     if setup.start.kind == "ground":
-        return make(motion_of(system, ground_spawn(system)))
-    if setup.start.kind == "air":
-        assert setup.equilibrium is not None  # such a flight begins in formation
-        rest, motion = hanging(system, setup.equilibrium, physics.gravity_m_s2)
-        return make(motion, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
-    motion = given_motion(system, setup.start)
-    try:
-        return make(motion)
-    except ConfigError as error:
-        raise ConfigError(f"start.drones: {error}") from None
-
-
-def hanging(
-    system: SlungLoadSystem, chains: HangingEquilibrium, gravity_m_s2: float
-) -> tuple[HangingEquilibrium, Motion]:
-    """Equilibrium on massless cables below the drones' places of the chain model."""
-    before = motion_of(freed(system), chains.configuration)
-    yaws = yaw_of(before.orientation_wxyz)
-    light = weightless(freed(system))
-    places = before.position_enu_m[1:]
-    rest = hanging_equilibrium(light, places, gravity_m_s2, float(yaws[0]), yaws[1:])
-    return rest, motion_of(light, rest.configuration)
+        return make(Motion.at_rest(*hanging.on_ground.bodies(system)))
+    rest = hanging.on_massless_cables
+    return make(Motion.at_rest(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))

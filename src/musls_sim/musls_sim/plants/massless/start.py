@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.hanging.configuration import Configuration
-from musls_description.hanging.tree import build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import pack_tables
-from musls_description.numerics.rotations import from_matrix
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
@@ -34,32 +30,6 @@ from musls_sim.plants.rigid_body import (
 )
 
 Records = NDArray[np.void]
-
-MIN_MASS_KG = 1e-12
-"""Mass of a cable as good as none, the least that a description takes."""
-
-
-def motion_of(system: SlungLoadSystem, start: Configuration) -> Motion:
-    """Load and drones of a configuration of rigid links, at rest."""
-    tree = build_tree(system)
-    rotations, positions = tree.poses(start.coordinates)
-    rows = [0, *tree.drone]
-    return Motion.at_rest(positions[rows], from_matrix(rotations[rows]))
-
-
-def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
-    """The system on single links that weigh next to nothing, as a chain that hangs straight."""
-    cables = tuple(
-        dataclasses.replace(
-            cable,
-            links=1,
-            mass_kg=MIN_MASS_KG,
-            joint=dataclasses.replace(cable.joint, stiffness_n_m_rad=0.0),
-        )
-        for cable in system.cables
-    )
-    return dataclasses.replace(system, cables=cables)
-
 
 # ---------- The records of a system in its start
 

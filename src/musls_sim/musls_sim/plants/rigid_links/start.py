@@ -11,7 +11,6 @@ import numpy as np
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.equilibrium import slung_state
-from musls_description.hanging.ground import ground_spawn
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, rotation_vector
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
@@ -46,18 +45,24 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
 
     They start on the ground, hanging in the air, or in a given state.
     """
-    physics, start, equilibrium = setup.physics, setup.start, setup.equilibrium
+    physics, start, hanging = setup.physics, setup.start, setup.hanging
     system = slung_system(setup.system, "cable_model = rigid_links")
     rotors = None
     if start.kind == "state":
         motion = given_motion(system, start)
         configuration = _configuration_of(system, motion, physics.gravity_m_s2)
     elif start.kind == "air":
-        assert equilibrium is not None  # such a flight begins in formation
-        rotors = trim_speeds_rad_s(system, equilibrium)
-        configuration = equilibrium.configuration
+        assert hanging is not None  # such a flight begins in formation
+        if any(cable.joint.stiffness_n_m_rad for cable in system.cables):
+            raise ConfigError(
+                "start.kind = air: hanging chains are solved for free joints, and "
+                "system.cables.joint.stiffness_n_m_rad is not 0; start on the ground"
+            )
+        rotors = trim_speeds_rad_s(system, hanging.rest)
+        configuration = hanging.rest.configuration
     else:
-        configuration = ground_spawn(system)
+        assert hanging is not None
+        configuration = hanging.on_ground
     if physics.engine in ("gazebo", "gazebo_px4"):
         return _on_gazebo(setup, system, configuration, rotors)
     make: Callable[..., RigidLinksPlant] = functools.partial(

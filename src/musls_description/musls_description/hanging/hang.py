@@ -1,0 +1,267 @@
+"""How a system hangs in its formation: resolved once per scenario, and read by everybody.
+
+`hang` is the one door to cone, fitting, equilibrium and places on the ground. What it returns holds
+all that checks, plants, tables and pictures ask; none of them solves anything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import Cone
+from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.equilibrium import (
+    HangingEquilibrium,
+    NoEquilibriumError,
+    freed,
+    hanging_equilibrium,
+    on_massless_cables,
+)
+from musls_description.hanging.fitting import fitting_formation, holds, why_none
+from musls_description.hanging.ground import ground_spawn, highest_rise_m
+from musls_description.hanging.tree import tips_apart_m
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.rotations import matrix, yaw_of
+from musls_description.system.slung_system import SlungLoadSystem
+
+PROPOSES = "`musls formation` proposes places that fit"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a system does not hang, or is not to be flown.
+
+    Attributes:
+        key: Keys of the scenario that are at fault, with their values; "formation" where none was
+            given and the system allows none.
+        reason: What is wrong.
+        remedy: What would do; empty where nothing does.
+    """
+
+    key: str
+    reason: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Hanging:
+    """A system at rest in its formation.
+
+    Attributes:
+        system: Load, drones and cables.
+        formation: Places of the drones in the frame of the load's set-point, complete.
+        given: Keys of the formation that were given; the others were chosen to fit the system.
+        gravity_m_s2: Gravity.
+        load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
+        refusal: Why the load does not hang there; None where it does.
+    """
+
+    system: SlungLoadSystem
+    formation: Cone
+    given: frozenset[str]
+    gravity_m_s2: float
+    load_pose: Array
+    refusal: Refusal | None
+    _rest: HangingEquilibrium | None
+
+    @property
+    def rest(self) -> HangingEquilibrium:
+        """Poses and forces of all bodies; raises the refusal where there are none."""
+        if self._rest is None:
+            raise ConfigError(str(self.refusal))
+        return self._rest
+
+    def refuse(self, reason: str) -> Refusal:
+        """Refuse this formation for a reason: the keys at fault, and what would do."""
+        if not self.given and self.why_none is not None:
+            return Refusal("formation", self.why_none)
+        if "places_m" in self.given:
+            key = "formation.places_m"
+        else:
+            named = sorted(self.given & {"radius_m", "height_m"}, reverse=True)
+            values = [(key, getattr(self.formation, key)) for key in named or self.given]
+            key = ", ".join(f"formation.{key} = {value:g}" for key, value in values)
+        return Refusal(key or "formation", reason, self.why_none or PROPOSES)
+
+    # ---------- Forces
+
+    @cached_property
+    def thrust_margins(self) -> Array:
+        """Largest over needed thrust of each drone, (n,)."""
+        needed = np.linalg.norm(self.rest.drone_force_n, axis=1)
+        margins: Array = np.array([d.max_thrust_n for d in self.system.drones]) / needed
+        return margins
+
+    @property
+    def thrust_margin(self) -> float:
+        """Least thrust margin."""
+        return float(self.thrust_margins.min())
+
+    @property
+    def weakest(self) -> int:
+        """Number of the drone with the least thrust margin, from 1."""
+        return int(self.thrust_margins.argmin()) + 1
+
+    @property
+    def shares(self) -> Array:
+        """Upright pull of each cable over an even share of the load's weight, (n,)."""
+        upright = self.rest.cable_force_n[:, 2]
+        shares: Array = len(upright) * upright / upright.sum()
+        return shares
+
+    @property
+    def drone_end_force_n(self) -> Array:
+        """Force of each cable on its drone, world frame, (n, 3)."""
+        masses = np.array([drone.mass_kg for drone in self.system.drones])
+        force: Array = masses[:, None] * [0.0, 0.0, self.gravity_m_s2] - self.rest.drone_force_n
+        return force
+
+    # ---------- Places
+
+    @cached_property
+    def _yaws_rad(self) -> tuple[Array, Array]:
+        """Yaw of the hanging load and drones, and of their set-points, (1 + n,) each."""
+        _, yaws = self.formation.poses(self.load_pose[:3], self.load_pose[3], self.system.n_drones)
+        return yaw_of(self.rest.bodies[1]), np.array([self.load_pose[3], *yaws])
+
+    @property
+    def sag_m(self) -> float:
+        """How much lower the load hangs than its set-point."""
+        return float(self.load_pose[2] - self.rest.configuration.load_position_enu_m[2])
+
+    @property
+    def turn_rad(self) -> float:
+        """By how much the load is turned from its set-point's yaw."""
+        return float(self._turns_rad[0])
+
+    @property
+    def drone_turn_rad(self) -> Array:
+        """By how much the cables turn the drones from their set-points' yaws, (n,)."""
+        return self._turns_rad[1:]
+
+    @property
+    def _turns_rad(self) -> Array:
+        yaw, wanted = self._yaws_rad
+        return np.angle(np.exp(1j * (yaw - wanted)))
+
+    @property
+    def tilt_rad(self) -> float:
+        """Angle of the load's z axis from upright; 0 of a point mass."""
+        if self.system.load.point_mass:
+            return 0.0
+        return float(np.arccos(np.clip(self.rest.configuration.load_rotation[2, 2], -1.0, 1.0)))
+
+    @property
+    def tips_apart_m(self) -> float:
+        """Least distance of rotor tips, seen from above; infinite for one drone."""
+        return tips_apart_m(self.system, self.formation.offsets_m(self.system.n_drones))
+
+    @cached_property
+    def on_ground(self) -> Configuration:
+        """Load flat on the ground at the origin, drones around it, cables slack between them."""
+        return ground_spawn(self.system)
+
+    @cached_property
+    def highest_rise_m(self) -> Array:
+        """Height above the ground at which the cable of each drone standing there is taut, (n,)."""
+        return highest_rise_m(self.system)
+
+    # ---------- The same system under other conditions
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether straight cables hold the load level in balanced shares, rotors apart."""
+        return holds(self.system, self.formation.offsets_m(self.system.n_drones))
+
+    @cached_property
+    def why_none(self) -> str | None:
+        """Why no formation holds the load level; None if one does."""
+        return why_none(self.system)
+
+    @cached_property
+    def on_massless_cables(self) -> HangingEquilibrium:
+        """The same below the same drones with straight cables without mass.
+
+        Plants without chains begin here: below a chain the load would hang a little higher.
+        """
+        try:
+            return on_massless_cables(self.rest, self.gravity_m_s2)
+        except NoEquilibriumError as error:  # straight cables are longer than chains that sag
+            raise ConfigError(str(self.refuse(str(error)))) from None
+
+    def accelerated(self, felt_m_s2: Array, yaw_rad: float) -> tuple[Array, Array]:
+        """Pull of the cables where what they carry feels another gravity, as in a turn.
+
+        Args:
+            felt_m_s2: What holds the load up against it: upwards at rest, (3,), z > 0.
+            yaw_rad: Of the load's set-point.
+
+        Returns:
+            Force that each drone needs for its cable, world frame, (n, 3), and the tension of each
+            cable at the load, (n,).
+        """
+        size = float(np.linalg.norm(felt_m_s2))
+        places, yaws = self.formation.poses(np.zeros(3), yaw_rad, self.system.n_drones)
+        turn = matrix(_upright(felt_m_s2 / size))  # to a frame in which it is upright
+        rest = hanging_equilibrium(freed(self.system), places @ turn.T, size, yaw_rad, yaws)
+        up = np.array([0.0, 0.0, size])
+        pulls = [
+            turn.T @ (force - drone.mass_kg * up)
+            for force, drone in zip(rest.drone_force_n, self.system.drones, strict=True)
+        ]
+        return np.array(pulls), rest.load_end_tension_n
+
+
+def hang(
+    system: SlungLoadSystem,
+    formation: Cone | Mapping[str, Any],
+    gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
+    load_pose: Sequence[float] | Array = (0.0, 0.0, 0.0, 0.0),
+) -> Hanging:
+    """Resolve how a system hangs.
+
+    Args:
+        system: Load, drones and cables; the stiffness of their joints does not count.
+        formation: Where the drones are, or those keys of it that are given: what is left out
+            follows from the system.
+        gravity_m_s2: Gravity.
+        load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
+
+    Raises:
+        ConfigError: A formation of another number of drones. That a load does not hang in a
+            formation is no error here, see `Hanging.refusal`.
+    """
+    if isinstance(formation, Cone):
+        cone, given = formation, frozenset(field.name for field in fields(Cone))
+        if cone.places_m is None:
+            given -= {"places_m"}
+    else:
+        given = frozenset(key for key, value in formation.items() if value is not None)
+        cone = fitting_formation(system, formation)
+    pose = np.asarray(load_pose, np.float64)
+    places, yaws = cone.poses(pose[:3], pose[3], system.n_drones)
+    common = system, cone, given, gravity_m_s2, pose
+    try:
+        rest = hanging_equilibrium(freed(system), places, gravity_m_s2, float(pose[3]), yaws)
+    except NoEquilibriumError as error:
+        refusal = Hanging(*common, None, None).refuse(str(error))
+        return Hanging(*common, refusal, None)
+    return Hanging(*common, None, rest)
+
+
+def _upright(direction: Array) -> Array:
+    """Rotation by the least angle that turns a unit vector with z > 0 up, quaternion (4,)."""
+    x, y, z = direction
+    turn: Array = np.array([1.0 + z, y, -x, 0.0])
+    turn /= np.linalg.norm(turn)
+    return turn
