@@ -196,17 +196,12 @@ def fly(
             return Recording.of(fly_in_memory(session, realtime=realtime), parameters)
         check_present_folder()
         options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-        summary = fly_into_folder(scenario, Path(out), options, observers, controller=controller)
-        recording = Recording.of(readers.read_recording(out), parameters)
+        fly_into_folder(scenario, Path(out), options, observers, controller=controller)
+        return Recording.of(readers.read_recording(out), parameters)
     except BaseException as error:
         if hasattr(error, "recording"):
             error.recording = Recording.of(error.recording, parameters)
         raise
-    if summary["ended_by"]:
-        ended = KeyboardInterrupt(f"ended by {summary['ended_by']}: what was flown is in {out}")
-        ended.recording = recording  # type: ignore[attr-defined]
-        raise ended
-    return recording
 
 
 @typed

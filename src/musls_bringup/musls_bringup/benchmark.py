@@ -22,7 +22,7 @@ from musls_analysis.report.summary import flight_warnings, slack_mask
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
-from musls_control.parent import worker_processes
+from musls_control.parent import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.config.strict_yaml import parse_yaml, read_json, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -123,7 +123,11 @@ def benchmark(
         with worker_processes(workers) as pool:
             flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
             for flight in as_completed(flights):
-                rows[flights[flight]] = flight.result()
+                k = flights[flight]
+                try:
+                    rows[k] = flight.result()
+                except ProcessDied as error:  # its controller ended it, or took all memory
+                    rows[k] = failed_row(wanted[k], str(error))
                 progress(len(rows), len(wanted))
     except KeyboardInterrupt as error:
         error.rows = [rows[k] for k in sorted(rows)]  # type: ignore[attr-defined]
@@ -131,10 +135,15 @@ def benchmark(
     return [rows[k] for k in sorted(rows)]
 
 
+def failed_row(case: Mapping[str, Any], reason: str) -> Row:
+    """Row of a case that has no scores."""
+    row: Row = {name: case[name] for name in ("controller", "task", "system", "seed")}
+    return row | {"success": False, "reason": reason, **dict.fromkeys(SCORES)}
+
+
 def fly_case(case: Mapping[str, Any]) -> Row:
     """Fly one case; what fails is a failed flight with its reason."""
-    row: Row = {name: case[name] for name in ("controller", "task", "system", "seed")}
-    row |= {"success": False, "reason": "", **dict.fromkeys(SCORES)}
+    row = failed_row(case, "")
     try:
         scenario = load_scenario(case["scenario"], case["overrides"])
         with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from musls_analysis.comparison.convergence import Convergence
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_analysis.report.summary import summarise
-from musls_bringup.results import Ending, result_folder
+from musls_bringup.results import Ending, StopRequested, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
@@ -61,6 +61,20 @@ class FlyOptions:
     report: bool = True
 
 
+class FlightEnded(StopRequested):
+    """A signal ended a flight, or its report: no number of it counts as one of a whole flight.
+
+    Attributes:
+        summary: Content of its summary.json.
+        recording: What was flown.
+    """
+
+    def __init__(self, summary: dict[str, Any], recording: Recording, out: Path) -> None:
+        what = "what was flown" if summary["interrupted"] else "the flight"
+        super().__init__(signal.Signals[summary["ended_by"]], f"{what} is kept in {out}")
+        self.summary, self.recording = summary, recording
+
+
 def program() -> str:
     """`./musls`, the script of a checkout, or `musls` where only the packages are installed."""
     return "./musls" if (Path(__file__).parents[3] / "musls").is_file() else "musls"
@@ -77,9 +91,12 @@ def fly(
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report; gives the content of summary.json.
 
-    In it "ended_by" is the signal that ended the run, or None. `say` is told what is done after it.
-    Errors before the flight leave nothing behind. After its begin what was flown is kept in `out`
-    (consoles of failed PX4s beside it), without a report, and is the error's `recording`.
+    `say` is told what is done after it. Errors before the flight leave nothing behind. After its
+    begin what was flown is kept in `out` (consoles of failed PX4s beside it), without a report, and
+    is the error's `recording`.
+
+    Raises:
+        FlightEnded: A signal ended it; "ended_by" in the summary is its name.
     """
     failure: BaseException | None = None
     with (
@@ -128,6 +145,8 @@ def fly(
             except MuslsError as error:  # of a flight that was to verify this one
                 failure = error
     if failure is None or interrupted:
+        if summary["ended_by"]:
+            raise FlightEnded(summary, _flown(session, recorder), out)
         return summary
     if isinstance(failure, MuslsError):
         failure.args = (f"{failure}; what was flown is kept in {out}",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from musls_bringup.check import as_data, check
 from musls_bringup.fly import fly_run, program
 from musls_bringup.paper_figures import PaperFigure, draw
 from musls_bringup.reproduce import ReproduceOptions, reproduce
-from musls_bringup.results import result_folder
+from musls_bringup.results import StopRequested, result_folder
 from musls_bringup.shipped import find_scenario, named_file
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, build, spec
@@ -162,6 +162,9 @@ def reproduce_paper(
     """Fly what a paper shows; writes report.html, summary.json and the flights into a folder.
 
     `flights` are recordings of the seed paper, for its Table III.
+
+    Raises:
+        StopRequested: A signal ended it; the folder holds the flights and numbers up to then.
     """
     paper = load_paper(name)
     if flights and not paper.table_iii:
@@ -181,21 +184,33 @@ def reproduce_paper(
         wanted += [flight for curves in flights_of for flight in curves.values()]
         distinct = list(dict.fromkeys(wanted))
         progress(0, len(distinct))
+        ended: StopRequested | None = None
         for flight in distinct:
             name = f"{len(found) + 1:02d}_{Path(flight.scenario).stem}"
-            found[flight] = _flown(flight, work / "flights" / name)
+            try:
+                found[flight] = _flown(flight, work / "flights" / name)
+            except StopRequested as error:  # no number comes from the flight that it cut
+                if not (work / "flights").is_dir():
+                    raise
+                ended = error
+                ended.kept = f"what was flown is kept in {out}"
+                note = f"Ended by {ended.name} after {len(found)} of {len(distinct)} flights."
+                paper = replace(paper, notes=(note, *paper.notes))
+                break
             progress(len(found), len(distinct))
         results = [
             Result(group.title, row, _number(row, *found[row.wanted]))
             for group in paper.groups
             for row in group.rows
+            if row.wanted in found
         ]
         drawn = [
             Drawn(figure.title, figure.why, png(draw(figure, recordings(curves, found))),
                   [flight.command for flight in curves.values()])
             for figure, curves in zip(paper.figures, flights_of, strict=True)
+            if found.keys() >= set(curves.values())
         ]  # fmt: skip
-        if flights:
+        if flights and ended is None:
             results += _table_iii(flights, work / "table_iii")
             drawn += [
                 Drawn(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
@@ -203,6 +218,8 @@ def reproduce_paper(
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
             ]  # fmt: skip
         _write(paper, results, drawn, work)
+    if ended is not None:
+        raise ended
     return results
 
 

@@ -80,7 +80,8 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a temporary folder that becomes `out` when the block ends without an error.
 
     With an error it is deleted, but where that has a `recording` (see `musls_bringup.fly.keeping`)
-    or the whole result cannot be renamed: then it stays for the next run in the same place.
+    or the whole result cannot be renamed: then it stays for the next run in the same place. Flights
+    in there that were whole before the error are kept as `NAME_killed`.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
@@ -98,7 +99,9 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
                 _finish(work, out, overwrite=overwrite)
             except BaseException as error:
                 kept = kept or hasattr(error, "recording")
-                if not kept:
+                if not kept and any(work.glob("*/*/**/*.mcap")):  # flights within the result
+                    _say_kept(error, put_aside(work, out.name))
+                elif not kept:
                     shutil.rmtree(work, ignore_errors=True)
                 raise
     except OSError as error:
@@ -157,7 +160,7 @@ def leftovers(parent: Path) -> Iterator[tuple[Path, str]]:
 
 def put_aside(work: Path, name: str) -> Path | None:
     """Keep what a killed run recorded beside where its result was to be; None if nothing was."""
-    if not any(file.stat().st_size for file in work.glob("bag/*.mcap")):
+    if not any(file.stat().st_size for file in work.rglob("*.mcap")):
         shutil.rmtree(work)
         return None
     for k in range(1, 1000):
@@ -167,6 +170,15 @@ def put_aside(work: Path, name: str) -> Path | None:
             (kept / _OWNER).unlink()
             return kept
     raise OSError(errno.EEXIST, f"{kept} and all lower numbers exist already")
+
+
+def _say_kept(error: BaseException, place: Path | None) -> None:
+    """Add to an error where the flights are that were made before it."""
+    kept = f"what was flown is kept in {place}"
+    if isinstance(error, StopRequested):
+        error.kept = kept
+    elif isinstance(error, MuslsError):
+        error.args = (f"{error}; {kept}",)
 
 
 def _finish(work: Path, out: Path, *, overwrite: bool) -> None:
@@ -196,11 +208,20 @@ class StopRequested(KeyboardInterrupt):
     """One of the signals came.
 
     Its `exit_code` is what a shell expects of a process that a signal ended: 128 and its number.
+    `kept` says where what was flown is, if it is anywhere.
     """
 
-    def __init__(self, number: int) -> None:
-        self.exit_code = 128 + number
+    def __init__(self, number: int, kept: str = "") -> None:
+        self.exit_code, self.kept = 128 + number, kept
         super().__init__(f"ended by {signal.Signals(number).name}")
+
+    @property
+    def name(self) -> str:
+        """Name of the signal."""
+        return signal.Signals(self.exit_code - 128).name
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self.kept}" if self.kept else super().__str__()
 
 
 def catch() -> None:

@@ -19,6 +19,23 @@ mission:
 FLY = ["fly", "tiny.yaml", "--no-report", "--set", "system.cables.links=5"]
 
 
+ENDS = """\
+import os
+import signal
+import musls
+
+@musls.events.register("{kind}")
+@musls.spec
+class Ends(musls.Event):
+    kind: str = "{kind}"
+
+    def begin(self, context):
+        {begin}
+        return "asked to end"
+"""
+"""An event of one's own that asks the process to end, or ends it."""
+
+
 def contents(folder):
     """All files, folders and links below a folder, with their contents."""
     return {

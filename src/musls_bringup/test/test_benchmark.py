@@ -91,15 +91,16 @@ def test_bad_input_is_one_line(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_controller_that_ends_its_process_is_one_line(tmp_path, capsys):
+def test_a_controller_that_ends_its_process_fails_its_own_flights(tmp_path, capsys):
     file = tmp_path / "mine.py"
     file.write_text(
         "import os, musls\nclass Mine(musls.Controller):\n    level = 'forces'\n"
         "    def step(self, time_s, reference, estimate):\n        os._exit(3)\n"
     )
-    assert main(["benchmark", f"{file}:Mine", "--quick", "--workers", "1"]) == 2
-    error = capsys.readouterr().err
-    assert error == "musls: error: a worker process died (out of memory, or killed)\n"
+    rows = bench.benchmark(("formation", f"{file}:Mine"), quick=True, workers=2)
+    assert all(row["rms_m"] for row in rows if row["controller"] == "formation")
+    reasons = {row["reason"] for row in rows if row["controller"] == "mine.py:Mine"}
+    assert reasons == {"a worker process died with exit code 3 (out of memory, or killed)"}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from fly_helpers import ENDS
 
 import musls
 from musls_analysis.sweep.plan import POSE_SIGNALS
@@ -94,6 +95,32 @@ def test_flight_of_a_paper_of_ones_own(tmp_path, monkeypatch):
     assert [f.name for f in (tmp_path / "p" / "flights").iterdir()] == ["01_hold"]
     page = (tmp_path / "p" / "report.html").read_text()
     assert page.count("<figure>") == 1 and "data:image/png;base64," in page
+
+
+def test_a_flight_that_is_cut_gives_no_number(tmp_path, monkeypatch, capsys):
+    """Ctrl-C in the second of three flights: the first keeps its number, what was flown is kept."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(
+        ENDS.format(kind="ends_paper", begin="signal.raise_signal(signal.SIGINT)")
+    )
+    own = "{cable_model: massless, start: air, mission.stages.0.duration_s: %s, %s}"
+    event = "extensions: [own.py], events: [{kind: ends_paper, when: {time_s: 0.2}}]"
+    rows = "".join(
+        f"  - {{what: height {k}, paper: 1, set: {own % (f'0.{k}', more)},\n"
+        "     value: {signal: load.z_m, stage: hold, reduce: mean}}\n"
+        for k, more in ((1, ""), (2, event), (3, ""))
+    )
+    (tmp_path / "own.yaml").write_text(
+        f"title: Mine\nsource: me\ngroups:\n- title: Table 1\n  scenario: hold\n  rows:\n{rows}"
+    )
+    assert main(["paper", "own.yaml", "--out", "p"]) == 130
+    captured = capsys.readouterr()
+    assert "ended by SIGINT: what was flown is kept in p" in captured.err and not captured.out
+    (row,) = json.loads((tmp_path / "p" / "summary.json").read_text())["rows"]
+    assert row["what"] == "height 1" and row["ours"] == pytest.approx(1.0, abs=0.1)
+    flown = sorted((tmp_path / "p" / "flights").glob("*/summary.json"))
+    assert [json.loads(file.read_text())["interrupted"] for file in flown] == [False, True]
+    assert "Ended by SIGINT after 1 of 3 flights" in (tmp_path / "p" / "report.html").read_text()
 
 
 def test_what_is_wrong_is_told_in_one_line(tmp_path, monkeypatch, capsys):

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from fly_helpers import ENDS
 
 from musls_analysis.sweep.plan import load_sweep, make_plan
 from musls_bringup.cli import main
@@ -63,6 +64,30 @@ def test_a_run_without_a_bag_has_the_figures_of_one_with_it(tmp_path):
     assert summary == kept and summary["errors"] and summary["separation"]
     for body, track in read.bodies.items():
         np.testing.assert_array_equal(track.position_enu_m, flown.bodies[body].position_enu_m)
+
+
+@pytest.mark.parametrize("keep", ["bag", "summary"])
+def test_a_run_that_is_cut_does_not_count(tmp_path, monkeypatch, capsys, keep):
+    """A worker gets SIGTERM in its run: no number of it, and --resume makes it again."""
+    monkeypatch.chdir(tmp_path)
+    begin = "os.path.exists('.once') or (open('.once', 'w'), os.kill(os.getpid(), signal.SIGTERM))"
+    (tmp_path / "own.py").write_text(ENDS.format(kind=f"ends_{keep}", begin=begin))
+    (tmp_path / "cut.yaml").write_text(
+        f"scenario: hold\nkeep: {keep}\nset: {{start: air, cable_model: massless, "
+        "mission.stages.0.duration_s: 0.2, extensions: [own.py], "
+        f"events: [{{kind: ends_{keep}, when: {{time_s: 0.1}}}}]}}\n"
+        "parameters: {system.load.mass_kg: [0.5]}\n"
+    )
+    assert main(["sweep", "cut.yaml", "--workers", "1"]) == 2
+    assert "was ended by a signal; --resume makes this run again" in capsys.readouterr().err
+    folder = tmp_path / "runs" / "sweep_cut"
+    assert not list((folder / "runs").iterdir())
+    if keep == "bag":
+        (flown,) = (folder / "flights").glob("*/summary.json")
+        assert json.loads(flown.read_text())["interrupted"] is True
+    assert main(["sweep", "cut.yaml", "--workers", "1", "--resume"]) == 0
+    (record,) = (folder / "runs").iterdir()
+    assert json.loads(record.read_text())["status"] == "finished"
 
 
 @pytest.mark.slow

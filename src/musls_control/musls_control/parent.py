@@ -5,15 +5,21 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from threading import Thread
+from typing import Any, TypeVar
 
 from musls_description.config.errors import MuslsError
+
+R = TypeVar("R")
 
 VARIABLE = "MUSLS_PARENT"
 """Environment variable with the process id of the parent with which a node ends."""
@@ -67,28 +73,101 @@ def end_with(parent: int, number: int) -> None:
         os.kill(os.getpid(), number)
 
 
-@contextmanager
-def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Give so many processes; an exception, such as that of Ctrl-C, ends them at once.
+class ProcessDied(MuslsError):  # noqa: N818 (the name says what happened)
+    """A worker process ended, or was killed, within a call."""
 
-    Ctrl-C on a terminal reaches all of its processes; these leave it to the one that started them.
+
+class _Worker:
+    """A process that calls functions, one at a time; another one is started after its death.
+
+    It leaves Ctrl-C, which on a terminal reaches all processes, to the one that started it.
     """
-    others = set(active_children())
-    # Spawned, not forked: numba and DART keep threads.
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(count, spawn, end_with, (os.getpid(), signal.SIGKILL)) as pool:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._start()
+
+    def call(self, function: Callable[..., R], *arguments: Any) -> R:
+        """Call a function of a module there; raises what it raises, or ProcessDied."""
+        if self._process is None:
+            self._start()
+        assert self._process is not None
         try:
-            for _ in range(count):  # starts a process each, which inherits what is blocked
-                pool.submit(os.getpid)
+            self._pipe.send((function, arguments))
+            raised, value = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            code, self._process = self._process.exitcode or 0, None
+            how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            raise ProcessDied(f"a worker process died {how} (out of memory, or killed)") from None
+        if raised:
+            raise value
+        result: R = value
+        return result
+
+    def _start(self) -> None:
+        spawn = get_context("spawn")  # not forked: numba and DART keep threads
+        self._pipe, other = spawn.Pipe()
+        self._process: SpawnProcess | None = spawn.Process(target=_serve, args=(other, os.getpid()), daemon=True)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits
+        try:
+            self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        other.close()
+        if self._closed:  # meanwhile, by another thread
+            self._process.kill()
+
+    def close(self) -> None:
+        """End the process at once."""
+        self._closed = True
+        if (process := self._process) is not None:
+            process.kill()
+
+
+def _serve(pipe: Connection, parent: int) -> None:
+    """Answer calls with (whether it raised, result or error) until the pipe ends."""
+    end_with(parent, signal.SIGKILL)
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            answer = False, function(*arguments)
+        except Exception as error:
+            answer = True, error
+        try:
+            pipe.send(answer)
+        except Exception as error:  # it cannot be pickled
+            pipe.send((True, MuslsError(f"{answer[1]!r}: {error}")))
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[Executor]:
+    """An executor with so many processes; an exception, such as that of Ctrl-C, ends them at once.
+
+    The death of a process is a `ProcessDied` of the call that it was in; the others go on.
+    """
+    workers = [_Worker() for _ in range(count)]
+    free = iter(workers)
+    of_thread = threading.local()
+
+    def begin() -> None:
+        of_thread.worker = next(free)
+
+    class Processes(ThreadPoolExecutor):
+        """Threads that each leave their calls to a process."""
+
+        def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+            return super().submit(
+                lambda: of_thread.worker.call(partial(function, **named), *arguments)
+            )
+
+    with Processes(count, initializer=begin) as pool:
         try:
             yield pool
-        except BaseException as error:
-            for process in set(active_children()) - others:
-                process.kill()
-            pool.shutdown(cancel_futures=True)
-            if isinstance(error, BrokenProcessPool):
-                raise MuslsError("a worker process died (out of memory, or killed)") from error
-            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.close()

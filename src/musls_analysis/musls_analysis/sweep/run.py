@@ -233,14 +233,14 @@ class WorkerProcess:
                 process.stdin.flush()
                 record, series = pickle.load(process.stdout)
                 reason = None
-                if record["status"] == NO_SPACE:
-                    raise SweepError(f"{record['reason']}; --resume goes on where there is room")
             except (EOFError, OSError, ValueError, pickle.UnpicklingError):
                 reason = _death(_end(process), job.timeout_s)
             log = _shortened(Path(folder) / _LOG)
             if not self._closed:
                 _keep(Path(folder), job.keep_at)
         if reason is None:
+            if hint := UNMADE.get(record["status"]):
+                raise SweepError(f"{record['reason']}; {hint}")
             return Outcome(record, series, log)
         words = [line.strip() for line in log.decode(errors="replace").splitlines()]
         last = next((f": {line[:200]}" for line in reversed(words) if line), "")
@@ -318,8 +318,14 @@ def _shortened(path: Path) -> bytes:
 
 # ---------- The worker process itself: jobs on its standard input, answers on its standard output
 
-NO_SPACE = "no space"
-"""Status of a run that found the disk full; it ends the sweep and is not kept."""
+NO_SPACE, ENDED = "no space", "ended"
+"""Status of a run that found the disk full, or that a signal cut short."""
+
+UNMADE = {
+    NO_SPACE: "--resume goes on where there is room",
+    ENDED: "--resume makes this run again and goes on",
+}
+"""Status of runs that end the sweep and are not kept, with what helps."""
 
 _FLIGHT = "flight"
 """Folder of a run's results in its temporary folder."""
@@ -333,11 +339,13 @@ def serve() -> None:
     end_with(os.getppid(), signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, whatever it computes
     while True:
         try:
             job, scratch = pickle.load(sys.stdin.buffer)
-        except (EOFError, OSError):
+        except (EOFError, OSError, KeyboardInterrupt):
             return
         log = os.open(scratch / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, 1)
@@ -361,6 +369,8 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     series = b""
     try:
         record["summary"], series = _fly(job, scratch / _FLIGHT if job.keep_at else None)
+    except KeyboardInterrupt:
+        record |= {"status": ENDED, "reason": f"run {job.id} was ended by a signal"}
     except Exception as error:  # a bug in one run is that run's failure
         reason = " ".join(str(error).split())
         if not isinstance(error, MuslsError):

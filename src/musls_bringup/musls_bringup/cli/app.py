@@ -146,6 +146,8 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except results.StopRequested as ended:
+            if ended.kept:
+                print(f"musls: {ended}", file=sys.stderr)
             raise typer.Exit(ended.exit_code) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -57,7 +57,7 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.fly import FlyOptions, fly
+    from musls_bringup.fly import FlightEnded, FlyOptions, fly
     from musls_bringup.verify import check_verifiable
     from musls_bringup.verify import verify as fly_finer
 
@@ -80,11 +80,14 @@ def run(
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
-            summary = fly(
-                chosen, folder, flight_options, [_watch(shown)],
-                lambda text: shown.update(text, 1.0),
-                verifier=again if verify or verify_segments else None,
-            )  # fmt: skip
+            try:
+                summary = fly(
+                    chosen, folder, flight_options, [_watch(shown)],
+                    lambda text: shown.update(text, 1.0),
+                    verifier=again if verify or verify_segments else None,
+                )  # fmt: skip
+            except FlightEnded as ended:
+                summary = ended.summary
     return conclude(summary, folder)
 
 
@@ -256,6 +259,8 @@ def keep_killed_runs(out: Path) -> None:
 
 def _finished(folder: Path) -> str:
     """Write the summary that the killed run could not; returns what the folder holds."""
+    if not (folder / "bag").is_dir():  # several flights, such as those of a paper
+        return f"{len({file.parent for file in folder.rglob('*.mcap')})} flights"
     from musls_analysis.recordings.bag import mend_bag, read_bag
     from musls_analysis.report.summary import summarise
     from musls_bringup.fly import slack_threshold_n, write_summary

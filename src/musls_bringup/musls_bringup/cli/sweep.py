@@ -141,8 +141,7 @@ def _fly_again(store: Store, ids: list[str]) -> None:
         made = build(Scenario, record["settings"], f"world {name}")
         tell("flying again", f"world {name}, seed {made.seed}, into {folder}")
         try:
-            if fly(made, folder, FlyOptions(overwrite=True))["ended_by"]:
-                return
+            fly(made, folder, FlyOptions(overwrite=True))
         except MuslsError as error:
             tell("failed", str(error))
 
