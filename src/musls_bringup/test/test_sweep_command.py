@@ -45,6 +45,13 @@ def test_a_small_sweep_flies_and_resumes(tmp_path, monkeypatch, capsys):
     assert not (folder / "flights").exists()
     capsys.readouterr()
 
+    (series,) = (folder / "series").glob(f"{rows[0]['id']}.npz")
+    series.write_bytes(b"PK" + series.read_bytes()[:90])
+    (folder / "runs" / f"{rows[1]['id']}.json").write_text('{"id": 1}')
+    assert main(["sweep", "small.yaml", "--resume", "--workers", "1"]) == 0
+    warned = capsys.readouterr().err
+    for file in (f"series/{rows[0]['id']}.npz", f"runs/{rows[1]['id']}.json"):
+        assert f"{file} is damaged: this run is made again" in warned
     before = {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
     assert main(["sweep", "small.yaml"]) == 2
     assert "--resume continues it" in capsys.readouterr().err

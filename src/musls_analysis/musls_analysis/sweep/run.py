@@ -50,6 +50,7 @@ class Progress:
 
     Attributes:
         before: Runs that the folder already held; they count as finished or failed, too.
+        damaged: What it held of runs that are made again: the files that are damaged.
         last: Record of the last run.
         in_runs_s: Wall time that the worker processes spent in runs, summed over them.
         cpu_s: Processor time of that.
@@ -59,6 +60,7 @@ class Progress:
     before: int = 0
     finished: int = 0
     failed: int = 0
+    damaged: list[str] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
     in_runs_s: float = 0.0
     cpu_s: float = 0.0
@@ -114,9 +116,10 @@ def run_sweep(
     are made in so many processes of this machine, or by the Dask scheduler at an address.
     """
     sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
-    done = store.finished(runs, failed_too=not retry_failed)
+    damaged: list[str] = []
+    done = store.finished(runs, failed_too=not retry_failed, damaged=damaged)
     finished = len(store.finished(done, failed_too=False))
-    progress = Progress(len(runs), len(done), finished, len(done) - finished)
+    progress = Progress(len(runs), len(done), finished, len(done) - finished, damaged)
     watch(progress)
     series = tuple(wanted_series(sweep))
     jobs = [

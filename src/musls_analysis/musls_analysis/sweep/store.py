@@ -25,10 +25,12 @@ import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,29 +248,51 @@ class Store:
             finally:
                 shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def finished(self, ids: Iterable[str], *, failed_too: bool = True) -> set[str]:
-        """Runs that are done."""
-        return {
-            i
-            for i in ids
-            if (record := self.record(i)) and (failed_too or record["status"] == FINISHED)
-        }
+    def finished(
+        self, ids: Iterable[str], *, failed_too: bool = True, damaged: list[str] | None = None
+    ) -> set[str]:
+        """Runs that are done; those with a damaged file are not, `damaged` is told the file."""
+        done = set()
+        for i in ids:
+            try:
+                record = self._read_record(i)
+                self.series(i)
+            except SweepError as error:
+                if damaged is not None:
+                    damaged.append(str(error))
+                continue
+            if record and (failed_too or record["status"] == FINISHED):
+                done.add(i)
+        return done
 
     def record(self, run: str) -> dict[str, Any] | None:
-        """Record of a run, None if it has not been made."""
+        """Record of a run, None if it has not been made, or is damaged."""
         try:
-            return json.loads((self.folder / "runs" / f"{run}.json").read_bytes())
-        except (
-            FileNotFoundError,
-            RecursionError,
-            ValueError,
-        ):  # the others: a broken disk; make the run again
+            return self._read_record(run)
+        except SweepError:
             return None
 
+    def _read_record(self, run: str) -> dict[str, Any] | None:
+        path = self.folder / "runs" / f"{run}.json"
+        try:
+            record = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, RecursionError, ValueError):
+            raise SweepError(f"{path} is damaged") from None
+        keys = {FINISHED: {"reason", "summary"}, FAILED: {"reason"}}
+        status = record.get("status") if isinstance(record, dict) else None
+        if status not in keys or not keys[status] <= set(record):
+            raise SweepError(f"{path} is damaged")
+        return record
+
     def series(self, run: str) -> Series:
-        """Time series of a run; empty if there are none."""
+        """Time series of a run; empty if there are none (raises SweepError: a damaged file)."""
         path = self.folder / "series" / f"{run}.npz"
-        return unpack(path.read_bytes()) if path.is_file() else {}
+        try:
+            return unpack(path.read_bytes()) if path.is_file() else {}
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):
+            raise SweepError(f"{path} is damaged") from None
 
     def flight(self, run: str) -> Path:
         """Result folder of a run with `keep: bag`."""

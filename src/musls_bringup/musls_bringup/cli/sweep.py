@@ -180,6 +180,8 @@ def _with_progress(
             shown.update(
                 f"{made}/{progress.total}  {failed}{progress.left} left{eta}", made / progress.total
             )
+            while progress.damaged:
+                shown.note(f"musls: warning: {progress.damaged.pop()}: this run is made again")
             if progress.last.get("status") == "failed":
                 shown.note(f"failed {progress.last['id']}: {progress.last['reason']}")
 
