@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -248,10 +250,16 @@ def test_runs_on_a_dask_cluster(study):
     assert "the process died of SIGABRT: ODE INTERNAL ERROR 1" in reasons
 
 
-def test_no_dask_scheduler_is_one_line(study, monkeypatch):
+@pytest.mark.parametrize("web", [False, True], ids=["nothing", "a web server"])
+def test_no_dask_scheduler_is_one_line(study, monkeypatch, web):
     pytest.importorskip("dask.distributed")
     monkeypatch.setattr("musls_analysis.sweep.run._CONNECT_S", 0.5)
     plan, store, _ = study([FINE])
-    with pytest.raises(SweepError) as caught:
-        run(plan, store, scheduler="tcp://127.0.0.1:9")
-    assert "tcp://127.0.0.1:9" in str(caught.value) and "\n" not in str(caught.value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_port if web else 9}"
+        with pytest.raises(SweepError) as caught:
+            run(plan, store, scheduler=address)
+        server.shutdown()
+    assert f"no Dask scheduler at {address}: " in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,11 +1,13 @@
 """Data for rerun's viewer, read back from the file with rerun's own reader."""
 
+import socket
 import subprocess
 import sys
 import urllib.request
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from musls_description.config.errors import MuslsError
 from musls_description.system.obstacles import BoxObstacle
 
 pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
-from musls_analysis.view.rerun_log import save, show
+from musls_analysis.view.rerun_log import save, serve, show
 
 SHIFT_S = 2.0
 
@@ -138,27 +140,20 @@ def test_plots(saved):
     assert [p[0].removeprefix("# ").replace(" ", "_") for p in phases] == [s.name for s in stages]
 
 
-def test_serving_to_a_browser(flight_bag):
-    """In a process of its own, because rerun's servers end with their process only."""
-    code = """
-import sys
-from pathlib import Path
-from musls_analysis.view.rerun_log import serve
-from musls_analysis.view.scene import open_subject
-print(serve([open_subject(Path(sys.argv[1]))], open_browser=False, web_port=int(sys.argv[2])))
-sys.stdout.flush()
-sys.stdin.read()
-"""
-    port = 19877
-    with subprocess.Popen(
-        [sys.executable, "-c", code, flight_bag, str(port)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdout.readline().startswith("rerun+http://")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as page:
-            assert b"<html" in page.read().lower()
-        process.stdin.close()
-        process.wait(timeout=20)
+def test_serving_to_a_browser_of_this_machine_alone(flight_bag):
+    with serve([open_subject(flight_bag)]) as address:
+        page, data = urlsplit(address), urlsplit(parse_qs(urlsplit(address).query)["url"][0])
+        assert data.scheme == "rerun+http" and data.path == "/proxy"
+        with urllib.request.urlopen(f"http://{page.netloc}/", timeout=20) as answer:
+            assert b"<html" in answer.read().lower()
+        listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+        for place in (page, data):
+            rows = [row.split()[1] for row in listening.splitlines() if " 0A " in row]
+            bound = {row.split(":")[0] for row in rows if int(row.split(":")[1], 16) == place.port}
+            assert bound == {"0100007F"}  # 127.0.0.1
+            assert place.hostname == "127.0.0.1"
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", page.port), 1.0)
 
 
 def test_no_display(flight_bag, monkeypatch):

@@ -1,22 +1,30 @@
 """`musls studio`: one local page to fly scenarios, look at runs and lay one over another.
 
-Dash serves it to browsers of this machine only; nothing is fetched from anywhere. A flight is a
-process of its own, `musls fly`. Runs are shown by the page that `musls view --html` writes.
+Dash serves it to browsers of this machine only; nothing is fetched from anywhere. A scenario may
+name files of Python, so whoever may fly runs code in the name of the account that started the
+studio: other accounts of the machine, and pages of other sites in the same browser, are kept out by
+a token in the address, which becomes a cookie. A flight is a process of its own, `musls fly`, of
+the tab that started it. Runs are shown by the page that `musls view --html` writes.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import secrets
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
-from flask import Response, abort, request
+from flask import Response, abort, redirect, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from musls_analysis.recordings.readers import read_recording
@@ -25,12 +33,15 @@ from musls_analysis.view.scene import aligning_shift_s
 from musls_bringup.cli.describe import schema_of
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_control.parent import ending_with_us
 from musls_description.config.documented_keys import Key, Keys, short
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_data
 from musls_description.config.strict_yaml import read_json, read_yaml
+from musls_sim.scenario.scenario import Scenario
 
 HOST = "127.0.0.1"
+HOSTS = (HOST, "localhost")
 LOOK_EVERY_MS = 1000
 
 # ---------- Runs
@@ -112,6 +123,21 @@ def scenarios() -> list[str]:
     return [*own, *names_in(SCENARIOS)]
 
 
+def chosen_scenario(name: str, overrides: Sequence[str] = ()) -> Scenario:
+    """A scenario of the page.
+
+    Raises:
+        ConfigError: It is none, or takes files that are neither shipped nor below this folder.
+    """
+    here = os.path.realpath(".")
+    for text in (name, *overrides):
+        for word in re.split(r"[\s,=:\[\]{}'\"]+", text):
+            place = os.path.realpath(os.path.expanduser(word))
+            if ("/" in word or word == "..") and os.path.commonpath([here, place]) != here:
+                raise ConfigError(f"{word}: the studio takes files below {here} only")
+    return find_scenario(name, list(overrides))
+
+
 @lru_cache(maxsize=1)
 def reference() -> dict[str, Key]:
     """The reference of all keys, by path."""
@@ -120,7 +146,7 @@ def reference() -> dict[str, Key]:
 
 def settings(scenario: str) -> dict[str, tuple[Any, Key | None]]:
     """Keys of a scenario as `--set` takes them: the value, and what the reference says."""
-    return dict(_settings(to_data(find_scenario(scenario, [])), "", ""))
+    return dict(_settings(to_data(chosen_scenario(scenario)), "", ""))
 
 
 def _settings(
@@ -158,16 +184,24 @@ def explained(value: Any, key: Key | None) -> str:
 MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
 
 
+_STARTER = ThreadPoolExecutor(1)
+"""Thread that starts flights: it lives as long as the studio, see `ending_with_us`."""
+
+
 class Flight:
-    """`musls fly` in a process of its own; `said` is its last line."""
+    """`musls fly` in a process of its own; `said` is its last line.
+
+    It is asked to end when the studio has ended, for any reason.
+    """
 
     def __init__(self, scenario: str, overrides: list[str], out: Path) -> None:
         self.out, self.said = out, "starting"
         words = [word for override in overrides for word in ("--set", override)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", MUSLS, "fly", scenario, *words, "--out", str(out)],
+        words = [sys.executable, "-c", MUSLS, "fly", scenario, *words, "--out", str(out)]
+        self._process = _STARTER.submit(
+            subprocess.Popen, ending_with_us(words),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        ).result()  # fmt: skip
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
 
@@ -197,20 +231,21 @@ class Flight:
 # ---------- The page
 
 
-def build_app(runs: Runs) -> Dash:
-    """The page and what it does."""
+def build_app(runs: Runs, token: str) -> Dash:
+    """The page and what it does, for those who have the token."""
     app = Dash(
         "musls studio",
         title="musls studio",
         update_title="",
         assets_folder=str(Path(__file__).parent / "no_assets"),
     )
-    app.server.config["TRUSTED_HOSTS"] = [HOST, "localhost"]  # no other site's name leads here
+    app.server.config["TRUSTED_HOSTS"] = HOSTS  # no other site's name leads here
+    app.server.before_request(lambda: _refusal(token))
     app.index_string = app.index_string.replace(
         "</head>", templates().get_template("style.html.j2").render() + STYLE + "</head>"
     )
     app.layout = lambda: _layout(runs)
-    flights: list[Flight] = []
+    flights: dict[str, Flight] = {}  # by tab
 
     @app.server.get("/run")
     def page() -> str | Response:
@@ -223,7 +258,7 @@ def build_app(runs: Runs) -> Dash:
     @app.callback(Output("about", "children"), Output("key", "options"), Input("scenario", "value"))
     def choose_scenario(name: str) -> tuple[str, list[str]]:
         try:
-            return find_scenario(name, []).description, sorted(settings(name))
+            return chosen_scenario(name).description, sorted(settings(name))
         except MuslsError as error:
             return str(error), []
 
@@ -250,30 +285,38 @@ def build_app(runs: Runs) -> Dash:
     @app.callback(
         Output("status", "children"), Output("fly", "disabled"), Output("stop", "disabled"),
         Output("show", "options"), Output("with", "options"), Output("show", "value"),
+        Output("tab", "data"),
         Input("fly", "n_clicks"), Input("stop", "n_clicks"), Input("look", "n_intervals"),
         State("scenario", "value"), State("overrides", "value"), State("show", "value"),
-        State("status", "children"),
+        State("status", "children"), State("tab", "data"),
     )  # fmt: skip
-    def fly(_: int, __: int, ___: int, name: str, lines: str, shown: str | None, said: str) -> Any:
+    def fly(
+        _: int, __: int, looks: int, name: str, lines: str, shown: str | None, said: str,
+        tab: str | None,
+    ) -> Any:  # fmt: skip
         pressed = ctx.triggered_prop_ids.values()  # a slow browser joins a press with a look
-        if "fly" in pressed and not flights:
+        if tab is None and (looks or "fly" in pressed):  # before, it may not have been read yet
+            tab = secrets.token_hex(8)
+        own = flights.get(tab or "")
+        if "fly" in pressed and tab and own is None:
             overrides = [line.strip() for line in lines.splitlines() if line.strip()]
             try:
-                scenario = find_scenario(name, overrides)
+                scenario = chosen_scenario(name, overrides)
                 out = runs.folder / default_folder(scenario.name).name
-                flights.append(Flight(name, overrides, out))
+                own = flights[tab] = Flight(name, overrides, out)
             except MuslsError as error:
                 said = str(error)
-        if "stop" in pressed and flights:
-            flights[0].stop()
-        if flights and flights[0].flies:
-            said = flights[0].said
-        elif flights:
-            ended = flights.pop()
-            said = ended.result()
-            shown = ended.out.name if ended.out.name in runs.names() else shown
+        if "stop" in pressed and own:
+            own.stop()
+        if own and own.flies:
+            said = own.said
+        elif own and tab:
+            del flights[tab]
+            said = own.result()
+            shown = own.out.name if own.out.name in runs.names() else shown
         options = runs.options()
-        return said, bool(flights), not flights, options, options, shown
+        busy = tab in flights
+        return said, busy, not busy, options, options, shown, tab
 
     @app.callback(
         Output("page", "src"), Output("save", "href"), Output("save", "download"),
@@ -282,11 +325,27 @@ def build_app(runs: Runs) -> Dash:
     def show(name: str | None, other: str | None) -> tuple[str, str, str]:
         if not name:
             return "", "", ""
-        both = f"&with={other}" if other and other != name else ""
-        file = "_and_".join(filter(None, [name, both and other])) + ".html"
-        return (f"/run?show={name}{both}", f"/run?show={name}{both}", file)
+        shown = {"show": name} | ({"with": other} if other and other != name else {})
+        address = f"/run?{urlencode(shown)}"
+        return address, address, "_and_".join(shown.values()) + ".html"
 
     return app
+
+
+def _refusal(token: str) -> Any:
+    """Answer to a request that is not of somebody who was given the address; None to all others."""
+    host = request.host  # one that is not trusted is refused here
+    cookie = f"musls_studio_{host.rpartition(':')[2]}"  # ports of a host share their cookies
+    if request.headers.get("Origin", f"http://{host}") != f"http://{host}":
+        return Response("musls studio: asked by a page of another site\n", 403)
+    if secrets.compare_digest(request.args.get("token", "").encode(), token.encode()):
+        answer = redirect("/")
+        answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+        return answer
+    if secrets.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
+        return None
+    said = "musls studio: open the address that it printed, which ends in ?token=...\n"
+    return Response(said, 403, mimetype="text/plain")
 
 
 def _layout(runs: Runs) -> html.Main:
@@ -324,6 +383,7 @@ def _layout(runs: Runs) -> html.Main:
         html.Div([html.Div([fly, look], className="side"), html.Iframe(id="page", title="Run")],
                  className="studio"),
         dcc.Interval(id="look", interval=LOOK_EVERY_MS),
+        dcc.Store(id="tab", storage_type="session"),
     ])  # fmt: skip
 
 
@@ -360,13 +420,18 @@ class Quiet(WSGIRequestHandler):
         """A request was answered."""
 
 
-def start(folder: Path, port: int) -> BaseWSGIServer:
-    """The server, bound to this machine; `serve_forever` runs it. Port 0 takes a free one."""
-    app = build_app(Runs(folder))
+def start(folder: Path, port: int) -> tuple[BaseWSGIServer, str]:
+    """The server, bound to this machine, and its address with a token; port 0 takes a free one.
+
+    Its method `serve_forever` runs it.
+    """
+    token = secrets.token_urlsafe(24)
+    app = build_app(Runs(folder), token)
     try:
         with socket.create_server((HOST, port)) as bound:
-            return make_server(
+            server = make_server(
                 HOST, port, app.server, threaded=True, request_handler=Quiet, fd=bound.fileno()
             )
+        return server, f"http://{HOST}:{server.port}/?token={token}"
     except OSError as error:
         raise MuslsError(f"--port {port}: {error.strerror}; --port 0 takes a free one") from None

@@ -1,16 +1,22 @@
 """`musls studio` over HTTP and in a browser: what is served, to whom, flights from its page."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from time import monotonic, sleep
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.parse import quote_plus
+from urllib.request import HTTPCookieProcessor, Request, build_opener, install_opener, urlopen
 
 import pytest
 
 from musls_bringup.cli import main
+from musls_description.config.errors import ConfigError
 
 pytest.importorskip("dash")
 from musls_bringup import studio
@@ -21,10 +27,13 @@ def site(here, older_result):
     """Address of a server whose runs are "old" and "older"."""
     for name in ("old", "older"):
         shutil.copytree(older_result, here / "runs" / name)
-    server = studio.start(here / "runs", 0)
+    server, address = studio.start(here / "runs", 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
+    install_opener(build_opener(HTTPCookieProcessor()))  # a browser that keeps cookies
+    get(address)
     yield f"http://127.0.0.1:{server.port}"
+    install_opener(build_opener())
     server.shutdown()
     thread.join()
     server.server_close()
@@ -70,21 +79,81 @@ def test_it_serves_runs_and_nothing_else(site):
         assert refusal(site + wrong) == 404
     assert "a test" not in get(f"{site}/tiny.yaml")  # an unknown path shows the page itself
     assert refusal(site, Host="elsewhere.example") == 400
+    assert refusal(site, Origin="http://elsewhere.example") == 403
+    assert "musls studio" in get(site, Origin=site)
+
+
+def test_other_accounts_are_kept_out(site):
+    install_opener(build_opener())  # no cookies
+    for path in ("", "/run?show=old", "/?token=", "/?token=guess", "/_dash-layout"):
+        assert refusal(site + path) == 403
+    assert refusal(site, Cookie=f"musls_studio_{site.rpartition(':')[2]}=guess") == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("/tmp/other.yaml", ""), ("../other.yaml", ""), ("tiny.yaml", "extensions=[/tmp/evil.py]"),
+        ("tiny.yaml", "system=~/evil.yaml"), ("tiny.yaml", "extensions=['..']"),
+    ],
+)  # fmt: skip
+def test_files_elsewhere_are_not_taken(here, name, line):
+    with pytest.raises(ConfigError, match=r"the studio takes files below .* only"):
+        studio.chosen_scenario(name, [line])
+
+
+def test_runs_of_any_name_are_shown(site, here):
+    name = "a+b #1 & 50%"
+    (here / "runs" / "old").rename(here / "runs" / name)
+    address, _, file = callback(
+        site, ["page.src", "save.href", "save.download"],
+        [("show", "value", name), ("with", "value", "older")], "show.value",
+    )  # fmt: skip
+    assert quote_plus(name) in address and "(2, dotted) older" in get(site + address)
+    assert file == f"{name}_and_older.html"
+
+
+STUDIO = """\
+import sys
+from musls_bringup import studio
+server, address = studio.start(studio.Path("runs"), 0)
+flight = studio.Flight("tiny.yaml", ["mission.stages.0.duration_s=600"], studio.Path("runs/long"))
+print(flight._process.pid, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_its_flight_ends_with_it(here, number):
+    words = [sys.executable, "-c", STUDIO]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as running:
+        pid = int(running.stdout.readline())
+        bag = here / "runs" / ".long.partial" / "bag" / "bag.mcap"
+        until = monotonic() + 60.0
+        while not bag.is_file() or bag.stat().st_size < 100_000:
+            assert monotonic() < until
+            sleep(0.05)
+        running.send_signal(number)
+    while os.path.exists(f"/proc/{pid}") and monotonic() < until:
+        sleep(0.05)
+    summary = json.loads((here / "runs" / "long" / "summary.json").read_text())
+    assert summary["ended_by"] == "SIGTERM" and summary["interrupted"]
 
 
 @pytest.mark.slow
 def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     outputs = [
         "status.children", "fly.disabled", "stop.disabled", "show.options", "with.options",
-        "show.value",
+        "show.value", "tab.data",
     ]  # fmt: skip
     inputs = [("fly", "n_clicks", 1), ("stop", "n_clicks", None), ("look", "n_intervals", 0)]
     scenario = ("scenario", "value", "tiny.yaml")
 
-    def press(changed, lines):
+    def press(changed, lines, tab="mine"):
         state = [
             scenario, ("overrides", "value", lines), ("show", "value", "old"),
-            ("status", "children", ""),
+            ("status", "children", ""), ("tab", "data", tab),
         ]  # fmt: skip
         return callback(site, outputs, inputs, changed, state)
 
@@ -92,10 +161,12 @@ def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     assert "system.load.mass_kg = 'heavy'" in said and not busy
     said, busy, *_ = press("fly.n_clicks", "system.cables.links=5\ncable_model=massless\n")
     assert busy
+    said_there, busy_there, *_, tab = press("look.n_intervals", "", tab="another")
+    assert not said_there and not busy_there and tab == "another"
     begun = monotonic()
     while busy and monotonic() < begun + 120.0:
         sleep(0.2)
-        said, busy, _, options, _, shown = press("look.n_intervals", "")
+        said, busy, _, options, _, shown, _ = press("look.n_intervals", "")
     assert said.startswith("flown") and shown.startswith("tiny_")
     assert {option["value"] for option in options} == {"old", "older", shown}
     assert (here / "runs" / shown / "report.html").is_file()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -73,6 +74,22 @@ def end_with(parent: int, number: int) -> None:
         os.kill(os.getpid(), number)
 
 
+_ENDING_WITH = (
+    "import os, sys; from musls_control.parent import end_with;"
+    "end_with(int(sys.argv[1]), int(sys.argv[2])); os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+def ending_with_us(words: Sequence[str]) -> list[str]:
+    """Command that runs a program which gets SIGTERM when this process has ended, for any reason.
+
+    Linux means the thread that starts it, so that has to live as long. `words` begin with a path.
+    """
+    return [
+        sys.executable, "-c", _ENDING_WITH, str(os.getpid()), str(int(signal.SIGTERM)), *words
+    ]  # fmt: skip
+
+
 class ProcessDied(MuslsError):  # noqa: N818 (the name says what happened)
     """A worker process ended, or was killed, within a call."""
 
@@ -85,19 +102,17 @@ class _Worker:
 
     def __init__(self) -> None:
         self._closed = False
-        self._start()
+        self._process: SpawnProcess | None = self._started()
 
     def call(self, function: Callable[..., R], *arguments: Any) -> R:
         """Call a function of a module there; raises what it raises, or ProcessDied."""
-        if self._process is None:
-            self._start()
-        assert self._process is not None
+        process = self._process = self._process or self._started()
         try:
             self._pipe.send((function, arguments))
             raised, value = self._pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-            code, self._process = self._process.exitcode or 0, None
+            process.join()
+            code, self._process = process.exitcode or 0, None
             how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
             raise ProcessDied(f"a worker process died {how} (out of memory, or killed)") from None
         if raised:
@@ -105,18 +120,19 @@ class _Worker:
         result: R = value
         return result
 
-    def _start(self) -> None:
+    def _started(self) -> SpawnProcess:
         spawn = get_context("spawn")  # not forked: numba and DART keep threads
         self._pipe, other = spawn.Pipe()
-        self._process: SpawnProcess | None = spawn.Process(target=_serve, args=(other, os.getpid()), daemon=True)
+        process = spawn.Process(target=_serve, args=(other, os.getpid()), daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits
         try:
-            self._process.start()
+            process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         other.close()
         if self._closed:  # meanwhile, by another thread
-            self._process.kill()
+            process.kill()
+        return process
 
     def close(self) -> None:
         """End the process at once."""

@@ -189,7 +189,7 @@ def _on_cluster(scheduler: str) -> Iterator[Executor]:
         raise SweepError(f"--scheduler needs Dask: {install_command('distributed')}") from None
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a MemoryError where something else listens, such as a web server
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SweepError(f"no Dask scheduler at {scheduler}: {reason}") from None
     with client:

@@ -10,10 +10,16 @@ rerun is not installed.
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -23,6 +29,7 @@ from musls_analysis.recordings.recording import LOAD
 from musls_analysis.view import picture
 from musls_analysis.view.chart import differences, reference_errors, tensions
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
+from musls_control.parent import ending_with_us
 from musls_description.config.errors import MuslsError, install_command, whole_file
 from musls_description.system.obstacles import shown_faces, triangles
 
@@ -72,14 +79,58 @@ def show(subjects: Sequence[Subject]) -> None:
     stream.flush()
 
 
-def serve(subjects: Sequence[Subject], open_browser: bool = True, web_port: int = 0) -> str:
-    """Serve the viewer to local browsers while this process lives; the address of the data."""
-    stream = _stream(subjects)
-    uri = stream.serve_grpc(grpc_port=0, default_blueprint=layout(subjects))
-    log(stream, subjects)
-    stream.flush()
-    rr.serve_web_viewer(web_port=web_port, open_browser=open_browser, connect_to=uri)
-    return uri
+HOST = "127.0.0.1"
+_START_S = 20.0
+
+
+@contextmanager
+def serve(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Serve the viewer to browsers of this machine while the block runs; gives its address.
+
+    rerun's own program does it: unlike rerun's functions it can be told to use loopback alone.
+    """
+    from rerun_cli import __file__ as cli
+
+    data_port, web_port = _free_ports(2)
+    with tempfile.TemporaryDirectory(prefix="musls-view-") as folder:
+        path = Path(folder) / "view.rrd"
+        save(subjects, path)
+        words = [
+            str(Path(cli).with_name("rerun")), str(path), "--serve-web", "--bind", HOST,
+            "--port", str(data_port), "--web-viewer-port", str(web_port),
+        ]  # fmt: skip
+        server = subprocess.Popen(
+            ending_with_us(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            for port in (data_port, web_port):
+                _wait_for(server, port)
+            data = quote(f"rerun+http://{HOST}:{data_port}/proxy", safe="")
+            yield f"http://{HOST}:{web_port}?url={data}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    """TCP ports that are free on loopback now."""
+    with ExitStack() as probes:
+        some = [probes.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [probe.getsockname()[1] for probe in some]
+
+
+def _wait_for(server: subprocess.Popen[bytes], port: int) -> None:
+    """Wait until a server listens at a port (raises MuslsError: it does not)."""
+    end_s = monotonic() + _START_S
+    while server.poll() is None and monotonic() < end_s:
+        try:
+            socket.create_connection((HOST, port), 1.0).close()
+        except OSError:
+            sleep(0.05)
+        else:
+            return
+    raise MuslsError(f"rerun does not serve at port {port} of {HOST}: --html writes a page instead")
 
 
 def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -153,9 +154,12 @@ def run(
         rerun_log.show(subjects)
     elif kind == "web":
         import threading
+        import webbrowser
 
-        typer.echo(f"serving {rerun_log.serve(subjects)} to the browser; Ctrl-C ends it", err=True)
-        threading.Event().wait()
+        with rerun_log.serve(subjects) as address:
+            typer.echo(f"musls view: {address}; Ctrl-C ends it", err=True)
+            webbrowser.open(address)
+            threading.Event().wait()
     elif kind == "rrd":
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
@@ -310,9 +314,11 @@ def studio(
         if error.name != "dash":
             raise
         raise MuslsError(f"musls studio needs Dash: {install_command('dash')}") from None
-    server = start(folder, port)
-    address = f"http://{server.host}:{server.port}"
+    server, address = start(folder, port)
     typer.echo(f"musls studio: {address}; Ctrl-C ends it", err=True)
-    if browser:
-        webbrowser.open(address)
-    server.serve_forever()
+    with TemporaryDirectory(prefix="musls-studio-") as private:
+        if browser:  # by a file that only this account reads: all see the words of a command
+            page = Path(private) / "open.html"
+            page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">')
+            webbrowser.open(page.as_uri())
+        server.serve_forever()
