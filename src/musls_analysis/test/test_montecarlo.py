@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from musls_analysis.sweep.montecarlo import statistics, study_of, worst
-from musls_analysis.sweep.plan import make_plan, points
+from musls_analysis.sweep.plan import Parameter, _drawn, make_plan, points
 from musls_description.config.errors import ConfigError
 
 SCENARIO = {
@@ -122,3 +122,19 @@ def test_bad_studies_are_one_line(given, message):
     with pytest.raises(ConfigError, match=message) as error:
         study(**given)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(5.0, 6.0), (-4.0, -3.0), (1.008, 1.0085), (0.0, 0.99), (1.0, 2.0)]
+)
+def test_draws_stay_within_their_cut_however_far_it_is(low, high):
+    """Up to 4000 standard deviations away, and with the tail's distribution."""
+    cut = Parameter(mean=1.0, std=0.001, min=low, max=high)
+    unit = (np.arange(1000) + 0.5) / 1000
+    drawn = np.array(_drawn(cut, unit))
+    assert low <= drawn.min() and drawn.max() <= high
+    near, away = (low, 1.0) if low > 1.0 else (high, -1.0)
+    if low > 1.0 or high < 1.0:  # an exponential tail, to first order
+        sigmas = abs(near - 1.0) / 0.001
+        expected = near + away * 0.001 / sigmas * np.log(2.0)
+        assert np.median(drawn) == pytest.approx(expected, abs=0.05 * 0.001 / sigmas + 1e-12)

@@ -20,6 +20,7 @@ import shutil
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
@@ -36,6 +37,10 @@ _OWNER = ".run"
 _SUFFIX = ".partial"
 _LONGEST = 200
 """Characters of a name that go into its partial folder's; most file systems take 255."""
+
+
+SILENT_S = 60.0
+"""Within which a run has written into its folder whose it is."""
 
 
 class ResultError(MuslsError):
@@ -127,12 +132,17 @@ def _claimed(work: Path, out: Path) -> Iterator[None]:
                 raise ResultError(f"another run is writing {out} ({writer}): name another folder")
             put_aside(work, out.name)
     work.mkdir()
-    with owner.open("w", encoding="utf-8") as lock:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Locked before it says whose it is.
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-        lock.flush()
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(owner.open("w", encoding="utf-8"))
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Locked before it says whose it is.
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            lock.flush()
+        except BaseException:  # a full disk, a signal: nobody would take it for abandoned
+            shutil.rmtree(work, ignore_errors=True)
+            raise
         yield
 
 
@@ -143,8 +153,12 @@ def _abandoned(work: Path) -> Iterator[bool]:
         try:
             lock = stack.enter_context((work / _OWNER).open("r+", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another machine's lock may be invisible here.
-            free = lock.read().endswith(f" on {socket.gethostname()}")
+            # Another machine's lock may be invisible here. One that says nothing for so long was
+            # left by a run that could not write it.
+            writer = lock.read()
+            silent_s = time.time() - os.fstat(lock.fileno()).st_mtime
+            free = writer.endswith(f" on {socket.gethostname()}")
+            free |= not writer and silent_s > SILENT_S
         except OSError:  # no such file, locked, or no locks here
             free = False
         yield free

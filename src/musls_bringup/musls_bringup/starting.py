@@ -136,7 +136,15 @@ def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingL
 
 
 def _inertia(inertia: Array) -> list[str]:
-    return [f"inertia_kg_m2: [{', '.join(rows(inertia))}]   # about the centre of mass"]
+    """The key, each entry to ten digits: a rod's moments differ by orders, a plate's add up."""
+    moments = np.diag(inertia)
+    kept = np.where(np.abs(inertia) > NO_PRODUCT * np.sqrt(np.outer(moments, moments)), inertia, 0)
+    lines = ", ".join(f"[{', '.join(f'{entry + 0.0:.10g}' for entry in row)}]" for row in kept)
+    return [f"inertia_kg_m2: [{lines}]   # about the centre of mass"]
+
+
+NO_PRODUCT = 1e-9
+"""Product of inertia over the root of its two moments, up to which it comes from rounding."""
 
 
 def _row(values: Sequence[float] | Array) -> str:
@@ -176,14 +184,14 @@ def imported_drone(body: RigidBody, hook: str, name: str, file: str) -> Drone:
 
 
 def _rounded(value: Any) -> Any:
-    """Numbers to six digits, nothing as 0, arrays as lists."""
+    """Numbers to ten digits, nothing as 0, arrays as lists."""
     if isinstance(value, dict):
         return {key: _rounded(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_rounded(entry) for entry in value]
     if isinstance(value, str):
         return value
-    return float(f"{value:.6g}") if abs(value) > 1e-12 else 0.0
+    return float(f"{value:.10g}") if abs(value) > 1e-12 else 0.0
 
 
 SPREAD_M = 0.064

@@ -6,6 +6,8 @@ import pytest
 import musls
 from musls_bringup.cli import main
 from musls_bringup.imported import read_rigid_body
+from musls_bringup.starting import imported_load
+from musls_description.config.strict_yaml import parse_yaml
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -60,6 +62,22 @@ def test_urdf_as_one_body_that_flies(crate):
     errors = [row for row in run.errors() if row.body == "load"]
     assert max(row.translational_error_max_m for row in errors) < 0.03
     assert max(row.geodesic_error_max_deg for row in errors) < 1.5
+
+
+@pytest.mark.parametrize(
+    "moments", [(0.2, 0.2, 6.1e-6), (0.2, 0.2, 2e-6), (0.12345674, 0.23456784, 0.35802458)]
+)
+def test_moments_of_rods_and_plates_keep_their_digits(crate, moments):
+    hooks = "".join(
+        f'<link name="h{i}"/>' + fixed(f"h{i}", (0.0, 0.0, z)) for i, z in enumerate((0.0, 0.5))
+    )
+    text = link("base", 0.5, moments, "0.01 0.01 2") + hooks
+    crate.write_text(f'<robot name="rod">{text}</robot>')
+    body = read_rigid_body(crate)
+    (line,) = imported_load(body, ["h0", "h1"], "crate.urdf").body[:1]
+    inertia = parse_yaml(line, "test")["inertia_kg_m2"]
+    np.testing.assert_allclose(inertia, np.diag(moments), rtol=1e-9, atol=0.0)
+    assert np.diag(inertia)[:2].sum() >= inertia[2][2] * (1.0 - 1e-9)
 
 
 def test_mjcf_with_sites_and_a_turned_root(crate):

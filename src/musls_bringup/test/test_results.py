@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -78,6 +79,27 @@ def test_a_killed_run_frees_its_folder_and_its_recording_is_kept(tmp_path, holde
     assert names(tmp_path) == ["x", "x_killed"]
     assert names(tmp_path / "x_killed") == ["bag"]
     assert names(tmp_path / "x") == []
+
+
+def test_a_disk_that_is_full_at_the_start_leaves_no_claim(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file may hold a byte
+    try:
+        with pytest.raises(ResultError), result_folder(tmp_path / "x", overwrite=False):
+            pytest.fail("it got the folder")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names(tmp_path) == []
+
+
+def test_a_claim_that_says_nothing_is_abandoned_after_a_while(tmp_path):
+    owner = tmp_path / ".x.partial" / ".run"
+    owner.parent.mkdir()
+    owner.touch()
+    assert list(leftovers(tmp_path)) == []
+    os.utime(owner, (0, 0))
+    with result_folder(tmp_path / "x", overwrite=False) as work:
+        assert names(work) == [".run"]
 
 
 def test_without_a_recording_nothing_is_kept(tmp_path, holder):

@@ -208,3 +208,19 @@ def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):
         plus_one(1.0)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
     assert plus_one(1.0) == 2.0
+
+
+def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled_module, "_USERS_FOLDER", "/dev/null/no")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/no")
+    monkeypatch.setattr(compiled_module.tempfile, "tempdir", str(tmp_path))
+    name = compiled_module.__name__
+    own = tmp_path / f"musls-{os.getuid()}"
+    for made_by_others in (False, True):
+        compiled_module._temporary.cache_clear()
+        if made_by_others:
+            own.chmod(0o777)
+        folder = compiled_module._cache_folder(name)
+        assert folder.is_dir() and folder.is_relative_to(tmp_path)
+        assert folder.is_relative_to(own) != made_by_others
+    compiled_module._temporary.cache_clear()

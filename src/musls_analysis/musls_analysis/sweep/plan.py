@@ -534,6 +534,10 @@ def _grid_values(parameter: Parameter) -> list[Any]:
     return values.tolist()
 
 
+RARE = 1e-6
+"""Probability of what a normal distribution is cut to, below which it is drawn from its tail."""
+
+
 def _drawn(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     """Values of a parameter for draws in [0, 1), (runs,)."""
     if parameter.values is not None:
@@ -542,9 +546,15 @@ def _drawn(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
         from scipy.special import ndtr, ndtri
 
         mean, std = parameter.mean, parameter.std
-        low, high = (ndtr((limit - mean) / std) for limit in parameter.range)
-        inner = np.clip(low + (high - low) * unit, 1e-12, 1.0 - 1e-12)
-        return (mean + std * ndtri(inner)).tolist()
+        cuts = [(limit - mean) / std for limit in parameter.range]
+        low, high = (ndtr(cut) for cut in cuts)
+        if high - low < RARE:  # probabilities lose their digits so far from the mean
+            from scipy.stats import truncnorm
+
+            normal = truncnorm.ppf(unit, *cuts)
+        else:
+            normal = ndtri(np.clip(low + (high - low) * unit, 1e-12, 1.0 - 1e-12))
+        return np.clip(mean + std * normal, *parameter.range).tolist()
     low, high = parameter.range
     if parameter.integer:  # every whole number gets an equal share (of the logarithm, if log)
         low, high = math.ceil(low) - 0.5, math.floor(high) + 0.5

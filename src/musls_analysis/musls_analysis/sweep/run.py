@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -187,9 +187,20 @@ def _on_cluster(scheduler: str) -> Iterator[Executor]:
         from dask.distributed import Client
     except ImportError:
         raise SweepError(f"--scheduler needs Dask: {install_command('distributed')}") from None
+    connected = Future[Any]()
+
+    def connect() -> None:
+        try:
+            connected.set_result(Client(scheduler, timeout=_CONNECT_S, set_as_default=False))
+        except BaseException as error:
+            connected.set_exception(error)
+
+    # Apart: where something else listens, such as a web server, Dask waits for ever, or finds a
+    # length in its answer for which there is no memory.
+    threading.Thread(target=connect, daemon=True).start()
     try:
-        client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
-    except Exception as error:  # a MemoryError where something else listens, such as a web server
+        client = connected.result(2 * _CONNECT_S)
+    except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SweepError(f"no Dask scheduler at {scheduler}: {reason}") from None
     with client:

@@ -5,11 +5,13 @@ not look at the other files: a function that calls a helper of another module, o
 of it, would go on with the old one. Here each module has a cache folder of its own, whose name is a
 hash of its source and of all modules of its own package and of this distribution that it imports,
 directly or not. It lies where numba would put the cache: in `NUMBA_CACHE_DIR` if that is set, else
-in `__pycache__` beside the source, else (where that cannot be written) in the user's cache.
+in `__pycache__` beside the source, else (where that cannot be written) in the user's cache, and in
+a temporary folder where there is no home that can be written.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -17,7 +19,9 @@ import os
 import re
 import shutil
 import signal
+import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -158,11 +162,27 @@ def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Dispatch
 def _cache_folder(name: str) -> Path:
     """Cache folder of a module and the present state of its sources."""
     beside = Path(getattr(sys.modules[name], "__file__", None) or "").parent / "__pycache__"
-    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "musls"
     stamp = source_stamp(name)
     with contextlib.suppress(OSError):
         return _begun(Path(_USERS_FOLDER) if _USERS_FOLDER else beside, name, stamp)
-    return _begun(users, name, stamp)
+    with contextlib.suppress(OSError, RuntimeError):  # the latter: nobody knows a home
+        users = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return _begun(Path(users) / "musls", name, stamp)
+    return _begun(_temporary(), name, stamp)
+
+
+@functools.cache
+def _temporary() -> Path:
+    """Folder of this account for temporary caches; nobody else may write code into it."""
+    folder = Path(tempfile.gettempdir()) / f"musls-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        own = folder.lstat()
+        if stat.S_ISDIR(own.st_mode) and own.st_uid == os.getuid() and not own.st_mode & 0o077:
+            return folder
+    folder = Path(tempfile.mkdtemp(prefix="musls-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @functools.cache
