@@ -11,7 +11,7 @@ import typer
 
 import musls
 from musls_bringup.cli import app, main
-from musls_bringup.cli.app import COMMANDS
+from musls_bringup.cli.app import COMMANDS, SECTIONS
 from musls_bringup.cli.test import absolute_path, parallel
 from musls_description.config.errors import ConfigError, MuslsError
 
@@ -214,3 +214,12 @@ def test_a_script_beside_a_folder_of_that_name(tmp_path):
     command = [sys.executable, "-m", "musls", "--version"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ended.stdout == f"musls {musls.__version__}\n"
+
+
+def test_the_help_shows_each_command_in_one_section(capsys):
+    shown = [name for names in SECTIONS.values() for name in names]
+    assert sorted(shown) == sorted(COMMANDS)
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n{title}:\n" in text for title in SECTIONS)
+    assert text.index("  fly ") < text.index("Build a system:")

@@ -112,7 +112,18 @@ COMMANDS = {
     "describe": ("describe:run", "describe mission.stages.circle"),
     "test": ("test:run", "test -k catenary"),
 }
-"""Module of each subcommand and the example that its help shows, in the order of the help."""
+"""Module of each subcommand and the example that its help shows."""
+
+SECTIONS = {
+    "Start here": ("fly", "view", "list", "describe", "new", "studio"),
+    "Build a system": ("check", "formation", "draw", "modes", "import", "model"),
+    "Compare with real flights": (
+        "recordings", "compare", "replay", "identify", "fit-drones", "reproduce",
+    ),
+    "Studies and papers": ("sweep", "montecarlo", "benchmark", "figures", "paper"),
+    "ROS 2 and tests": ("ros", "test"),
+}  # fmt: skip
+"""Subcommands as the help shows them."""
 
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
@@ -123,7 +134,16 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the subcommands."""
-        return list(COMMANDS)
+        return [name for names in SECTIONS.values() for name in names]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the subcommands in sections."""
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                rows = [
+                    (name, self.get_command(ctx, name).get_short_help_str(60)) for name in names
+                ]
+                formatter.write_dl(rows, col_max=12)
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Imports a subcommand and makes the typer command from it."""
