@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from musls_bringup.ros.launching import (
     ARGUMENTS,
     REAL_ARGUMENTS,
     REPLAY_ARGUMENTS,
+    actions_of,
     launched_nodes,
     real_nodes,
     replay_nodes,
@@ -227,6 +229,18 @@ def test_launch_files_compile_and_describe(path):
     scope = {}
     exec(code, scope)
     assert scope["generate_launch_description"]().entities
+
+
+def test_a_launch_tells_the_recorder_which_node_has_ended(tmp_path):
+    pytest.importorskip("launch_ros", reason="launch is not on the Python package index")
+    fault = tmp_path / "fault.txt"
+    recorder = graph.recorder(tmp_path / "s.yaml", tmp_path / "bag", fault_file=str(fault))
+    params = str(shared_file("params", "nodes.yaml"))
+    _, handler, *_ = actions_of([graph.offboard(3), recorder], params)
+    ended, running = SimpleNamespace(returncode=-9), SimpleNamespace(is_shutdown=False)
+    with pytest.raises(graph.NodeFailed, match="offboard has ended with code -9"):
+        handler.event_handler._OnActionEventBase__on_event(ended, running)
+    assert fault.read_text() == "node offboard was ended by SIGKILL"
 
 
 def topics_of_hexa():

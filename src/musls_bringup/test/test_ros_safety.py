@@ -140,7 +140,9 @@ def test_a_pause_that_nobody_ends_is_followed_by_the_way_home(nodes, domain, gro
         watcher.cut("drone_2")
         assert watcher.until(lambda: watcher.text("/formation/state") == "paused")
         link_of(watcher, 2)  # it is there again
-        assert watcher.until(lambda: "watching" in watcher.said[-1][1]), watcher.said
+        assert watcher.until(lambda: watcher.said and "watching" in watcher.said[-1][1]), (
+            watcher.said
+        )
         assert "/formation/pause std_srvs/srv/SetBool" in watcher.said[-1][1]
         assert watcher.until(lambda: watcher.text("/formation/state") == "done"), watcher.said
         words = [what.partition(":")[0] for _, what in watcher.said]

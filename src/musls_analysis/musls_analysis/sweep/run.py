@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
+from musls_control.last_words import last_words
 from musls_control.parent import end_with
 from musls_description import ONE_THREAD
 from musls_description.config.errors import MuslsError, install_command, is_full_disk, writing
@@ -256,8 +257,8 @@ class WorkerProcess:
             if hint := UNMADE.get(record["status"]):
                 raise SweepError(f"{record['reason']}; {hint}")
             return Outcome(record, series, log)
-        words = [line.strip() for line in log.decode(errors="replace").splitlines()]
-        last = next((f": {line[:200]}" for line in reversed(words) if line), "")
+        words = last_words(log.decode(errors="replace"))
+        last = f": {words[:200]}" if words else ""
         wall_s = round(perf_counter() - begin, 3)
         record = {"id": job.id, "status": FAILED, "wall_s": wall_s, "host": os.uname().nodename}
         return Outcome(record | {"reason": reason + last}, log=log)

@@ -15,6 +15,7 @@ from PIL import Image
 
 from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_analysis.view.scene import Subject
+from musls_control.last_words import ending, last_words
 from musls_description.config.errors import ConfigError, MuslsError, install_command, whole_file
 
 PNG_SCALE, MP4_SCALE = 2.0, 1.5
@@ -156,7 +157,7 @@ def _write_mp4(
             pass  # ffmpeg has ended, and says why
         said = process.communicate()[1].decode(errors="replace").strip()
     if process.returncode:
-        reason = said.splitlines()[-1] if said else f"exit code {process.returncode}"
+        reason = last_words(said) or ending(process.returncode)
         raise MuslsError(f"{path}: ffmpeg failed: {reason}")
 
 
