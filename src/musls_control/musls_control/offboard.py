@@ -38,6 +38,9 @@ NEW_FLIGHT_S = 2.0
 HEARTBEAT = "offboard/heartbeat"
 """Topic on which the offboard node tells that it lives."""
 
+CLOCKS_APART_S = 0.5
+"""Stamps of PX4 and motion capture that differ by more are of clocks that are not in step."""
+
 LOSS_PARAMETERS: Mapping[str, float] = MappingProxyType(
     {"COM_OF_LOSS_T": 1.0, "COM_OBL_RC_ACT": 4.0}
 )
@@ -170,8 +173,8 @@ class Status:
             return ""
         wanted = ", ".join(f"{name} {value:g}" for name, value in LOSS_PARAMETERS.items())
         return (
-            f"its failsafe flies mode {self.nav_state}, not {NAVIGATION_STATE_LAND} (land): "
-            f"PX4 has other parameters than {wanted}"
+            f"its failsafe flies mode {self.nav_state}, not {NAVIGATION_STATE_LAND} (land); where "
+            f"guidance was lost, PX4 ought to have {wanted}"
         )
 
 
@@ -187,18 +190,34 @@ def other_loss_parameters(chosen: Mapping[str, float]) -> str:
     return f"{', '.join(others)}: without the offboard node PX4 does not land after 1 s"
 
 
-def belief_error(
-    believed: tuple[Array, Array], seen: tuple[Array, Array], settings: OffboardSettings
-) -> str:
+@dataclass(frozen=True)
+class Placement:
+    """Where a drone is by an estimate or a pose.
+
+    Attributes:
+        stamp_s: Time of which this is true.
+        position_enu_m: (3,).
+        orientation_wxyz: Of the body (FLU) in ENU, (4,).
+        speed_m_s: 0 where it is not told.
+    """
+
+    stamp_s: float
+    position_enu_m: Array
+    orientation_wxyz: Array
+    speed_m_s: float = 0.0
+
+
+def belief_error(believed: Placement, seen: Placement, settings: OffboardSettings) -> str:
     """Tell how a PX4's estimate contradicts the poses of its drone, "" where it does not.
 
-    Each is a place, (3,) [m, ENU], and an orientation of the body (FLU) in ENU, (4,) wxyz. Headings
-    are not compared: they depend on the frame of the estimate.
+    On a busy computer one may be older than the other: the way that the drone flies meanwhile is no
+    contradiction. Headings are not compared: they depend on the frame of the estimate.
     """
-    away_m = float(np.linalg.norm(believed[0] - seen[0]))
-    if away_m > settings.belief_error_m:
+    away_m = float(np.linalg.norm(believed.position_enu_m - seen.position_enu_m))
+    apart_s = min(abs(believed.stamp_s - seen.stamp_s), CLOCKS_APART_S)
+    if away_m > settings.belief_error_m + believed.speed_m_s * apart_s:
         return f"its PX4's estimate is {away_m:.2f} m from its poses"
-    upright = np.dot(_upward(believed[1]), _upward(seen[1]))
+    upright = np.dot(_upward(believed.orientation_wxyz), _upward(seen.orientation_wxyz))
     tilt_rad = float(np.arccos(np.clip(upright, -1.0, 1.0)))
     if tilt_rad > settings.belief_error_rad:
         return f"its PX4's estimate is tilted by {np.degrees(tilt_rad):.0f} degrees from its poses"

@@ -13,6 +13,7 @@ from musls_control.offboard import (
     OffboardSession,
     OffboardSettings,
     Phase,
+    Placement,
     Setpoint,
     Status,
     belief_error,
@@ -292,10 +293,15 @@ TURNED = np.array([0.7071, 0.0, 0.0, 0.7071])
 
 def test_a_vehicle_proves_by_its_estimate_that_it_is_the_drone_of_its_poses():
     settings, at = OffboardSettings(), np.array([1.0, 2.0, 0.2])
-    assert belief_error((at, LEVEL), (at + 0.3, TURNED), settings) == ""  # headings are not told
-    far = belief_error((at, LEVEL), (at + [1.31, 0.0, 0.0], LEVEL), settings)
+    here, away = Placement(5.0, at, LEVEL), Placement(5.0, at + [1.31, 0.0, 0.0], LEVEL)
+    near = Placement(5.0, at + 0.3, TURNED)
+    assert belief_error(here, near, settings) == ""  # headings are not told
+    far = belief_error(here, away, settings)
     assert far == "its PX4's estimate is 1.31 m from its poses"
-    assert "tilted by 10 degrees" in belief_error((at, LEVEL), (at, TILTED), settings)
+    assert "tilted by 10 degrees" in belief_error(here, Placement(5.0, at, TILTED), settings)
+    late = replace(here, stamp_s=5.3, speed_m_s=2.0)
+    assert belief_error(late, away, settings) == ""  # 0.3 s of flight are between them
+    assert belief_error(replace(late, stamp_s=5.1), away, settings) == far
     session, vehicle = OffboardSession(), Vehicle()
     assert fly(session, vehicle, 0.0, 9.0) == [Phase.WAITING]
     for now in (9.0, 9.3, 9.6):

@@ -131,6 +131,9 @@ OFFBOARD = "offboard"
 _MAY_BE_ARMED = {"arming", "flying", "holding", RELEASED, "silent"}
 """Phases of drones on the ground that have to be disarmed before a start is given up."""
 
+SILENT_S = 5.0
+"""Silence of the offboard node after which a start is given up; on the ground there is time."""
+
 DISARM_S = 10.0
 """Time for that."""
 
@@ -376,7 +379,8 @@ class FormationNode(ManagedNode):
                 return self._give_up()
         player = self._player
         if player.state is PlayState.IDLE:
-            if why := start_refusal(self._phases, self._reasons, guided=self._is_guided()):
+            guided = self._age_s(OFFBOARD, time_s) < SILENT_S
+            if why := start_refusal(self._phases, self._reasons, guided=guided):
                 return self._refuse(why, time_s)
             if set(self._phases.values()) == {"flying"}:
                 player.start(time_s)

@@ -39,6 +39,7 @@ from musls_control.offboard import (
     OffboardSession,
     OffboardSettings,
     Phase,
+    Placement,
     Setpoint,
     Status,
     Vehicle,
@@ -93,8 +94,9 @@ class DroneLink:
         self.odometry_topic = node.resolve_topic_name(px4_topic(px4_of, "out", px4.VehicleOdometry))
         self._odometry = unattended(node, px4.VehicleOdometry, self.odometry_topic)
         self._pose = unattended(node, PoseStamped, f"{self.name}/pose")
-        self._believed: tuple[float, np.ndarray, np.ndarray] | None = None
-        self._seen: tuple[float, np.ndarray, np.ndarray] | None = None
+        self._believed: Placement | None = None
+        self._seen: Placement | None = None
+        self._believed_s = self._seen_s = -np.inf
 
     def compare(self, time_s: float) -> None:
         """Hold the vehicle's estimate against the poses of its drone."""
@@ -103,15 +105,21 @@ class DroneLink:
         self._compared_s = time_s
         if (pose := newest(self._pose)) is not None:
             place, turn = pose.pose.position, pose.pose.orientation
-            self._seen = time_s, np.array(vector_of(place)), np.array(quaternion_of(turn))
+            self._seen_s, at = time_s, np.array(vector_of(place))
+            self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
         if (told := newest(self._odometry)) is not None:
-            place_enu_m = world_enu_ned(np.array(told.position, np.float64)) + self.origin_enu_m
-            self._believed = time_s, place_enu_m, orientation_enu_ned(np.array(told.q, np.float64))
+            place, turn = np.array(told.position, np.float64), np.array(told.q, np.float64)
+            speed_m_s = float(np.linalg.norm(np.nan_to_num(told.velocity)))
+            self._believed_s = time_s if np.isfinite([*place, *turn]).all() else -np.inf
+            self._believed = Placement(
+                1e-6 * told.timestamp_sample,
+                world_enu_ned(place) + self.origin_enu_m,
+                orientation_enu_ned(turn),
+                speed_m_s,
+            )
         believed, seen = self._believed, self._seen
-        if believed is None or seen is None or min(believed[0], seen[0]) < time_s - BELIEF_AGE_S:
-            return
-        if np.isfinite(believed[1]).all() and np.isfinite(believed[2]).all():
-            error = belief_error(believed[1:], seen[1:], self.session.settings)
+        if min(self._believed_s, self._seen_s) >= time_s - BELIEF_AGE_S and believed and seen:
+            error = belief_error(believed, seen, self.session.settings)
             self.session.on_belief(time_s, error)
 
     def step(self, time_s: float) -> None:
@@ -212,6 +220,7 @@ class DroneLink:
         before = self.session
         self.session = OffboardSession(before.settings, system_id=before.system_id)
         self._believed = self._seen = None
+        self._believed_s = self._seen_s = self._compared_s = -np.inf
 
     def unproved(self) -> str:
         """What is missing of the proof that the vehicle is the drone of its poses."""
