@@ -284,10 +284,12 @@ class OffboardNode(ManagedNode):
     def step(self, time_s: float) -> None:
         """Advance every drone's protocol."""
         for link in self._links.values():
-            link.step(time_s)
+            with self.surviving():
+                link.step(time_s)
         stand_down_together(link.session for link in self._links.values())
         for link in self._links.values():
-            link.show(time_s)
+            with self.surviving():
+                link.show(time_s)
         if not self._beat_s <= time_s < self._beat_s + self._beat_every_s:
             self._beat_s = time_s
             self._heartbeat_out.publish(in_world(time_s))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -143,6 +144,14 @@ class SurvivingNode(DescribedNode):
     def busy(self) -> str:
         """Why the node must not end now, "" if it may."""
         return ""
+
+    @contextmanager
+    def surviving(self) -> Iterator[None]:
+        """Around what is done for one drone: what fails there must not stop the others."""
+        try:
+            yield
+        except Exception as error:
+            self.survive(error)
 
     def survive(self, error: Exception) -> None:
         """Go on after an exception in a callback: say it once, count it on `/diagnostics`.
