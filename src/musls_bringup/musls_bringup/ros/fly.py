@@ -127,6 +127,9 @@ START_S = 600.0
 """Real time in which the first stage must begin. The first run compiles, which takes minutes on a
 machine with ten times as much work as it can do; nodes that end are noticed at once."""
 
+LOOK_EVERY_S = 0.2
+"""Time between two looks at the nodes."""
+
 Progress = Callable[[float, float, str], None]
 """Told simulated time, real time since the first stage, stage."""
 
@@ -273,13 +276,15 @@ class _Flight:
         return interrupted
 
     def _wait(self, formation: graph.NodeSpec) -> None:
-        give_up = time.monotonic() + START_S
+        give_up, look_at = time.monotonic() + START_S, 0.0
         others = ["embedded_sim", "offboard"]
         while True:
-            try:
-                line = self._lines.get(timeout=0.2)
-            except queue.Empty:
+            if time.monotonic() >= look_at:  # lines may come without a pause
+                look_at = time.monotonic() + LOOK_EVERY_S
                 self._nodes.check(others)
+            try:
+                line = self._lines.get(timeout=LOOK_EVERY_S)
+            except queue.Empty:
                 if self._begin is None and time.monotonic() > give_up:
                     line = self._nodes.last_line("offboard")
                     raise graph.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
