@@ -9,4 +9,4 @@ from musls_bringup.ros.launching import REAL_ARGUMENTS, description, real_nodes
 
 def generate_launch_description():
     """Declare the arguments; the nodes are made when they are known."""
-    return description(REAL_ARGUMENTS, real_nodes)
+    return description(REAL_ARGUMENTS, real_nodes, real=True)

@@ -123,6 +123,7 @@ def test_px4_knows_no_truth_and_needs_no_ground_station(flight):
     for _, _, parameters in px4_list(flight):
         assert parameters["EKF2_EV_CTRL"] == "0"
         assert parameters["NAV_DLL_ACT"] == "0"
+        assert (parameters["COM_OF_LOSS_T"], parameters["COM_OBL_RC_ACT"]) == ("1", "4")
         assert parameters["UXRCE_DDS_SYNCT"] == "0"
 
 

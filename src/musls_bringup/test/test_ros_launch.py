@@ -21,6 +21,7 @@ from musls_bringup.ros.launching import (
     REAL_ARGUMENTS,
     REPLAY_ARGUMENTS,
     actions_of,
+    ends_launch,
     launched_nodes,
     real_nodes,
     replay_nodes,
@@ -241,6 +242,13 @@ def test_a_launch_tells_the_recorder_which_node_has_ended(tmp_path):
     with pytest.raises(graph.NodeFailed, match="offboard has ended with code -9"):
         handler.event_handler._OnActionEventBase__on_event(ended, running)
     assert fault.read_text() == "node offboard was ended by SIGKILL"
+    _, handler, *_ = actions_of([graph.offboard(3), recorder], params, real=True)
+    assert handler.event_handler._OnActionEventBase__on_event(ended, running) == []
+
+
+def test_a_node_that_crashes_does_not_end_the_nodes_that_guide_real_drones():
+    assert all(ends_launch(code, real=False) for code in (0, 1, 2, -9))
+    assert [ends_launch(code, real=True) for code in (0, 1, 2, -9)] == [True, False, True, False]
 
 
 def topics_of_hexa():

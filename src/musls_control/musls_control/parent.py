@@ -25,6 +25,9 @@ R = TypeVar("R")
 VARIABLE = "MUSLS_PARENT"
 """Environment variable with the process id of the parent with which a node ends."""
 
+EXIT_BAD_INPUT = 2
+"""Exit code of a node that was given what it cannot use."""
+
 _PR_SET_PDEATHSIG = 1
 
 STOP_S = 30.0

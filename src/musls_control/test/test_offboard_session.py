@@ -17,6 +17,7 @@ from musls_control.offboard import (
     Setpoint,
     Status,
     belief_error,
+    other_loss_parameters,
     px4_namespace,
     px4_topic,
     stand_down_together,
@@ -337,6 +338,12 @@ def test_a_failsafe_that_does_not_land_is_told_with_the_parameters():
     assert "COM_OF_LOSS_T 1, COM_OBL_RC_ACT 4" in in_air.failsafe_word
     assert replace(in_air, nav_state=LAND).failsafe_word == ""
     assert replace(in_air, failsafe=False).failsafe_word == ""
+
+
+def test_other_parameters_for_lost_guidance_are_told():
+    assert other_loss_parameters({"MPC_XY_P": 1.0, "COM_OBL_RC_ACT": 4.0}) == ""
+    told = other_loss_parameters({"COM_OBL_RC_ACT": 3.0})
+    assert told.startswith("COM_OBL_RC_ACT = 3 (docs: 4): ")
 
 
 @pytest.mark.parametrize(("version", "suffix"), [(None, ""), (0, ""), (1, "_v1"), (4, "_v4")])

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from px4_helpers import install_peer
 
+from musls_control.px4_cascade.allocation import rotor_layout
 from musls_description.config.errors import ConfigError
+from musls_description.system.system_files import load_system
 from musls_sim.px4 import process
-from musls_sim.px4.build import airframe_scripts
+from musls_sim.px4.build import ALWAYS, airframe_scripts
 from musls_sim.px4.install import Firmware, Px4Error, read_firmware
 
 THERE = ["MPC_THR_HOVER", "COM_DISARM_PRFLT", "SYS_AUTOSTART"]
@@ -61,6 +63,17 @@ def test_an_unknown_parameter_is_refused_with_version_and_path(tmp_path):
         found.refuse_unknown(["MPC_THR_HOVER", "EKF2_GPS_DELAY"])
     with pytest.raises(Px4Error, match="has no parameter HTE_THR_RANGE, which musls sets"):
         airframe_scripts(found, [], [{"HTE_THR_RANGE": 0.2}], [{}])
+
+
+def test_every_px4_lands_when_nobody_guides_it_unless_the_user_says_otherwise():
+    layout = rotor_layout(load_system("x500_trio").drones[0])
+    found = Firmware(Path("px4"), "v1.18.0")
+    ours, theirs = airframe_scripts(
+        found, [layout] * 2, [ALWAYS] * 2, [{}, {"COM_OBL_RC_ACT": 5.0}]
+    )
+    assert "param set-default COM_OF_LOSS_T 1" in ours
+    assert "param set-default COM_OBL_RC_ACT 4" in ours
+    assert theirs.index("param set COM_OBL_RC_ACT 5") > theirs.index("COM_OBL_RC_ACT 4")
 
 
 def test_a_socket_of_somebody_else_is_left_alone(tmp_path, monkeypatch):

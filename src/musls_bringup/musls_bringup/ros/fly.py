@@ -185,7 +185,7 @@ def fly_through_graph(
                 failures.append(flight.failure)
             nodes.end("formation")
             if (nodes.end("embedded_sim") or not statistics.is_file()) and not failures:
-                nodes.fail("embedded_sim")
+                failures.append(nodes.failure("embedded_sim"))
         numbers: dict[str, Any] = {"firmware": None}
         if statistics.is_file():  # a simulator that was killed left none
             numbers = json.loads(statistics.read_text(encoding="utf-8"))
@@ -291,7 +291,7 @@ class _Flight:
                 continue
             if line is None:
                 self._nodes.check(others)
-                self._nodes.fail("recorder")
+                raise self._nodes.failure("recorder")
             word, *rest = line.split()
             if word == "recording":
                 self._nodes.start(formation)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from musls_control.last_words import last_words, why_ended
 from musls_control.parent import STOP_S, VARIABLE
@@ -135,8 +135,7 @@ class Graph:
         """Raise if a node has ended that should not."""
         for name in names or list(self._processes):
             if not self.running(name):
-                code = self._processes[name].returncode
-                raise NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
+                raise self.failure(name)
 
     def log(self, name: str) -> str:
         """Output of a node so far."""
@@ -146,10 +145,10 @@ class Graph:
         """What a node said last of errors, or at all."""
         return last_words(self.log(name)) or "it printed nothing"
 
-    def fail(self, name: str) -> NoReturn:
-        """Wait for the end of a node that gives up, and raise with what it said."""
+    def failure(self, name: str) -> NodeFailed:
+        """Error of a node that gives up, with what it said; waits for its end."""
         code = self._wait(name)
-        raise NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
+        return NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
 
     def stop(self, name: str, how: int = signal.SIGINT) -> int:
         """End a node and return its exit code; negative if it had to be killed."""

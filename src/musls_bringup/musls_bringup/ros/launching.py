@@ -18,7 +18,7 @@ from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
 from musls_bringup.shipped import find_scenario
 from musls_control.last_words import ending
-from musls_control.parent import STOP_S, VARIABLE
+from musls_control.parent import EXIT_BAD_INPUT, STOP_S, VARIABLE
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import parse_yaml
@@ -278,15 +278,20 @@ def _scenario_file(scenario: Scenario, name: str, out: str, *, keep: bool) -> Pa
 def description(
     arguments: Mapping[str, tuple[str, str]],
     nodes_of: Callable[[Mapping[str, str]], list[graph.NodeSpec]],
+    *,
+    real: bool = False,
 ) -> Any:
-    """The launch description that declares arguments and makes nodes of what is given."""
+    """The launch description that declares arguments and makes nodes of what is given.
+
+    `real`: see `actions_of`.
+    """
     from launch import LaunchDescription
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
     from launch.substitutions import LaunchConfiguration
 
     def start(context: Any) -> list[Any]:
         given = {name: LaunchConfiguration(name).perform(context) for name in arguments}
-        return actions_of(nodes_of(given), given.get("params", ""))
+        return actions_of(nodes_of(given), given.get("params", ""), real=real)
 
     declared = [
         DeclareLaunchArgument(name, default_value=default, description=text)
@@ -295,14 +300,25 @@ def description(
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
-def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
+def ends_launch(code: int, *, real: bool) -> bool:
+    """Whether a node that ends with a code ends the launch with all other nodes.
+
+    Real drones would lose their guidance with it; those who are left know what to do: drones hold,
+    the guard lowers and lands. Bad input (code 2) is told before a flight.
+    """
+    return not real or code in (0, EXIT_BAD_INPUT)
+
+
+def actions_of(nodes: Sequence[graph.NodeSpec], params: str, *, real: bool = False) -> list[Any]:
     """Launch actions that start nodes, and end the launch when one of them ends.
 
+    With `real` drones a node that crashes does not end the others.
     Its code is 1 if a node ends with another than 0. Nodes end with it (see `end_with_parent`).
     """
     from launch.actions import EmitEvent, RegisterEventHandler
     from launch.event_handlers import OnProcessExit
     from launch.events import Shutdown
+    from launch.logging import get_logger
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
 
@@ -311,6 +327,10 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str) -> list[Any]:
         if event.returncode and not context.is_shutdown:
             for fault in faults:  # the recorder makes an event of it
                 fault.write_text(f"node {name} {ending(event.returncode)}", encoding="utf-8")
+            if not ends_launch(event.returncode, real=real):
+                text = f"{name} {ending(event.returncode)}: the other nodes go on until Ctrl-C"
+                get_logger("musls").error(text)
+                return []
             raise graph.NodeFailed(f"{name} has ended with code {event.returncode}")
         return [EmitEvent(event=Shutdown(reason=f"{name} has ended"))]
 

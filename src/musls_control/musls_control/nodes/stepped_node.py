@@ -36,7 +36,7 @@ from tf2_msgs.msg import TFMessage
 from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.callback_errors import CallbackErrors
-from musls_control.parent import end_with_parent
+from musls_control.parent import EXIT_BAD_INPUT, end_with_parent
 from musls_description.config.documented_keys import json_schema, unit_of
 from musls_description.config.errors import MuslsError
 
@@ -54,7 +54,6 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
 CHECK_EVERY_S = 0.25
-EXIT_BAD_INPUT = 2
 WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from std_msgs.msg import String
 
 from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, relative, run
-from musls_description.config.errors import ConfigError
+from musls_description.config.errors import ConfigError, MuslsError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
 from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.recording.messages import has_header, serialize, string
@@ -67,6 +67,11 @@ class Recorder(DescribedNode):
         """Record until the formation is done or interrupted, then finish the bag."""
         try:
             done = self._record(interrupt)
+        except MuslsError as error:
+            if not self._stage:
+                raise
+            print(f"musls: error: {error}", file=sys.stderr, flush=True)
+            sys.exit(1)  # bad input would be the code: a launch would end the flight
         finally:
             self._add_fault()
             self._bag.close()
