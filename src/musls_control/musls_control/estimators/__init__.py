@@ -10,7 +10,7 @@ from musls_control.estimators.interface import (
     LoadEstimator,
     LoadImuSpec,
 )
-from musls_description.config.registry import OwnClass, Registry, any_of, user_code
+from musls_description.config.registry import OwnClass, Registry, UserCodeError, any_of, calling
 from musls_description.config.schema import spec
 
 LOAD_ESTIMATORS: Registry[Any] = Registry(
@@ -50,8 +50,12 @@ class OwnEstimatorSpec(OwnClass):
     def build(self, setup: EstimatorSetup) -> LoadEstimator:
         """Load the class and make the estimator."""
         estimator: LoadEstimator = self.make(LoadEstimator, "estimation.load")
-        with user_code(lambda: " before the flight"):
+        with calling(type(estimator), "prepare", lambda: " before the flight"):
             estimator.prepare(setup)
+        imu = estimator.load_imu
+        if not (imu is None or isinstance(imu, LoadImuSpec)):
+            name = type(estimator).__name__
+            raise UserCodeError(f"{name}.load_imu = {imu!r}: must be a musls.LoadImuSpec or None")
         return estimator
 
 

@@ -248,6 +248,47 @@ def failure_of(kind: type, method: str, when: str, error: BaseException) -> User
     return UserCodeError(f"{place} failed{when}: {describe_error(error)}")
 
 
+@contextmanager
+def calling(kind: type, method: str, when: Callable[[], str] = str) -> Iterator[None]:
+    """Around a call of a method of a user's class, and around what is made of its answer.
+
+    Raises:
+        UserCodeError: Either failed; names class and method. What our own classes raise is raised.
+    """
+    try:
+        yield
+    except MuslsError:
+        raise
+    except RAISED as error:
+        if kind.__module__.startswith("musls_") and not _is_users(kind.__module__):
+            raise
+        raise failure_of(kind, method, when(), error) from error
+
+
+def built_function(model: Any, *arguments: Any) -> Callable[..., Any]:
+    """The function that `model.build` of a user's specification makes (raises UserCodeError)."""
+    kind = type(model)
+    with calling(kind, "build", lambda: " before the flight"):
+        function: Callable[..., Any] = model.build(*arguments)
+    if not callable(function):
+        where = f"{file_of(kind)}: {kind.__name__}.build"
+        raise UserCodeError(f"{where} gave {shown(repr(function))}, must be a function")
+    return function
+
+
+def requires(*methods: str) -> Callable[[Any], Any]:
+    """Check of a registry: classes have these methods, and not those that a base leaves out."""
+
+    def check(kind: Any) -> Any:
+        for name in methods:
+            method = getattr(kind, name, None)
+            if not callable(method) or getattr(method, "__isabstractmethod__", False):
+                raise ConfigError(f"{getattr(kind, '__name__', kind)} has no method {name}")
+        return kind
+
+    return check
+
+
 def _is_own_class(thing: Any, module: ModuleType) -> bool:
     return inspect.isclass(thing) and thing.__module__ == module.__name__
 

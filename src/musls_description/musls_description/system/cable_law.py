@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
-from musls_description.config.registry import Registry, any_of
+from musls_description.config.registry import Registry, any_of, requires
 from musls_description.config.schema import spec
 
-CABLE_LAWS: Registry[Any] = Registry("cable law", "musls.cable_laws", {})
+CABLE_LAWS: Registry[Any] = Registry("cable law", "musls.cable_laws", {}, requires("tension"))
 """Specifications by kind: classes made with `spec` derived from `CableLaw`."""
 
 AnyCableLaw = any_of(CABLE_LAWS)
@@ -27,6 +28,7 @@ class CableLaw:
     remembered: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
+    @abstractmethod
     def tension(law, before, after, strain, strain_rate, dt):
         """Tension [N], and energy stored per unstretched length [J/m], of a segment.
 

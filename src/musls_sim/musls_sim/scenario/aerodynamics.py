@@ -16,6 +16,7 @@ What acts within a control period is taken at its begin.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -23,7 +24,15 @@ import numpy as np
 from pydantic import Field
 
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, any_of
+from musls_description.config.registry import (
+    Registry,
+    UserCodeError,
+    any_of,
+    built_function,
+    calling,
+    file_of,
+    requires,
+)
 from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
@@ -49,7 +58,9 @@ from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.plants.rigid_body import Records, rotor_records
 
-AERODYNAMICS: Registry[Any] = Registry("aerodynamic model", "musls.aerodynamics", {})
+AERODYNAMICS: Registry[Any] = Registry(
+    "aerodynamic model", "musls.aerodynamics", {}, requires("build")
+)
 """Specifications by kind: classes made with `spec` derived from `AerodynamicModel`."""
 
 AnyAerodynamics = any_of(AERODYNAMICS)
@@ -97,6 +108,7 @@ class AerodynamicModel:
 
     kind: str
 
+    @abstractmethod
     def build(self, air: Air) -> AddWrench:
         """Make the function that is called at the begin of each control period."""
         raise NotImplementedError
@@ -107,15 +119,18 @@ class Aerodynamics:
 
     def __init__(self, models: Sequence[AerodynamicModel], air: Air, inputs: PlantInputs) -> None:
         self.air, self._target = air, inputs.wrench_enu
-        self._models = [model.build(air) for model in models]
+        self._models = [(type(model), built_function(model, air)) for model in models]
         self.wrench_enu = np.zeros_like(inputs.wrench_enu)
 
     def step(self, tick: int) -> None:
         """Replace the forces of the last period by those of this one."""
         self._target -= self.wrench_enu
         self.wrench_enu.fill(0.0)
-        for add_wrench in self._models:
-            add_wrench(self.wrench_enu)
+        for kind, add_wrench in self._models:
+            with calling(kind, "build", lambda: ": its function"):
+                add_wrench(self.wrench_enu)
+            if not np.isfinite(self.wrench_enu.sum()):
+                raise UserCodeError(f"{file_of(kind)}: {kind.__name__} gave a force that is NaN")
         self._target += self.wrench_enu
 
 

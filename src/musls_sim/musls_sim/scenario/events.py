@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, any_of
+from musls_description.config.registry import Registry, any_of, requires
 from musls_description.config.schema import (
     Finite,
     Fraction,
@@ -260,7 +261,7 @@ class When:
         return self._conditions[0] if self._conditions else None
 
 
-EVENTS: Registry[Any] = Registry("event", "musls.events", {})
+EVENTS: Registry[Any] = Registry("event", "musls.events", {}, requires("begin"))
 """Specifications by kind: classes made with `spec` derived from `Event`."""
 
 AnyEvent = any_of(EVENTS)
@@ -350,6 +351,7 @@ class Event:
         """Whether it can begin; asked in each period once the trigger has come."""
         return True
 
+    @abstractmethod
     def begin(self, context: EventContext) -> str:
         """Make it happen; returns what happened, for people."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -11,7 +12,8 @@ from pydantic import BeforeValidator, Field
 
 from musls_control.estimate import Estimate
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
-from musls_description.config.registry import Registry, any_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import Registry, any_of, requires
 from musls_description.config.schema import Fraction, NonNegative, Positive, spec
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
@@ -75,7 +77,18 @@ AnyEstimation = Annotated[
 
 # ---------- Sensors of one's own; load cells are keys of the cables
 
-SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {})
+
+def _checked(kind: Any) -> Any:
+    """Refuse a class that builds nothing, or whose readings have no names."""
+    names = getattr(kind, "readings", ())
+    if not isinstance(names, (tuple, list)) or not all(
+        isinstance(name, str) and name and not set(name) & set(" /\t\n") for name in names
+    ):
+        raise ConfigError(f"{kind.__name__}.readings = {names!r}: must be a tuple of names")
+    return requires("build")(kind)
+
+
+SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {}, _checked)
 """Specifications by kind: classes made with `spec` derived from `SensorModel`."""
 
 AnySensor = any_of(SENSORS)
@@ -110,6 +123,7 @@ class SensorModel:
     kind: str
     readings: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def build(self, setup: SensorSetup) -> Callable[[Estimate], Sequence[float] | None]:
         """Make the function that measures at the end of each control period.
 

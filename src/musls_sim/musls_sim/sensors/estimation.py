@@ -19,7 +19,12 @@ from scipy.linalg import solve_discrete_are
 
 from musls_control.estimate import MOTION, Estimate
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import UserCodeError, file_of
+from musls_description.config.registry import (
+    UserCodeError,
+    built_function,
+    calling,
+    file_of,
+)
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import from_rotation_vector as from_turn
@@ -83,6 +88,20 @@ class Truth:
             data[:, 6:10] = product(data[:, 6:10], from_turn(noise[:, 6:9]))
 
 
+def check_estimate(kind: type, method: str, estimate: Estimate, when: str = "") -> None:
+    """Refuse an estimate into which a method of a class wrote what is no number.
+
+    Controllers that fly on it would be blamed for what they make of it.
+    """
+    for name, numbers in (("data", estimate.data), ("tension_n", estimate.tension_n)):
+        if not np.isfinite(numbers.sum()):
+            bad = np.argwhere(~np.isfinite(numbers))[0]
+            raise UserCodeError(
+                f"{file_of(kind)}: {kind.__name__}.{method}{when} wrote {numbers[tuple(bad)]} into "
+                f"estimate.{name}{bad.tolist()}: must be finite"
+            )
+
+
 # ---------- Load cells and other sensors beside those of the drones
 
 
@@ -135,7 +154,7 @@ class Sensors:
         self.readings = np.full(sum(len(model.readings) for model in models), np.nan)
         ends = np.cumsum([len(model.readings) for model in models])
         self._models = [
-            (model, model.build(setup), self.readings[end - len(model.readings) : end])
+            (model, built_function(model, setup), self.readings[end - len(model.readings) : end])
             for model, end in zip(models, ends, strict=True)
         ]
 
@@ -144,15 +163,16 @@ class Sensors:
         if len(self._cells.cables):
             self._cells.step(tick, self._state, self._estimate)
         for model, measure, shown in self._models:
-            found = measure(self._estimate)
-            given = 0 if found is None else np.size(found)
-            if given != len(shown):
+            with calling(type(model), "build", lambda: ": its function"):
+                found = measure(self._estimate)
+                numbers = np.zeros(0) if found is None else np.asarray(found, float).ravel()
+            if len(numbers) != len(shown):
                 raise UserCodeError(
                     f"{file_of(type(model))}: the function of {type(model).__name__}.build must "
-                    f"return {len(shown)} numbers, those of readings, not {given}"
+                    f"return {len(shown)} numbers, those of readings, not {len(numbers)}"
                 )
-            if found is not None:
-                shown[:] = found
+            shown[:] = numbers
+            check_estimate(type(model), "build: its function", self._estimate)
 
 
 # ---------- Motion capture

@@ -9,7 +9,7 @@ from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import failure_of, user_code
+from musls_description.config.registry import calling, failure_of, user_code
 from musls_description.hanging.equilibrium import weightless
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
@@ -27,6 +27,7 @@ from musls_description.system.slung_system import formation_of
 from musls_sim.plants.interface import PlantState
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.sensors.estimation import check_estimate
 
 
 class LoadEstimation:
@@ -93,11 +94,18 @@ class LoadEstimation:
         rotor_forces(drones, self._rotors, speed, sensors.rotor_force_enu_n)
         if sensors.load_imu is not None:
             self._feel(sensors.load_imu)
-        with user_code(lambda: f" at {tick * self._period_s:.3f} s"):
+
+        def when() -> str:
+            return f" at {tick * self._period_s:.3f} s"
+
+        with user_code(when):
             if not self._started:
-                self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
+                with calling(type(self.estimator), "start", when):
+                    self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
                 self._started = True
-            self.estimator.step(sensors, self._estimate)
+            with calling(type(self.estimator), "step", when):
+                self.estimator.step(sensors, self._estimate)
+        check_estimate(type(self.estimator), "step", self._estimate, when())
 
     def doubt(self) -> str:
         """Why the estimates of the flight are doubtful, empty if they are not."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.registry import UserCodeError, file_of
+from musls_description.config.registry import UserCodeError, calling, file_of
 from musls_description.config.schema import build
 from musls_description.config.strict_yaml import shown
 from musls_sim.plants.interface import EventRecord
@@ -94,21 +94,22 @@ class EventQueue:
         time_s = tick * self._period_s
         for end_s, event in [entry for entry in self._active if entry[0] <= time_s + ROUNDING_S]:
             self._active.remove((end_s, event))
-            event.end(self._context)
+            with calling(type(event), "end", lambda: f" at {time_s:.3f} s"):
+                event.end(self._context)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
             event = waiting.event
             if not self._is_due(waiting, time_s):
                 continue
-            if not _checked(event, "ready", event.ready(self._context), bool):
+            if not _asked(event, "ready", time_s, bool, self._context):
                 continue
             self._waiting.remove(waiting)
             for name in event.names:
                 self._begun_s.setdefault(name, time_s)
-            happened = _checked(event, "begin", event.begin(self._context), str)
+            happened = _asked(event, "begin", time_s, str, self._context)
             self.note(time_s, event.kind, happened)
             if event.lasts_s is not None:
-                lasts_s = _checked(event, "lasts_s", event.lasts_s, float)
+                lasts_s = _checked(event, "lasts_s", event.lasts_s, float, time_s)
                 self._active.append((time_s + lasts_s, event))
 
     def note(self, time_s: float, kind: str, what: str) -> None:
@@ -123,10 +124,12 @@ class EventQueue:
         system = self._context.plant.system
         if not event.kind or ":" in event.kind:
             raise ConfigError(f"events: kind {event.kind!r}: must be a word without a colon")
-        event.check(system)
+        with calling(type(event), "check", lambda: " before the flight"):
+            event.check(system)
         if event.when.condition is not None:
             event.when.condition.check(system)
-        event.fits(self._context)
+        with calling(type(event), "fits", lambda: " before the flight"):
+            event.fits(self._context)
         return event
 
     def _is_due(self, waiting: _Waiting, time_s: float) -> bool:
@@ -164,11 +167,21 @@ _KINDS: dict[type, tuple[Any, str]] = {
 }
 
 
-def _checked(event: Event, name: str, answer: Any, kind: type[Answer]) -> Answer:
+def _asked(
+    event: Event, name: str, time_s: float, kind: type[Answer], context: EventContext
+) -> Answer:
+    """Answer of an event's method."""
+    with calling(type(event), name, lambda: f" at {time_s:.3f} s"):
+        answer = getattr(event, name)(context)
+    return _checked(event, name, answer, kind, time_s)
+
+
+def _checked(event: Event, name: str, answer: Any, kind: type[Answer], time_s: float) -> Answer:
     """Answer of an event, checked for its type."""
     kinds, words = _KINDS[kind]
     if isinstance(answer, kinds) and (kind is not float or answer > 0.0):
-        return kind(answer)
+        with calling(type(event), name, lambda: f" at {time_s:.3f} s"):
+            return kind(answer)
     where = f"{file_of(type(event))}: {type(event).__name__}.{name}"
     raise UserCodeError(f"{where} gave {shown(repr(answer))}, must be {words}")
 
@@ -187,6 +200,10 @@ def check_triggers(events: Sequence[Event], stages: Sequence[str]) -> None:
     These follow one that there is not, or wait for each other.
     """
     for event in events:
+        names = event.names
+        if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
+            where = f"{file_of(type(event))}: {type(event).__name__}.names"
+            raise UserCodeError(f"{where} gave {shown(repr(names))}, must be a tuple of names")
         if event.when.stage is not None and event.when.stage not in stages:
             flown = ", ".join(dict.fromkeys(stages))
             raise ConfigError(

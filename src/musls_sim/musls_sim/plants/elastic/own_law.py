@@ -17,7 +17,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from scipy.optimize import brentq
 
@@ -138,7 +137,7 @@ def _compiled(kind: Any) -> Any:
     signature = number(address, address, address, number, number, number, address)
     try:
         return numba.cfunc(signature, error_model="numpy", nogil=True)(tension)
-    except NumbaError as error:
+    except Exception as error:  # numba fails at some code with errors of Python's
         raise ConfigError(_one_line(kind, str(error))) from error
 
 
@@ -156,6 +155,11 @@ def _check_names(kind: Any) -> None:
     law, *memory = list(inspect.signature(kind.tension).parameters)[:3]
     known = {law: _numbers(kind), **dict.fromkeys(memory, kind.remembered)}
     for node in ast.walk(tree):
+        if isinstance(node, (ast.Raise, ast.Assert)):
+            raise ConfigError(
+                f"{file_of(kind)}, line {first + node.lineno - 1}: {kind.__name__}.tension: a law "
+                "cannot raise, since compiled code calls it: return NaN"
+            )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             names = known.get(node.value.id)
             if names is not None and node.attr not in names:
