@@ -12,10 +12,10 @@ import numpy as np
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.scene import Subject
 from musls_control.contingency.loss import MIN_DRONES
-from musls_control.contingency.reallocation import Reallocation, reallocate
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
+from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
 from musls_description.system.slung_system import formation_of
@@ -57,13 +57,14 @@ def losses(scenario: Scenario) -> list[Reallocation | None]:
     spec = scenario.contingency
     if spec is None or scenario.system.n_drones < MIN_DRONES:
         return []
-    numbers = range(1, scenario.system.n_drones + 1)
-    hangs = spec.hook == "hold"
-    system, gravity = formation_of(scenario.system, "contingency"), scenario.physics.gravity_m_s2
+    hanging = scenario.hanging_for("contingency")
     return [
-        reallocate(system, scenario.formation, gravity, [i], spec, hanging=[i] if hangs else [])
-        for i in numbers
-    ]
+        hanging.without(
+            [i], margin=spec.margin, clearance_m=spec.clearance_m,
+            hanging=[i] if spec.hook == "hold" else [],
+        )
+        for i in range(1, scenario.system.n_drones + 1)
+    ]  # fmt: skip
 
 
 def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:

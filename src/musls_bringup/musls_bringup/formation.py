@@ -142,7 +142,6 @@ def draw(found: Proposal, path: Path) -> None:
     from musls_analysis.figures import style
 
     system, places = found.system, found.places_m
-    at_load = np.array(system.load.cable_attachments_m)
     corners = system.load.collision.corners_m
     tips = [tip_radius_m(drone) for drone in system.drones]
     margins = [margin.thrust_margin for margin in found.margins]
@@ -158,8 +157,8 @@ def draw(found: Proposal, path: Path) -> None:
             ax.add_patch(Polygon(box, color=style.colour("load"), alpha=0.25))
             for i, place in enumerate(places):
                 ink = style.colour(f"drone_{i + 1}")
-                ends = np.array([at_load[i], place])[:, [0, up]]
-                ax.plot(*ends.T, color=style.CABLE, lw=1.0)
+                cable = found.hanging.rest.cable_nodes_enu_m(i)
+                ax.plot(*cable.T[[0, up]], color=style.CABLE, lw=1.0)
                 if up == 1:
                     ax.add_patch(Circle(place[:2], tips[i], color=ink, alpha=0.3))
                     text = f"drone {i + 1}\n{found.hanging.shares[i]:.2f} / {margins[i]:.2f}"

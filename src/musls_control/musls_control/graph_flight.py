@@ -12,7 +12,6 @@ from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDetector
-from musls_control.contingency.reallocation import reallocate, sentence
 from musls_control.contingency.rest_of_flight import (
     Situation,
     goes_on,
@@ -20,6 +19,7 @@ from musls_control.contingency.rest_of_flight import (
     landed_clear,
     rest_of_flight,
     room_to_land,
+    sentence,
 )
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
@@ -43,6 +43,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Positive, build, spec
 from musls_description.config.strict_yaml import parse_yaml, read_text
 from musls_description.hanging.cone import Cone
+from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
@@ -285,8 +286,9 @@ class GraphContingency:
     ) -> None:
         self._system, self._mission, self.spec = system, mission, spec
         self._offsets_m, n = formation.offsets_m(system.n_drones), system.n_drones
+        hanging = hang(system, formation, gravity_m_s2)
         self.answers = [
-            reallocate(system, formation, gravity_m_s2, [i], spec, hovering=[i])
+            hanging.without([i], margin=spec.margin, clearance_m=spec.clearance_m, hovering=[i])
             for i in range(1, n + 1)
         ]
         even_n = system.load.mass_kg * gravity_m_s2 / n

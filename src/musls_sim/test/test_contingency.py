@@ -8,7 +8,6 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.contingency.loss import ContingencySpec, LossDetector
-from musls_control.contingency.reallocation import reallocate
 from musls_control.contingency.rest_of_flight import landed_clear
 from musls_control.estimate import Estimate
 from musls_control.mission.plan import FlightPlan
@@ -42,9 +41,10 @@ def hovering(name, **changes):
 
 def reallocated(scenario, lost, spec=None, **options):
     """Formation of a scenario without some of its drones."""
-    gravity_m_s2 = scenario.physics.gravity_m_s2
     spec = spec or ContingencySpec()
-    return reallocate(scenario.system, scenario.formation, gravity_m_s2, lost, spec, **options)
+    return scenario.hanging.without(
+        lost, margin=spec.margin, clearance_m=spec.clearance_m, **options
+    )
 
 
 class Watched:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.contingency.loss import ContingencySpec
-from musls_control.contingency.reallocation import Reallocation
 from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.ground import ground_radius_m
+from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
@@ -72,6 +72,18 @@ def rest_of_flight(
         return continued(now, mission, spec.speed_m_s)
     reforms = found is not None and found.thrust_margin > 1.0
     return landed(now, system, mission, spec, reforms=reforms)
+
+
+def sentence(found: Reallocation | None, spec: ContingencySpec) -> str:
+    """One line about what a loss leads to."""
+    if found is None:
+        return "no formation holds the load: it is set down at once"
+    margin = f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
+    if found.thrust_margin < spec.margin:
+        return f"too little thrust to go on ({margin}): the load is set down"
+    return f"new formation ({margin}): " + (
+        "the mission goes on" if spec.then == "continue" else "landing"
+    )
 
 
 def goes_on(found: Reallocation | None, spec: ContingencySpec) -> bool:

@@ -104,7 +104,12 @@ class HangingEquilibrium:
     Attributes:
         system: The system that the configuration is of, its drones free to look where its load is
             a point.
-        configuration: Pose of all bodies.
+        load_position_enu_m: Centre of mass of the load, (3,).
+        load_rotation: Load frame to world, (3, 3).
+        drone_rotations: Drone frames to world, (n_drones, 3, 3).
+        drone_yaws_rad: Yaws that were asked for, of drones whose cables let them, (n_drones,).
+        directions: Unit vectors of each cable's links from the load upwards, then the drone's z,
+            (links + 1, 3).
         cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
         drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
         drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
@@ -112,7 +117,11 @@ class HangingEquilibrium:
     """
 
     system: SlungLoadSystem
-    configuration: Configuration
+    load_position_enu_m: Array
+    load_rotation: Array
+    drone_rotations: Array
+    drone_yaws_rad: Array
+    directions: tuple[Array, ...]
     cable_force_n: Array
     drone_force_n: Array
     drone_moment_n_m: Array
@@ -124,9 +133,24 @@ class HangingEquilibrium:
         return np.linalg.norm(self.cable_force_n, axis=1)
 
     @cached_property
+    def configuration(self) -> Configuration:
+        """Joint angles of all bodies."""
+        place, rotation = self.load_position_enu_m, self.load_rotation
+        return configuration_from_directions(
+            self.system, place, rotation, self.directions, self.drone_yaws_rad
+        )
+
+    @cached_property
     def bodies(self) -> tuple[Array, Array]:
         """Place (1 + n, 3) and orientation [w, x, y, z] (1 + n, 4) of load and drones."""
         return self.configuration.bodies(self.system)
+
+    def cable_nodes_enu_m(self, index: int) -> Array:
+        """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
+        anchor = self.load_rotation @ self.system.load.cable_attachments_m[index]
+        links = self.system.cables[index].link_length_m * self.directions[index][:-1]
+        nodes = np.vstack([self.load_position_enu_m + anchor, links])
+        return np.asarray(nodes.cumsum(axis=0))
 
 
 class NoEquilibriumError(ConfigError):
@@ -177,8 +201,8 @@ def hanging_equilibrium(
     off = np.linalg.norm(rest.misfit_m, axis=1)
     worst = int(off.argmax())
     if off[worst] > LARGEST_MISFIT_M:
-        at, length_m = rest.configuration, system.cables[worst].length_m
-        anchor = at.load_position_enu_m + at.load_rotation @ problem.anchors[worst]
+        length_m = system.cables[worst].length_m
+        anchor = rest.load_position_enu_m + rest.load_rotation @ problem.anchors[worst]
         apart_m = float(np.linalg.norm(places[worst] + problem.hooks[worst] - anchor))
         if apart_m > length_m:
             raise NoEquilibriumError(
@@ -474,7 +498,7 @@ class _Problem:
         """Turn the solved unknowns into the result."""
         forces = x[6:].reshape(-1, 3)
         rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
-        directions, thrusts, moments = [], [], []
+        directions, attitudes, thrusts, moments = [], [], [], []
         for i, (cable, drone) in enumerate(
             zip(self.system.cables, self.system.drones, strict=True)
         ):
@@ -488,14 +512,20 @@ class _Problem:
                 start = joint_in_load(self.azimuths_rad[i])
                 _, attitude = chain_from_directions(rotation @ start, chain)
             directions.append(chain)
+            attitudes.append(attitude)
             thrusts.append(thrust)
             moments.append(np.cross(self.hooks[i], attitude.T @ pull))
-        configuration = configuration_from_directions(
-            self.system, x[:3], rotation, directions, self.drone_yaws
-        )
-        misfit = self.gaps_m(x[:3], rotation, forces)
         return HangingEquilibrium(
-            self.system, configuration, forces, np.array(thrusts), np.array(moments), misfit
+            self.system,
+            x[:3],
+            rotation,
+            np.array(attitudes),
+            self.drone_yaws,
+            tuple(directions),
+            forces,
+            np.array(thrusts),
+            np.array(moments),
+            self.gaps_m(x[:3], rotation, forces),
         )
 
 

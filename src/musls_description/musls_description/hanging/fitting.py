@@ -113,7 +113,7 @@ def _at_height(system: SlungLoadSystem, places_m: Array) -> Array:
         rest = hanging_equilibrium(freed(system), places_m)
     except ConfigError:
         return places_m  # the checks before the flight say why
-    return np.asarray(places_m - [0.0, 0.0, rest.configuration.load_position_enu_m[2]])
+    return np.asarray(places_m - [0.0, 0.0, rest.load_position_enu_m[2]])
 
 
 def _azimuths_rad(system: SlungLoadSystem) -> tuple[Array, bool]:

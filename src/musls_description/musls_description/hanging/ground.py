@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -76,12 +78,25 @@ def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
     `slope` is the rise over the length of the cable, the same for every link.
     """
     flat = np.sqrt(1.0 - slope**2)
-    place = np.linspace(0.0, 1.0, links)
-    # An S leaves load and drone straight along the azimuth: the drone, which a chain without
-    # twist turns with its last link, then faces the load. Fewer links only make a simple arc.
-    shape = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
-    bend = 0.0
-    if links > 1:
-        bend = brentq(lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15)
-    heading = azimuth_rad + bend * shape
+    heading = azimuth_rad + _bend_rad(links) * _bow_shape(links)
     return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])
+
+
+@lru_cache
+def _bend_rad(links: int) -> float:
+    """How far a bow turns from the straight line, so that its ends are `SLACK_RATIO` apart."""
+    if links == 1:
+        return 0.0
+    shape = _bow_shape(links)
+    return float(brentq(lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15))
+
+
+def _bow_shape(links: int) -> Array:
+    """Heading of each link over the largest one, (links,).
+
+    An S leaves load and drone straight along the azimuth: the drone, which a chain without twist
+    turns with its last link, then faces the load. Fewer links only make a simple arc.
+    """
+    place = np.linspace(0.0, 1.0, links)
+    shape: Array = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
+    return shape

@@ -25,10 +25,11 @@ from musls_description.hanging.equilibrium import (
 )
 from musls_description.hanging.fitting import fitting_formation, holds, why_none
 from musls_description.hanging.ground import ground_spawn, highest_rise_m
+from musls_description.hanging.reallocation import Reallocation, reallocate
 from musls_description.hanging.tree import tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import matrix, yaw_of
+from musls_description.numerics.rotations import from_matrix, matrix, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem
 
 PROPOSES = "`musls formation` proposes places that fit"
@@ -132,12 +133,13 @@ class Hanging:
     def _yaws_rad(self) -> tuple[Array, Array]:
         """Yaw of the hanging load and drones, and of their set-points, (1 + n,) each."""
         _, yaws = self.formation.poses(self.load_pose[:3], self.load_pose[3], self.system.n_drones)
-        return yaw_of(self.rest.bodies[1]), np.array([self.load_pose[3], *yaws])
+        frames = np.array([self.rest.load_rotation, *self.rest.drone_rotations])
+        return yaw_of(from_matrix(frames)), np.array([self.load_pose[3], *yaws])
 
     @property
     def sag_m(self) -> float:
         """How much lower the load hangs than its set-point."""
-        return float(self.load_pose[2] - self.rest.configuration.load_position_enu_m[2])
+        return float(self.load_pose[2] - self.rest.load_position_enu_m[2])
 
     @property
     def turn_rad(self) -> float:
@@ -159,7 +161,7 @@ class Hanging:
         """Angle of the load's z axis from upright; 0 of a point mass."""
         if self.system.load.point_mass:
             return 0.0
-        return float(np.arccos(np.clip(self.rest.configuration.load_rotation[2, 2], -1.0, 1.0)))
+        return float(np.arccos(np.clip(self.rest.load_rotation[2, 2], -1.0, 1.0)))
 
     @property
     def tips_apart_m(self) -> float:
@@ -198,6 +200,33 @@ class Hanging:
             return on_massless_cables(self.rest, self.gravity_m_s2)
         except NoEquilibriumError as error:  # straight cables are longer than chains that sag
             raise ConfigError(str(self.refuse(str(error)))) from None
+
+    def without(
+        self,
+        lost: Sequence[int],
+        *,
+        margin: float,
+        clearance_m: float,
+        hanging: Sequence[int] = (),
+        hovering: Sequence[int] = (),
+    ) -> Reallocation | None:
+        """Formation of the drones that are left when others do not carry any more.
+
+        Args:
+            lost: Numbers of the drones that do not carry, from 1.
+            margin: Thrust margin that each drone that is left is to keep.
+            clearance_m: Least distance of their rotor tips.
+            hanging: Lost drones that hang from the load by their cables.
+            hovering: Lost drones that stay in their places, or sink there: the others keep clear.
+
+        Returns:
+            The formation, whose margin may be too small to carry on; None if nothing holds the
+            load.
+        """
+        return reallocate(
+            self.system, self.formation, self.gravity_m_s2, lost, margin=margin,
+            clearance_m=clearance_m, hanging=hanging, hovering=hovering,
+        )  # fmt: skip
 
     def accelerated(self, felt_m_s2: Array, yaw_rad: float) -> tuple[Array, Array]:
         """Pull of the cables where what they carry feels another gravity, as in a turn.

@@ -229,6 +229,7 @@ def joint_in_load(azimuth_rad: float) -> Array:
     return np.array([up, tangential, inwards]).T
 
 
+@lru_cache(maxsize=8)
 def build_tree(system: SlungLoadSystem) -> Tree:
     """Lay a system out as a tree of bodies."""
     load, joint = system.load, (np.eye(3), np.zeros(3))

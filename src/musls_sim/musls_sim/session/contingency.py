@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDetector
-from musls_control.contingency.reallocation import Reallocation, reallocate, sentence
 from musls_control.contingency.rest_of_flight import (
     UNWATCHED,
     Situation,
@@ -15,9 +14,11 @@ from musls_control.contingency.rest_of_flight import (
     landed_clear,
     rest_of_flight,
     room_to_land,
+    sentence,
 )
 from musls_control.estimate import Estimate
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.reallocation import Reallocation
 from musls_description.system.slung_system import formation_of
 from musls_sim.plants.changes import CutCable
 from musls_sim.scenario.events import EventContext
@@ -152,7 +153,9 @@ class Contingency:
         hanging = np.flatnonzero(self._gone) + 1 if self._spec.hook == "hold" else np.zeros(0, int)
         if len(self._gone) - len(lost) < MIN_LEFT:
             return None
-        formation, gravity = self._scenario.formation, self._scenario.physics.gravity_m_s2
-        return reallocate(
-            self._system, formation, gravity, lost.tolist(), self._spec, hanging=hanging.tolist()
+        return self._scenario.hanging_for("contingency").without(
+            lost.tolist(),
+            margin=self._spec.margin,
+            clearance_m=self._spec.clearance_m,
+            hanging=hanging.tolist(),
         )

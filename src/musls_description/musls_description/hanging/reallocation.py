@@ -18,7 +18,6 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 
-from musls_control.contingency.loss import ContingencySpec
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.equilibrium import drones_above, freed
 from musls_description.numerics.arrays import Array
@@ -67,43 +66,24 @@ class Reallocation:
         return float(self.thrust_margins.min())
 
 
-def sentence(found: Reallocation | None, spec: ContingencySpec) -> str:
-    """One line about what a loss leads to."""
-    if found is None:
-        return "no formation holds the load: it is set down at once"
-    margin = f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
-    if found.thrust_margin < spec.margin:
-        return f"too little thrust to go on ({margin}): the load is set down"
-    return f"new formation ({margin}): " + (
-        "the mission goes on" if spec.then == "continue" else "landing"
-    )
-
-
 def reallocate(
     system: SlungLoadSystem,
     formation: Cone,
     gravity_m_s2: float,
     lost: Sequence[int],
-    spec: ContingencySpec,
     *,
+    margin: float,
+    clearance_m: float,
     hanging: Sequence[int] = (),
     hovering: Sequence[int] = (),
 ) -> Reallocation | None:
-    """Find a formation for the drones that are left.
-
-    `lost`: numbers of the drones that do not carry, from 1.
-    `hanging`: those of them that hang from the load by their cables.
-    `hovering`: those of them that stay in their places, or sink there: the others keep clear.
-
-    Returns:
-        The formation, whose margin may be too small to carry on; None if nothing holds the load.
-    """
-    problem = _Problem(system, formation, gravity_m_s2, lost, hanging, hovering, spec.clearance_m)
+    """Find a formation for the drones that are left, see `Hanging.without`."""
+    problem = _Problem(system, formation, gravity_m_s2, lost, hanging, hovering, clearance_m)
     best, share = problem.strongest()
     if best is None or share <= 0.0:
         return None
     most = 1.0 / share
-    wanted = most - max(RESERVE_GIVEN * (most - spec.margin), SLIGHTLY)
+    wanted = most - max(RESERVE_GIVEN * (most - margin), SLIGHTLY)
     nearest = problem.nearest(best, 1.0 / wanted)
     best = best if nearest is None else nearest
     return problem.solution(best) if problem.stable(best) else None
