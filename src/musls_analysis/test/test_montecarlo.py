@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_analysis.sweep.montecarlo import statistics, study_of, worst
+from musls_analysis.sweep.montecarlo import check_figure, statistics, study_of, worst
 from musls_analysis.sweep.plan import Parameter, _drawn, make_plan, points
 from musls_description.config.errors import ConfigError
 
@@ -138,3 +138,11 @@ def test_draws_stay_within_their_cut_however_far_it_is(low, high):
         sigmas = abs(near - 1.0) / 0.001
         expected = near + away * 0.001 / sigmas * np.log(2.0)
         assert np.median(drawn) == pytest.approx(expected, abs=0.05 * 0.001 / sigmas + 1e-12)
+
+
+def test_a_figure_that_no_flight_has_is_told_before_the_flights():
+    plan = make_plan(study(5), SCENARIO)
+    for known in ("max_tension_n", "sim_time_s", "errors.load.hold.translational_error_max_m"):
+        check_figure(known, plan)
+    with pytest.raises(ConfigError, match="--by nosuch: no flight has this figure"):
+        check_figure("nosuch", plan)

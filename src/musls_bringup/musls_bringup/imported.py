@@ -95,7 +95,7 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
         raise ConfigError(f"{path}: must be one of {', '.join(KINDS)}")
     if not is_file(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
-    read_text(path)
+    check_xml(path)
     is_drone, warned = speed_max_rad_s is not None, list[str]()
     mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
@@ -106,9 +106,11 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
         spec = _sdf(root) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
-    except (ValueError, ElementTree.ParseError, mujoco.FatalError) as error:
+    except _UNREADABLE as error:
         text = " ".join((warned or [str(error)])[0].split())
         raise ConfigError(f"{path}: {_OTHERS_REMEDY.sub('', text)}") from None
+    except mujoco.FatalError as error:
+        raise ConfigError(f"{path}: {' '.join((warned or [str(error)])[0].split())}") from None
     finally:
         mujoco.set_mju_user_warning(None)
     free = model.jnt_type == mujoco.mjtJoint.mjJNT_FREE
@@ -141,6 +143,53 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
 
 _OTHERS_REMEDY = re.compile(r"[;,.]?\s*(?:use|consider|try|set)\s+(?:setting\s+)?'\w+'.*$", re.I)
 """Advice of MuJoCo's to set an option of its own, which there is no way to set here."""
+
+
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
+               ElementTree.ParseError)  # fmt: skip
+"""Errors of readers at files that are no XML, or not theirs: encodings, empty elements, numbers."""
+
+MOST_ENTRIES = 10_000
+"""Largest number in MJCF that says how many of something there are; memory is taken for each."""
+
+
+def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
+    """Refuse a file, or one that it names, that cannot be read or would take all memory.
+
+    Raises:
+        ConfigError: It is no file, names a pipe or a device, or asks for too many of something.
+    """
+    read_text(path)
+    try:
+        root = ElementTree.parse(path).getroot()
+    except _UNREADABLE as error:
+        raise ConfigError(f"{path}: cannot be read as XML: {error}") from None
+    compiler = root.find("compiler")
+    folders = {"", *(compiler.attrib.values() if compiler is not None else ())}
+    for element in root.iter():
+        for name, text in element.attrib.items():
+            counts = element.tag == "size" or name in ("count", "nuser")
+            numbers = text.split() if counts and path.suffix.lower() == ".xml" else ()
+            if not all(map(_small, numbers)):
+                raise ConfigError(
+                    f"{path}: <{element.tag} {name}={shown(text)}>: must be at most {MOST_ENTRIES}"
+                )
+            if name not in ("file", "filename"):
+                continue
+            for folder in folders:
+                for named in (text, Path(text).name):
+                    place = path.absolute().parent / folder / named
+                    if os.path.exists(place) and not os.path.isfile(place):
+                        raise ConfigError(f"{path}: {shown(text)} is no file")
+                    if element.tag == "include" and is_file(place) and place not in above:
+                        check_xml(place, (*above, path.absolute(), place))
+
+
+def _small(number: str) -> bool:
+    try:
+        return abs(float(number)) <= MOST_ENTRIES
+    except ValueError:
+        return True  # no number: MuJoCo tells
 
 
 # ---------- Rotors

@@ -139,6 +139,8 @@ def load_paper(name: str) -> Paper:
     """A paper by the number of its file."""
     path = named_file("paper", name, PAPERS)
     data = read_yaml(path)
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: must hold a paper's title, source and groups")
     groups = data.get("groups")
     for group in groups if isinstance(groups, list) else ():
         if not (isinstance(group, dict) and _are_mappings(group.get("rows", []))):

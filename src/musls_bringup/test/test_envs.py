@@ -393,6 +393,25 @@ def test_pettingzoo_accepts_the_drones_as_agents(name):
     checks.parallel_api_test(TransportParallelEnv(name, duration_s=2.0), num_cycles=300)
 
 
+def test_actions_of_agents_are_checked():
+    pytest.importorskip("pettingzoo")
+    from musls.agents import TransportParallelEnv
+
+    env = TransportParallelEnv(overrides={"cable_model": "massless"})
+    env.reset(seed=1)
+    whole = {name: env.action_space(name).sample() for name in env.agents}
+    first, *others = whole
+    for wrong, words in (
+        ({name: whole[name] for name in others}, f"missing of {first}"),
+        (None, "missing of all of them"),
+        (whole | {first: np.zeros(7)}, rf"actions of {first}: shape \(7,\)"),
+        (whole | {first: "up"}, f"actions of {first}: must be numbers"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            env.step(wrong)
+    env.step(whole)
+
+
 def test_an_agent_whose_motors_stop_leaves_and_the_others_go_on():
     pytest.importorskip("pettingzoo")
     from musls.agents import TransportParallelEnv

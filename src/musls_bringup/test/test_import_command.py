@@ -1,5 +1,7 @@
 """Loads and drones from URDF, SDF and MJCF: masses, inertias, boxes, rotors, and flights."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -446,3 +448,29 @@ def test_includes_that_lead_nowhere(tmp_path):
     with pytest.raises(musls.ConfigError) as error:
         read_rigid_body(tmp_path / "broken.xml")
     assert "balanceinertia" not in str(error.value)
+
+
+HUGE = '<mujoco><size nuser_body="2000000000"/><worldbody><body/></worldbody></mujoco>'
+COPIES = '<mujoco><worldbody><replicate count="2e9"><body/></replicate></worldbody></mujoco>'
+PIPE = '<mujoco><asset><mesh file="pipe.stl"/></asset><worldbody/></mujoco>'
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("a.xml", HUGE, "<size nuser_body=2000000000>: must be at most 10000"),
+        ("a.xml", COPIES, "<replicate count=2e9>: must be at most 10000"),
+        ("a.xml", PIPE, "pipe.stl is no file"),
+        ("a.urdf", "<?xml version='1.0' encoding='no-such'?><robot/>", "cannot be read as XML"),
+        ("a.sdf", "<?xml version='1.0' encoding='utf-32'?><sdf/>", "cannot be read as XML"),
+        ("a.sdf", "<sdf><model><link><inertial><mass/></inertial></link></model></sdf>", "a.sdf"),
+        ("a.sdf", "<sdf><model><link/><link/><frame/></model></sdf>", "a.sdf"),
+        ("a.urdf", "<robot><link/></robot>", "a.urdf"),
+    ],
+)
+def test_files_that_nobody_can_read_are_one_line(crate, capsys, file, text, words):
+    os.mkfifo("pipe.stl")
+    crate.with_name(file).write_text(text)
+    assert main(["import", file, "--attach", "x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line

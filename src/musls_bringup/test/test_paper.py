@@ -138,6 +138,14 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "p").exists()
 
 
+@pytest.mark.parametrize("text", ["", "[1, 2]", "3"])
+def test_a_file_that_is_no_paper_is_one_line(tmp_path, text):
+    path = tmp_path / "p.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"p\.yaml: must hold a paper's title"):
+        load_paper(str(path))
+
+
 @pytest.mark.parametrize("groups", ["[x]", "{a: b}", "[{title: t, rows: y}]", "[{rows: [z]}]"])
 def test_a_file_of_the_wrong_shape_is_one_line(tmp_path, groups):
     path = tmp_path / "p.yaml"

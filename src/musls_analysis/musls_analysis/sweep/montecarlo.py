@@ -7,6 +7,7 @@ percentiles by order statistics (they hold for any distribution), of shares by C
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import Field
 from scipy import stats
 
 from musls_analysis.sweep.plan import (
+    FLIGHT_COLUMNS,
     LONGEST_RUN_S,
     Correlation,
     Metric,
@@ -117,6 +119,18 @@ def figures(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[str]:
         if all(type(row.get(column)) in (int, float, type(None)) for row in rows)
         and any(row.get(column) is not None for row in rows)
     ]
+
+
+def check_figure(by: str, plan: Plan) -> None:
+    """Refuse, before anything is flown, a figure that no flight has (raises ConfigError)."""
+    usual = ["max_tension_n", *FLIGHT_COLUMNS, *(m.column for m in plan.sweep.metrics)]
+    if by in usual or re.fullmatch(r"(errors\.\w+\.\w+|slack_fraction)\.\w+", by):
+        return  # its stage and body are known after a flight
+    patterns = ["errors.load.STAGE.translational_error_max_m", "slack_fraction.STAGE"]
+    known = [name for name in usual if name not in _OF_THE_COMPUTER]
+    raise ConfigError(
+        f"--by {by}: no flight has this figure: {near_names(by, [*known, *patterns])}"
+    )
 
 
 def worst(

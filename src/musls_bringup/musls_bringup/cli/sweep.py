@@ -101,7 +101,7 @@ def montecarlo(
     """Flies many worlds drawn from distributions: percentiles of every figure, the worst worlds."""
     if scheduler is not None and workers is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.montecarlo import MonteCarlo
+    from musls_analysis.sweep.montecarlo import MonteCarlo, check_figure
     from musls_analysis.sweep.montecarlo import worst as worst_of
     from musls_analysis.sweep.run import available_cores
     from musls_analysis.sweep.store import FINISHED, Store, write_table
@@ -109,6 +109,8 @@ def montecarlo(
     from musls_description.config.schema import to_yaml
 
     plan = plan_montecarlo(scenario, vary, worlds, seed)
+    if by is not None:
+        check_figure(by, plan)
     store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(to_yaml(plan.sweep)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from pettingzoo import ParallelEnv
 
 from musls_bringup.learning.environment import Task, TransportVectorEnv
 from musls_control.controllers.learned import LARGEST_SEEN
+from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 
 
@@ -72,10 +74,24 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Hold an action of each agent that is there, see `TransportVectorEnv.step`."""
+        """Hold an action of each agent that is there, see `TransportVectorEnv.step`.
+
+        Raises:
+            ConfigError: An action is missing, or of another shape.
+        """
         given = np.zeros(self.worlds.actions.shape)
+        if not isinstance(actions, Mapping) or (missing := set(self.agents) - set(actions)):
+            names = ", ".join(sorted(missing)) if isinstance(actions, Mapping) else "all of them"
+            raise ConfigError(f"actions: missing of {names}: must be one of each agent")
         for name in self.agents:
-            given[self.possible_agents.index(name)] = actions[name]
+            shape = given.shape[1:]
+            try:
+                action = np.asarray(actions[name], float)
+            except (TypeError, ValueError, OverflowError):
+                raise ConfigError(f"actions of {name}: must be numbers, {shape}") from None
+            if action.shape != shape:
+                raise ConfigError(f"actions of {name}: shape {action.shape}, must be {shape}")
+            given[self.possible_agents.index(name)] = action
         _, reward, failed, truncated, info = self.worlds.step(given.reshape(1, -1))
         lost = self.worlds.batch.motors[0] == 0.0
         now = self.agents

@@ -90,6 +90,9 @@ def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
     return stamps, np.column_stack([table[:, :3], yaw, roll, pitch])
 
 
+LEAST_STEP_S = 1e-4
+"""Time between two samples, below which splines through them are ill-posed."""
+
 _ORDER = {"linear": 1, "spline": 3}
 """Of the derivative that is least between the samples: polygon, quintic spline."""
 
@@ -151,6 +154,12 @@ class Recorded(Once):
                 "are needed"
             )
         times, poses = times[used], poses[used]
+        if (steps := np.diff(times)).min() < LEAST_STEP_S:
+            k = int(np.argmax(steps < LEAST_STEP_S))
+            raise ConfigError(
+                f"{self.path}: set-points at {times[k]:.9g} and {times[k + 1]:.9g} s: must be at "
+                f"least {LEAST_STEP_S:g} s apart (times are in seconds)"
+            )
         poses[:, 3:] = np.unwrap(poses[:, 3:], axis=0)
         return times - times[0], poses
 

@@ -66,6 +66,10 @@ def linear_strain(ea_n: float) -> Strain:
     return lambda tension: tension / ea_n
 
 
+LARGEST_STRAIN = 10.0
+"""Up to which the strain of a tension is looked for."""
+
+
 @dataclass(kw_only=True)
 class Line:
     """Material and section of a cable.
@@ -113,7 +117,15 @@ class Line:
         def excess(strain: float, tension: float) -> float:
             return float(table_law(rows, 0, len(rows), strain)[0]) - tension
 
-        return lambda tension: float(brentq(excess, 0.0, 10.0, (tension,), xtol=1e-15))
+        def at_rest(tension: float) -> float:
+            if (most_n := excess(LARGEST_STRAIN, 0.0)) < tension:
+                raise ConfigError(
+                    f"cable law: gives {most_n:.4g} N at a strain of {LARGEST_STRAIN:g}, too "
+                    f"little for the {tension:.4g} N that the cable carries"
+                )
+            return float(brentq(excess, 0.0, LARGEST_STRAIN, (tension,), xtol=1e-15))
+
+        return at_rest
 
     def records(self, first_piece: int) -> tuple[np.void, Records]:
         """Record `AXIAL`, and the pieces of its table if there is one, which begin at a row."""
