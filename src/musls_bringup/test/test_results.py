@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from musls_bringup.cli import main
 from musls_bringup.cli.fly import keep_killed_runs
 from musls_bringup.results import ResultError, leftovers, put_aside, result_folder
 
@@ -90,6 +91,18 @@ def test_a_disk_that_is_full_at_the_start_leaves_no_claim(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert names(tmp_path) == []
+
+
+def test_figures_on_a_full_disk_are_one_line(older_result, tmp_path, capsys):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        words = ["figures", str(older_result), "--out", str(tmp_path / "figures")]
+        assert main([*words, "--format", "pdf", "--format", "svg"]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot be written: File too large" in line and not names(tmp_path / "figures")
 
 
 def test_a_claim_that_says_nothing_is_abandoned_after_a_while(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from musls_analysis.figures import over_time, space
 from musls_analysis.figures.style import WIDTH_IN, for_paper, label, save, styled
 from musls_analysis.recordings.recording import ANCHOR, Recording
 from musls_analysis.report.summary import summarise
-from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.errors import ConfigError, near_names, whole_file
 from musls_description.config.strict_yaml import shown
 
 
@@ -79,7 +80,10 @@ def write_for_paper(
                 path = folder / f"{name}.{suffix}"
                 # No date, so that the same flight gives the same file.
                 stamp = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
-                drawn.savefig(path, dpi=300, metadata=stamp)
+                page = BytesIO()  # where a disk is full, the writer of PDF hides the error
+                drawn.savefig(page, dpi=300, metadata=stamp, format=suffix)
+                with whole_file(path) as work:
+                    work.write_bytes(page.getvalue())
                 written.append(path)
     return written
 
