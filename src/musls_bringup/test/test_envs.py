@@ -227,6 +227,26 @@ def test_observations_and_commands_of_ones_own():
         worlds(2, Wrong())
 
 
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        ("command", None, r"command: shape \(\), must be numbers \(2, "),
+        ("command", 10**400, r"command: shape \(\), must be numbers"),
+        ("reward", "much", r"reward: shape \(\), must be \(2,\) numbers"),
+        ("failed", [1, 0], r"failed: shape \(2,\), must be \(2,\) booleans"),
+        ("failed", None, r"failed: shape \(\), must be \(2,\) booleans"),
+        ("observe", None, "observe: NoneType, must be parts by name"),
+        ("observe", {"time": "now"}, "observe: time must be numbers"),
+    ],
+)
+def test_what_a_task_returns_is_checked(method, answer, words):
+    own = type("Own", (musls.envs.Transport,), {method: lambda self, env: answer})
+    with pytest.raises(ConfigError, match=words):
+        env = worlds(2, own())
+        env.reset(seed=0)
+        env.step(nothing(env))
+
+
 def test_events_of_the_scenario_happen_in_every_episode():
     push = {"kind": "poke", "when": {"time_s": 0.1}, "duration_s": 0.1, "force_enu_n": [0, 3, 0]}
     env = worlds(2, level="drone_setpoints", overrides={"events": [push]})

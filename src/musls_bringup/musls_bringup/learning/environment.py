@@ -397,13 +397,12 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self._past[:, 1:] = self._past[:, :-1].copy()
         self._past[:, 0] = np.clip(np.where(lost[:, None], 0.0, given), -1.0, 1.0)
         batch = self.batch
-        batch.command[:] = self._call(self.task.command)
+        batch.command = self._call(self.task.command)
         batch.advance(self._periods)
         self._call(self.task.act)
-        reward = np.array(self._call(self._reward or self.task.reward), float)
-        if reward.shape != (self.num_envs,):
-            raise ConfigError(f"reward: shape {reward.shape}, must be ({self.num_envs},)")
-        failed = self._call(self.task.failed) | lost | batch.failed | ~np.isfinite(reward)
+        reward = self._of_worlds("reward", self._reward or self.task.reward, float)
+        failed = self._of_worlds("failed", self.task.failed, bool)
+        failed = failed | lost | batch.failed | ~np.isfinite(reward)
         reward[failed] = -self.task.fall_penalty
         truncated = ~failed & (batch.time_s >= self.duration_s - 1e-9)
         if again.any():
@@ -449,10 +448,31 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             name = getattr(function, "__qualname__", repr(function))
             raise UserCodeError(f"{name} failed: {describe_error(error)}") from error
 
+    def _of_worlds(self, name: str, function: Callable[..., Any], kind: type) -> Array:
+        """A number or truth for each world, from a part that a user may have written, (worlds,)."""
+        given = self._call(function)
+        try:
+            values: Array = np.array(given, float)
+        except (OverflowError, TypeError, ValueError):
+            values = np.zeros(())
+        if values.shape != (self.num_envs,) or (kind is bool and np.asarray(given).dtype != bool):
+            what = "numbers" if kind is float else "booleans"
+            raise ConfigError(
+                f"{name}: shape {np.shape(values)}, must be ({self.num_envs},) {what}"
+            )
+        return values.astype(kind)
+
     def _observed(self) -> Any:
         parts = {}
-        for name, part in self._call(self.task.observe).items():
-            shape, seen = np.shape(part), np.nan_to_num(np.asarray(part, np.float32))
+        observed = self._call(self.task.observe)
+        if not isinstance(observed, Mapping):
+            raise ConfigError(f"observe: {type(observed).__name__}, must be parts by name")
+        for name, part in observed.items():
+            try:
+                seen = np.nan_to_num(np.asarray(part, np.float32))
+            except (OverflowError, TypeError, ValueError):
+                raise ConfigError(f"observe: {name} must be numbers") from None
+            shape = seen.shape
             if shape[:1] != (self.num_envs,):
                 raise ConfigError(
                     f"observe: {name} has shape {shape}, must be ({self.num_envs}, ...)"

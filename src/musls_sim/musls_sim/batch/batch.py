@@ -71,8 +71,10 @@ class _Part:
             raise ConfigError(f"{self._name}: is read only: restore a snapshot, or reset")
         part = batch.parts[self._name]
         try:
+            if values is None:  # NumPy makes NaN of it
+                raise TypeError
             part[...] = values
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise ConfigError(
                 f"{self._name}: shape {np.shape(values)}, must be numbers {part.shape}"
             ) from None
