@@ -48,7 +48,7 @@ def test_drones_in_each_others_places_are_not_armed(nodes, probe, ground):
     [
         (
             {"px4_namespaces": ["px4_2", "px4_1", "px4_3"], "system_ids": [3, 2, 4]},
-            "drone_1: doubted: not the drone of its poses its PX4's estimate is ",
+            "drone_1: doubted: not the drone of its poses: its PX4's estimate is ",
         ),
         ({"system_ids": [3, 2, 4]}, "its PX4 has MAV_SYS_ID 2, not 3 (system_ids)"),
     ],
@@ -90,7 +90,7 @@ def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nod
     assert probe.until(lambda: probe.phases == {"idle"})
     assert probe.call(Trigger, "/formation/start", Trigger.Request(), again=True).success
     assert probe.until(lambda: any(s.arming_state == 2 for s in probe.statuses))
-    line = "drone_2: failed could not take offboard mode: 20 tries, no answer"
+    line = "drone_2: failed: could not take offboard mode: 20 tries, no answer"
     assert probe.until(lambda: line in nodes.log("offboard")), nodes.log("offboard")
     assert probe.until(lambda: probe.phases == {"idle"}), probe.phases
     assert all(s.arming_state == 1 for s in probe.statuses)

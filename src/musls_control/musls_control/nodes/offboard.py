@@ -143,7 +143,8 @@ class DroneLink:
         if reason != self._shown[1]:
             self._reason.publish(String(data=reason))
         self._shown = (phase, reason)
-        self.node.say(f"{self.name}: {phase.value} {reason}".rstrip(), error=bool(reason))
+        told = ": ".join(part for part in (self.name, phase.value, reason) if part)
+        self.node.say(told, error=bool(reason))
 
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
