@@ -32,7 +32,10 @@ OFFBOARD, LOITER, ARM, MODE, LAND = 14, 4, 400, 176, 21
 
 
 class Vehicle:
-    """PX4's answers to offboard's commands; who carries it is the recorded flight."""
+    """PX4's answers to offboard's commands; who carries it is the recorded flight.
+
+    Its estimator believes motion capture.
+    """
 
     def __init__(self, node, instance):
         from px4_msgs.msg import VehicleCommand, VehicleOdometry, VehicleStatus
@@ -44,9 +47,11 @@ class Vehicle:
         self._kind = VehicleStatus
         topic = px4_topic(instance, "out", VehicleStatus)
         self._status = node.create_publisher(VehicleStatus, topic, FROM_PX4)
+        topic = px4_topic(instance, "out", VehicleOdometry)
+        self._estimate = node.create_publisher(VehicleOdometry, topic, FROM_PX4)
         for name, kind, take in (
             ("vehicle_command", VehicleCommand, self._on_command),
-            ("vehicle_visual_odometry", VehicleOdometry, self.odometry.append),
+            ("vehicle_visual_odometry", VehicleOdometry, self._on_odometry),
         ):
             topic = px4_topic(instance, "in", kind, name)
             node.create_subscription(kind, topic, take, FROM_PX4)
@@ -54,6 +59,10 @@ class Vehicle:
 
     def _publish(self):
         self._status.publish(self._kind(arming_state=2 if self.armed else 1, nav_state=self.mode))
+
+    def _on_odometry(self, message):
+        self.odometry.append(message)
+        self._estimate.publish(message)
 
     def _on_command(self, message):
         if message.command == MODE:
