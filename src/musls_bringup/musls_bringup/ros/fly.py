@@ -290,6 +290,7 @@ class _Flight:
                     raise graph.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
                 continue
             if line is None:
+                self._lines.put(None)  # whoever reads on finds the end, too
                 self._nodes.check(others)
                 raise self._nodes.failure("recorder")
             word, *rest = line.split()
