@@ -135,10 +135,13 @@ NOT_NEEDED = {
     "casadi", "dash", "dask", "flask", "gymnasium", "imageio_ffmpeg", "mujoco", "pyarrow", "rerun",
     "werkzeug",
 }  # fmt: skip
-NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime", "pettingzoo"}
+NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime", "pettingzoo", "pyulog"}
 """Used where they are installed."""
 
-PART_OF = {"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"}
+PART_OF = {
+    **{"pydantic_core": "pydantic", "mpl_toolkits": "matplotlib", "llvmlite": "numba"},
+    "rerun_cli": "rerun",
+}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
