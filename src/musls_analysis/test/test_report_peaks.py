@@ -212,7 +212,7 @@ def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
         events=[
             Event(7.0, "collision", "drone_1 and ground at 2.0 m/s"),
             Event(7.5, "collision", "drone_1 and cable_2"),
-            Event(8.0, "rotors_overlap", "rotor tips of drone_1 and drone_2 within -0.01 m"),
+            Event(8.0, "rotors_overlap", "rotor discs of drones 1 and 2 overlap"),
         ],
     )
     peaks = np.full((900, 2), 6.0)
@@ -220,7 +220,7 @@ def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
     bad = with_peaks(bad, peaks)
     expected = [
         "collision at 7.0 s: drone_1 and ground at 2.0 m/s (and 1 more)",
-        "overlap at 8.0 s: rotor tips of drone_1 and drone_2 within -0.01 m",
+        "rotor discs of drones 1 and 2 overlap at 8.0 s",
         "drone_1 tilted by more than 90 degrees at 12.0 s",
         "the load is on the ground at 6.0 s, in circle",
         "cable_2 is pulled with 90 N at 10.0 s; all cables together carry 12.0 N",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from html import escape
@@ -18,8 +19,8 @@ from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.readers import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_analysis.report.summary import flight_warnings
-from musls_bringup.fly import FlyOptions, fly_in_memory
+from musls_analysis.report.summary import close_pass, flight_warnings
+from musls_bringup.fly import FlyOptions, fly_in_memory, separation
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import (
     SCENARIOS,
@@ -181,6 +182,9 @@ def fly(
     Returns:
         The recording of the flight; `warnings` says why it is not valid.
 
+    Warns:
+        InvalidFlightWarning: The same, and drones that passed each other close by.
+
     Raises:
         ConfigError: The scenario cannot work.
         SimulationDiverged: The physics failed.
@@ -193,15 +197,31 @@ def fly(
     try:
         if out is None:
             session = Session(scenario, controller=controller, observers=observers, force=force)
-            return Recording.of(fly_in_memory(session, realtime=realtime), parameters)
+            flown = Recording.of(fly_in_memory(session, realtime=realtime), parameters)
+            watch = session.separation
+            _warn(flown, None if watch is None else separation(session, watch))
+            return flown
         check_present_folder()
         options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-        fly_into_folder(scenario, Path(out), options, observers, controller=controller)
-        return Recording.of(readers.read_recording(out), parameters)
+        summary = fly_into_folder(scenario, Path(out), options, observers, controller=controller)
+        flown = Recording.of(readers.read_recording(out), parameters)
+        _warn(flown, summary["separation"])
+        return flown
     except BaseException as error:
         if hasattr(error, "recording"):
             error.recording = Recording.of(error.recording, parameters)
         raise
+
+
+class InvalidFlightWarning(UserWarning):
+    """Nobody should learn from a flight, or drones passed each other close by."""
+
+
+def _warn(flown: Recording, apart: Mapping[str, Any] | None) -> None:
+    """Say in Python, too, what the command says first."""
+    told = [f"invalid flight: {line}" for line in flown.warnings]
+    for text in [*told, *filter(None, [close_pass(apart)])]:
+        warnings.warn(text, InvalidFlightWarning, stacklevel=4)
 
 
 @typed

@@ -29,6 +29,8 @@ from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.collisions import SeparationWatch
+from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import FlightResult, Session
 
@@ -179,17 +181,26 @@ def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
         summary = fly(scenario, folder, FlyOptions(report=False))
         return read_bag(folder / "bag"), summary
     session, start = Session(scenario), _Start()
+    recording = fly_fast(session, start)
+    facts = _facts(session, session.result(), start.compile_s, None, checked=False)
+    return recording, summary_of(scenario, recording, facts, None)
+
+
+def fly_fast(session: Session, *observers: Observer) -> Recording:
+    """Fly a session in compiled code alone, if there is such for all that its scenario has.
+
+    The observers look only where there is not. Shapes of cables are not recorded.
+    """
     recorder = _recorder(session, shapes=False)
     try:
         flight = CompiledFlight(session, recorder)
     except ConfigError:  # there is something for which there is no compiled code
-        session.observe_with(start)
+        for observer in observers:
+            session.observe_with(observer)
         session.run()
     else:
         flight.run()
-    recording = _flown(session, recorder)
-    facts = _facts(session, session.result(), start.compile_s, None, checked=False)
-    return recording, summary_of(scenario, recording, facts, None)
+    return _flown(session, recorder)
 
 
 def fly_in_memory(session: Session, *, realtime: bool = False, shapes: bool = True) -> Recording:
@@ -318,6 +329,16 @@ def _check(session: Session) -> dict[str, Any] | None:
     }
 
 
+def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
+    """How close the drones came in flight, and the plan brings them."""
+    closest, planned = watch.closest, None
+    if isinstance(session.guidance, MissionGuidance):
+        planned = closest_in_plan(session.scenario.system, session.components.plan)
+    if closest is None:
+        return None
+    return vars(closest) | {"planned_tips_m": planned and planned.tips_m}
+
+
 def slack_threshold_n(scenario: Scenario) -> float:
     """Tension below which a cable of a scenario counts as slack."""
     system = scenario.system
@@ -359,7 +380,7 @@ def _facts(
         "interrupted": interrupted or result.interrupted,
         "versions": versions(session.components.autopilot.firmware),
         "check": _check(session) if checked else None,
-        "separation": watch and watch.closest and vars(watch.closest),
+        "separation": watch and separation(session, watch),
         "obstacles": session.collisions.distances() if session.collisions else [],
         "failure": None if failure is None or interrupted else str(failure),
         "events": [vars(event) for event in session.events.happened],

@@ -121,8 +121,19 @@ class Autopilot:
         """Advance by one period 1/rate_hz and write the motor commands into `out`."""
         raise NotImplementedError
 
-    def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
-        """Take over in flight from rotor speeds (n_drones, n_rotors) that have long been held."""
+    @property
+    def hover_thrust(self) -> np.ndarray | None:
+        """Collective commands that it takes for hover, (n_drones,); None where it does not tell."""
+        return None
+
+    def resume(
+        self, rotor_speed_rad_s: np.ndarray, estimate: Estimate, fed_enu_m_s2: np.ndarray
+    ) -> None:
+        """Take over in flight from rotor speeds (n_drones, n_rotors) that have long been held.
+
+        `fed_enu_m_s2`: accelerations in the set-points that come, (n_drones, 3); its integrators
+        have the rest.
+        """
 
     def scale_load(self, ratio: np.ndarray) -> None:
         """The drones weigh this share (n_drones,) of what they carried until now."""

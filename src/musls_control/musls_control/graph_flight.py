@@ -25,6 +25,7 @@ from musls_control.controllers import AnyController, ControlLevel, ControlSetup,
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
 from musls_control.mission.before_arming import ArmingLimits, check_before_arming
+from musls_control.mission.carrying import Carried
 from musls_control.mission.delivery import (
     Delivery,
     compile_delivery,
@@ -462,12 +463,14 @@ class MissionFile:
 
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
         """Sample the set-points of a flight that begins at load, (3,), and drones, (n, 3)."""
+        first = self.mission.stages[0].pose(np.zeros(1))[0]
         if self.lands:
             spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
+            system = formation_of(self.system, "start = ground")
+            carried = Carried.of(hang(system, self.formation, self.flown.gravity_m_s2, first))
             if self.mission.kind == "delivery":
-                return compile_delivery(self.mission, self.formation, spot)
-            return compile_plan(self.mission, self.formation, spot)
-        first = self.mission.stages[0].pose(np.zeros(1))[0]
+                return compile_delivery(self.mission, self.formation, spot, carried)
+            return compile_plan(self.mission, self.formation, spot, carried)
         return compile_air_plan(self.mission, self.formation, first, self.n_drones)
 
 

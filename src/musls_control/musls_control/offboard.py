@@ -114,8 +114,9 @@ class Setpoint:
     Attributes:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
-        acceleration_enu_m_s2: What a controller asks for instead of place and velocity, (3,); these
-            hold the drone when the controller falls silent.
+        acceleration_enu_m_s2: What is fed forward beside place and velocity, (3,). Without a
+            velocity a controller asks for it instead of the place, which holds the drone when the
+            controller falls silent.
         flight_s: Time since the flight began; 0 while the formation waits for armed drones.
     """
 
@@ -124,6 +125,13 @@ class Setpoint:
     yaw_enu_rad: float
     acceleration_enu_m_s2: Array | None = None
     flight_s: float = 0.0
+
+    @property
+    def pushed(self) -> bool:
+        """Whether the acceleration stands in the place of everything else."""
+        return self.acceleration_enu_m_s2 is not None and bool(
+            np.isnan(self.velocity_enu_m_s).all()
+        )
 
 
 @dataclass(frozen=True)

@@ -251,8 +251,11 @@ TENSION_SHARE = 5.0
 """Largest tension of a cable in flight over what all cables of the drones carry together; take-up
 and touch-down are not counted."""
 
-WARNING_EVENTS = {"collision": "collision", "rotors_overlap": "overlap", "doubtful": "doubtful"}
-"""Kinds of events that say so, and the first word of the warning."""
+WARNING_EVENTS = {"rotors_overlap": "", "collision": "collision", "doubtful": "doubtful"}
+"""Kinds of events that say so, and the first word of the warning; none where the event says it."""
+
+CLOSE_SHARE, CLOSE_M = 0.5, 0.1
+"""Of the planned distance of rotor tips, and in itself: a closer pass is told."""
 
 GRID_S = 0.2
 """Times at which set-points are looked at: as often as they change."""
@@ -300,7 +303,24 @@ def _warning_events(recording: Recording) -> Iterator[str]:
         found = [event for event in of_kind if not event.what.startswith(falls)]
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield f"{word} at {found[0].time_s:.1f} s: {found[0].what}{more}"
+            when, what = f"at {found[0].time_s:.1f} s", found[0].what
+            yield f"{word} {when}: {what}{more}" if word else f"{what} {when}{more}"
+
+
+def close_pass(separation: Mapping[str, Any] | None) -> str:
+    """Whether drones came much closer than planned, in words; empty if not, or if they touched."""
+    if separation is None:
+        return ""
+    tips_m, planned_m = separation["tips_m"], separation.get("planned_tips_m")
+    limit_m = CLOSE_M if planned_m is None else max(CLOSE_M, CLOSE_SHARE * planned_m)
+    if not 0.0 <= tips_m < limit_m:
+        return ""
+    one, other = separation["pair"]
+    planned = "" if planned_m is None else f"; {planned_m:.2f} m were planned"
+    return (
+        f"close pass: rotor tips of drones {one} and {other} within {tips_m:.2f} m at "
+        f"{separation['time_s']:.1f} s{planned}"
+    )
 
 
 def _upside_down(recording: Recording) -> Iterator[str]:

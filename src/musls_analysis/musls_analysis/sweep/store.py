@@ -128,6 +128,7 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers that every table has, from the content of summary.json; named by their path in it."""
     row = {key: summary[key] for key in FLIGHT_COLUMNS if key in summary}
     row["warnings"] = "; ".join(summary.get("warnings", ()))
+    row["invalid"] = bool(row["warnings"])
     stages = [s.name for s in main_stages(_stages(summary))]
     cables = summary.get("cables", {}).values()
     if cables:

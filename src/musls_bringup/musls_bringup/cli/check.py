@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from musls_bringup.predicted import Prediction
     from musls_sim.preflight.feasibility import DroneMargins, Feasibility
 
 
@@ -33,8 +35,13 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     overwrite: options.Overwrite = False,
 ) -> int:
-    """Checks whether a scenario can be flown: margins and flight time. Exit code 1 means no."""
+    """Checks whether a scenario can be flown: margins, flight time. Exit code 1 means no.
+
+    The phases at the ground and the first stage are flown for it.
+    """
     from musls_bringup.check import as_data, check, draw, loss_sentence, losses
+    from musls_bringup.predicted import predict
+    from musls_description.config.schema import to_data
 
     chosen = find_scenario(scenario, list(settings or []))
     check_older(out, "check.json", overwrite=overwrite)
@@ -42,10 +49,15 @@ def run(
         warnings.simplefilter("always")
         found = check(chosen)
         lost = losses(chosen)
+    flown = predict(chosen) if found.can_be_flown and chosen.start.kind != "state" else None
     cautions = [*found.cautions, *(str(w.message) for w in caught)]
-    text = json.dumps(
-        as_data(chosen, found, lost) | {"cautions": cautions}, indent=2, allow_nan=False
-    )
+    data = as_data(chosen, found, lost)
+    if flown is not None:
+        cautions += flown.cautions
+        found = replace(found, problems=[*found.problems, *flown.problems])
+        data |= {"can_be_flown": found.can_be_flown, "problems": list(found.problems)}
+        data |= {"flown": to_data(flown)}
+    text = json.dumps(data | {"cautions": cautions}, indent=2, allow_nan=False)
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
@@ -55,12 +67,20 @@ def run(
         print(text)
     else:
         told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
-        _show(chosen.name, found, cautions, told)
+        _show(chosen.name, found, cautions, told, flown)
     return 0 if found.can_be_flown else 1
 
 
-def _show(name: str, found: Feasibility, cautions: list[str], lost: list[str]) -> None:
+def _show(
+    name: str,
+    found: Feasibility,
+    cautions: list[str],
+    lost: list[str],
+    flown: Prediction | None,
+) -> None:
     from rich.markup import escape
+
+    from musls_control.contingency.loss import MIN_THRUST_MARGIN
 
     console = new_console()
     console.print(_table(f"{name}: in the formation at rest", found.formation))
@@ -82,12 +102,17 @@ def _show(name: str, found: Feasibility, cautions: list[str], lost: list[str]) -
         console.print(f"drone_{number} runs out first: {minutes:.1f} min of hover")
     for line in lost:
         console.print(escape(line))
+    if flown is not None and not flown.problems:
+        console.print(escape(flown.sentence))
     for line in cautions:
         console.print(f"[yellow]caution:[/yellow] {escape(line)}")
     for line in found.problems:
         console.print(f"[red]problem:[/red] {escape(line)}")
     verdict = "[green]can be flown" if found.can_be_flown else "[red]cannot be flown"
-    console.print(f"[bold]{verdict}[/bold], least thrust margin {found.thrust_margin:.2f}")
+    console.print(
+        f"[bold]{verdict}[/bold], least thrust margin {found.thrust_margin:.2f} (at least "
+        f"{MIN_THRUST_MARGIN:g} is needed)"
+    )
 
 
 COLUMNS = {

@@ -39,6 +39,7 @@ def run(
     ] = False,
     controller: options.OwnController = None,
     force: options.Force = False,
+    allow_invalid: options.AllowInvalid = False,
     report: options.Report = True,
     verify: Annotated[
         bool,
@@ -88,7 +89,8 @@ def run(
                 )  # fmt: skip
             except FlightEnded as ended:
                 summary = ended.summary
-    return conclude(summary, folder)
+    code = conclude(summary, folder)
+    return 0 if allow_invalid and code == INVALID else code
 
 
 def _watch(shown: ProgressDisplay, remark: str = "") -> Observer:
@@ -143,15 +145,21 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:
     return table
 
 
+INVALID = 3
+"""Exit code of a flight from which nobody should learn."""
+
+
 def conclude(summary: dict[str, Any], folder: Path) -> int:
     """Print what the flight came to; returns the exit code."""
     from rich.markup import escape
 
-    from musls_analysis.report.summary import facts, sentence
+    from musls_analysis.report.summary import close_pass, facts, sentence
 
     console = new_console()
     for line in summary["warnings"]:
-        console.print(f"[bold red]not to be learnt from:[/] {escape(line)}")
+        console.print(f"[bold red]invalid flight:[/] {escape(line)}")
+    if passed := close_pass(summary.get("separation")):
+        console.print(f"[yellow]{escape(passed)}")
     if any(summary["errors"].values()):
         console.print(_error_table(summary["errors"]))
     margin = summary["thrust_margin"]
@@ -183,7 +191,9 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     )
     if verified := summary.get("verification"):  # what was asked for, so last
         console.print(f"verified: {escape(verified['sentence'])}")
-    return 128 + signal.Signals[summary["ended_by"]] if summary["ended_by"] else 0
+    if summary["ended_by"]:
+        return 128 + signal.Signals[summary["ended_by"]]
+    return INVALID if summary["warnings"] else 0
 
 
 # ---------- `musls fly --plan` and `--dry-run`

@@ -18,15 +18,18 @@ from musls_bringup.starting import (
     Airframe,
     LoadKind,
     StartingLoad,
+    cable_length_m,
     imported_drone,
     imported_load,
     px4_hubs,
+    rope_for,
     rows,
     starting_load,
 )
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.system.drone import Drone, tip_radius_m
 
 app = typer.Typer(
     name="new",
@@ -64,7 +67,10 @@ def system(
         typer.Option(help="Of the load [kg].", show_default=f"{LOAD_SHARE:g} x that of the drones"),
     ] = None,
     drones: Annotated[int, typer.Option(help="Number of drones, each with a cable.")] = 3,
-    cable: Annotated[float, typer.Option(help="Length of the cables [m].")] = 2.5,
+    cable: Annotated[
+        float | None,
+        typer.Option(help="Length of the cables [m].", show_default="2.5, by the airframe's size"),
+    ] = None,
     drone: Annotated[
         str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
     ] = "x500",
@@ -73,7 +79,6 @@ def system(
     from musls_description.system.slung_system import MAX_CABLES
 
     within("--drones", drones, 1, MAX_CABLES)
-    within("--cable", cable, 0.1, LARGEST_M, " m")
     edges = [
         usual if own is None else within(f"--{option}", own, 0.001, LARGEST_M, " m")
         for option, own, usual in zip(
@@ -83,7 +88,10 @@ def system(
     path = _path(f"{load.value}_{drones}" if name is None else name, ".yaml")
     frame = _airframe(drone, path)
     if mass is None:
-        mass = float(f"{LOAD_SHARE * drones * frame:.2g}")
+        mass = float(f"{LOAD_SHARE * drones * frame.mass_kg:.2g}")
+    if cable is None:
+        cable = cable_length_m(tip_radius_m(frame))
+    within("--cable", cable, 0.1, LARGEST_M, " m")
     found = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
     more = " --set cable_model=massless" if load == LoadKind.point else ""
     write_system(path, found, mass, drone, cable, more)
@@ -102,7 +110,7 @@ def write_system(
         "name": path.stem, "more": more, "what": found.what, "body": found.body,
         "mass": f"{mass_kg:g}", "attachments": rows(found.attachments_m), "drones": count,
         "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
-        "cable_mass": f"{0.008 * cable_m:.3g}",
+        "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count, cable_m),
     })  # fmt: skip
     hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
     margin = min(m.thrust_margin for m in hung.margins)
@@ -172,8 +180,8 @@ def import_body(
     typer.echo(f"{len(made.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust")
 
 
-def _airframe(name: str, system: Path) -> float:
-    """Mass of an airframe, which a system in a file would take."""
+def _airframe(name: str, system: Path) -> Drone:
+    """Airframe that a system in a file would take."""
     from musls_description.system.system_files import build_system
 
     data = {
@@ -181,7 +189,7 @@ def _airframe(name: str, system: Path) -> float:
         "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
                  "collision": {"size_m": [1.0, 1.0, 1.0]}},
     }  # fmt: skip
-    return build_system(data, str(system)).drones[0].mass_kg
+    return build_system(data, str(system)).drones[0]
 
 
 @app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")

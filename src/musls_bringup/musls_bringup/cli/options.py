@@ -98,6 +98,12 @@ OwnController = Annotated[
         show_default="scenario's",
     ),
 ]
+AllowInvalid = Annotated[
+    bool,
+    typer.Option(
+        "--allow-invalid", help="Exit code 0, not 3, for a flight from which nobody should learn."
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")
 ]
@@ -113,20 +119,30 @@ def flight_overrides(
     overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if autopilot is not None:
         overrides.append(f"autopilot.kind={autopilot}")
-    if controller is None:
-        return overrides
+    # Which controller comes first: what is set of it (`--set controller.output=direct`) is its.
+    return overrides if controller is None else [*_named(controller, overrides), *overrides]
+
+
+def _named(controller: str, settings: list[str]) -> list[str]:
+    """Overrides that name a controller (raises ConfigError if settings name another)."""
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key.strip() in ("controller", "controller.kind") and value.strip() != controller:
+            raise ConfigError(
+                f"--controller {shown(controller)} and --set {shown(setting)}: give one of them"
+            )
     if controller.endswith(".onnx"):
         policy = Path(controller).absolute()
-        return [*overrides, "controller.kind=learned", f"controller.policy={policy}"]
+        return ["controller.kind=learned", f"controller.policy={policy}"]
     if controller.endswith(".py"):
         raise ConfigError(
             f"--controller {shown(controller)}: name the class in the file: "
             f"{shown(controller)}:CLASS"
         )
     if ":" not in controller:
-        return [*overrides, f"controller={controller}"]
+        return [f"controller={controller}"]
     source = Path(controller).absolute() if ".py:" in controller else controller
-    return [*overrides, "controller.kind=python", f"controller.source={source}"]
+    return ["controller.kind=python", f"controller.source={source}"]
 
 
 RecordedPoints = Annotated[

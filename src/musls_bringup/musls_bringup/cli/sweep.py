@@ -240,7 +240,7 @@ def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: 
     console = new_console()
     doubtful = [row for row in rows if row.get("warnings")]
     for row in doubtful[:MAX_WARNED]:
-        console.print(f"[bold red]not to be learnt from:[/] {row['id']}: {escape(row['warnings'])}")
+        console.print(f"[bold red]invalid flight:[/] {row['id']}: {escape(row['warnings'])}")
     if len(doubtful) > MAX_WARNED:
         console.print(f"... and {len(doubtful) - MAX_WARNED} more, see `warnings` in the table")
     console.print(_points_table(plan, rows))

@@ -56,6 +56,8 @@ class Situation:
         azimuths = self.plan.drone_yaw_rad[self.row] - self.pose[3] - np.pi
         draft = Draft(mission, self.offsets_m, azimuths)
         draft.rate_hz, draft.last = self.plan.rate_hz, self.pose
+        draft.go_on_from(self.plan, self.row)
+        draft.fed_m_s2[np.isnan(self.offsets_m[:, 0])] = 0.0
         draft.lost_enu_m = self.drones_enu_m
         return draft
 
@@ -110,9 +112,20 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         drones[row:, gone] = now.drones_enu_m[gone]
     rest = replace(old.part(begin), drone_position_enu_m=drones)
     _reform(now, draft, speed_m_s)
-    first = draft.plan()
+    first, fed = draft.plan(), rest.drone_acceleration_enu_m_s2
+    waits = rest.waits.copy()
+    waits["row"] += len(first.stage)
+    if fed is not None:
+        fed = np.where(np.isnan(now.offsets_m[:, :1]), 0.0, fed)
     return replace(
         rest,
+        drone_acceleration_enu_m_s2=fed
+        if fed is None or first.drone_acceleration_enu_m_s2 is None
+        else np.vstack([first.drone_acceleration_enu_m_s2, fed]),
+        share=None
+        if rest.share is None or first.share is None
+        else np.concatenate([first.share, rest.share]),
+        waits=waits,
         reference=first.reference.then(rest.reference, first.duration_s),
         drone_position_enu_m=np.vstack([first.drone_position_enu_m, rest.drone_position_enu_m]),
         drone_yaw_rad=np.vstack([first.drone_yaw_rad, rest.drone_yaw_rad]),
@@ -138,6 +151,7 @@ def landed(
     resting_m = min(-system.load.collision.bottom_m, now.pose[2])
     draft.rise("lower", resting_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     slack_m = min(mission.slack_height_m, resting_m)
+    draft.carry_share("lower", 0.0)
     draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     start, slack = draft.drones[-1][-1], draft.last
     end = start.copy()

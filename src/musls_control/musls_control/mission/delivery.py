@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from musls_control.estimate import Estimate
+from musls_control.mission.carrying import Carried
 from musls_control.mission.plan import (
     HOOKED,
     RELEASED,
@@ -31,6 +32,7 @@ from musls_control.mission.plan import (
     GroundSpot,
     fly_stages,
     lift,
+    set_load_down,
     spread_and_land,
     take_off,
 )
@@ -44,10 +46,12 @@ HOOK_DEPTH_M = 0.05
 """Depth of open hooks below their place on the load."""
 
 
-def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
-    """Sample all set-points of a delivery, with the rows that wait."""
+def compile_delivery(
+    mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None = None
+) -> FlightPlan:
+    """Sample all set-points of a delivery, with the rows that wait; see `compile_plan`."""
     given = delivery_of(mission)
-    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
+    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
     standing = float(ground.load_position_enu_m[2])
     above = standing + given.clearance_m
     take_off(draft, ground, above if given.pick_up == "hook" else mission.slack_height_m)
@@ -62,9 +66,10 @@ def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Fl
     cruise = float(draft.last[2])
     _go(draft, "approach", np.array(given.place_m))
     if given.drop == "ground":
-        draft.rise("lower", standing)
-        draft.rise("set_down", mission.slack_height_m)
+        set_load_down(draft, ground, "set_down", hold_s=None)
     _wait(draft, RESTED, given)
+    if given.drop == "air":
+        draft.let_go()
     _hold(draft, "release", mission.settle_s)
     if given.drop == "ground":
         draft.rise("climb", above)
@@ -77,19 +82,20 @@ def compile_delivery(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> Fl
 
 
 def compile_abort(
-    mission: MissionSpec, cone: Cone, ground: GroundSpot, load_pose: Array, height_m: float
+    mission: MissionSpec, cone: Cone, ground: GroundSpot, plan: FlightPlan, row: int
 ) -> FlightPlan:
     """Sample the rest of a delivery that failed: the load is set down, the drones land round it.
 
-    It begins at the load's set-point, (4,), and returns, if it does, at a height.
+    It begins at a row of the plan, and returns, if it does, at the greatest height of it.
     """
+    load_pose, height_m = plan.load_pose[row], float(plan.load_pose[:, 2].max())
     draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
+    draft.go_on_from(plan, row)
     draft.add("abort", load_pose[None].copy())
     if delivery_of(mission).abort == "return":
         draft.rise("abort", max(height_m, float(load_pose[2])))
         _go(draft, "return", ground.load_position_enu_m[:2])
-    draft.rise("lower", float(ground.load_position_enu_m[2]))
-    draft.rise("slacken", mission.slack_height_m)
+    set_load_down(draft, ground, hold_s=None)
     spread_and_land(draft, ground)
     return draft.plan(ground)
 
@@ -254,10 +260,9 @@ class Delivery:
         """Whether it was given up and the drones fly in formation."""
         return bool(self.aborted) and self._stage not in BEFORE_FORMATION
 
-    def way_back(self, load_pose: Array) -> FlightPlan:
-        """The rest of a delivery that is given up at a set-point of the load, (4,)."""
-        cruise_m = float(self._plan.load_pose[:, 2].max())
-        return compile_abort(self._mission, self._cone, self._ground, load_pose, cruise_m)
+    def way_back(self, row: int) -> FlightPlan:
+        """The rest of a delivery that is given up at a row of its plan."""
+        return compile_abort(self._mission, self._cone, self._ground, self._plan, row)
 
     def tell_abort(self, time_s: float) -> None:
         """Write down that the delivery turns back, and why."""

@@ -8,14 +8,16 @@ flights) and held in between; only the end, landing and disarming, waits for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.mission.carrying import LOAD_SHARE, LONGEST_WAIT_S, TAKE_UP_S, Carried
 from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
+from musls_control.mission.waiting import WAIT
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
@@ -75,6 +77,11 @@ class FlightPlan:
             and are disarmed when they have landed; None for a plan that ends in the air.
         gates: Rows that wait for something, see `delivery`.
         ground: Where load and drones stood before; None for a plan that begins in the air.
+        drone_acceleration_enu_m_s2: What is fed forward of the cables' pull, (k, n, 3), see
+            `carrying`; None for nothing.
+        share: Of the load's weight that is fed forward, (k,); None for nothing.
+        carried: What the drones hold while the load hangs; None where it is not known.
+        waits: Rows that wait until load and drones are in place, records of `WAIT`.
     """
 
     rate_hz: float
@@ -86,6 +93,10 @@ class FlightPlan:
     landing_speed_m_s: float | None = None
     gates: tuple[Gate, ...] = ()
     ground: GroundSpot | None = None
+    drone_acceleration_enu_m_s2: Array | None = None
+    share: Array | None = None
+    carried: Carried | None = None
+    waits: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, WAIT))
 
     @property
     def duration_s(self) -> float:
@@ -121,6 +132,9 @@ class FlightPlan:
         setpoints.position_enu_m[:] = self.drone_position_enu_m[row]
         setpoints.yaw_enu_rad[:] = self.drone_yaw_rad[row]
         setpoints.armed[:] = 1.0
+        if self.drone_acceleration_enu_m_s2 is not None:
+            fed = self.drone_acceleration_enu_m_s2[row]
+            setpoints.acceleration_enu_m_s2[:] = np.where(fed.any(axis=1)[:, None], fed, np.nan)
         if touches_down:
             assert self.landing_speed_m_s is not None
             # As PX4's land mode: hold the place, sink at a speed. A position below the ground
@@ -131,8 +145,13 @@ class FlightPlan:
 
     def part(self, first: int) -> FlightPlan:
         """Rows from the first one on."""
+        fed, share, waits = self.drone_acceleration_enu_m_s2, self.share, self.waits.copy()
+        waits["row"] -= first
         return replace(
             self,
+            drone_acceleration_enu_m_s2=None if fed is None else fed[first:],
+            share=None if share is None else share[first:],
+            waits=waits[waits["row"] > 0],
             drone_position_enu_m=self.drone_position_enu_m[first:],
             drone_yaw_rad=self.drone_yaw_rad[first:],
             stage=self.stage[first:],
@@ -150,10 +169,20 @@ class Draft:
         lost_enu_m: Set-points of drones that do not fly any more, (n, 3).
         last: Last set-point of the load: x, y, z [m], yaw [rad], (4,).
         gates: What its rows wait for.
+        carried: What the drones hold while the load hangs; None where it is not known.
+        share: Of the load's weight that is fed forward now.
+        fed_m_s2: Accelerations that are asked for now, (n, 3).
     """
 
-    def __init__(self, mission: MissionSpec, offsets_m: Array, azimuths_rad: Array) -> None:
+    def __init__(
+        self,
+        mission: MissionSpec,
+        offsets_m: Array,
+        azimuths_rad: Array,
+        carried: Carried | None = None,
+    ) -> None:
         self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, len(offsets_m)
+        self.carried, self.share, self.fed_m_s2 = carried, 0.0, np.zeros((self.n, 3))
         self.offsets, self.azimuth = offsets_m, azimuths_rad
         self.lost_enu_m, self.last = np.zeros((self.n, 3)), np.zeros(4)
         self.drones: list[Array] = []
@@ -162,11 +191,23 @@ class Draft:
         self.names: list[str] = []
         self.pieces: list[Piece] = []
         self.gates: list[Gate] = []
+        self.fed: list[Array] = []
+        self.shares: list[float] = []
+        self.waits: list[tuple[int, int, float, float, float]] = []
 
     @classmethod
-    def of(cls, mission: MissionSpec, cone: Cone, n_drones: int) -> Draft:
+    def of(
+        cls, mission: MissionSpec, cone: Cone, n_drones: int, carried: Carried | None = None
+    ) -> Draft:
         """Begin a plan of drones in formation."""
-        return cls(mission, cone.offsets_m(n_drones), cone.azimuths_rad(n_drones))
+        return cls(mission, cone.offsets_m(n_drones), cone.azimuths_rad(n_drones), carried)
+
+    def go_on_from(self, plan: FlightPlan, row: int) -> None:
+        """Feed forward what a row of another plan does."""
+        self.carried = plan.carried
+        if plan.drone_acceleration_enu_m_s2 is not None and plan.share is not None:
+            self.fed_m_s2 = plan.drone_acceleration_enu_m_s2[row].copy()
+            self.share = float(plan.share[row])
 
     @property
     def now_s(self) -> float:
@@ -210,6 +251,8 @@ class Draft:
         self.drones.append(position if drones is None else drones)
         self.yaw.append(yaw)
         self.stage += [len(self.names) - 1] * len(pose)
+        self.fed.append(np.tile(self.fed_m_s2, (len(pose), 1, 1)))
+        self.shares += [self.share] * len(pose)
 
     def hold(self, name: str, pose: Array, duration_s: float, what: str) -> None:
         """Append a rest of the load's set-point at a pose, (4,), the drones in formation."""
@@ -278,6 +321,41 @@ class Draft:
         pose = load + share[:, None] * (load_end - load)
         self.add(name, pose, drones, Piece(begin_s, begin_s, move))
 
+    def wait(self, lowest_m: float = -np.inf, highest_m: float = np.inf) -> None:
+        """Let the next row wait until all drones are in place, and the load at a height."""
+        if self.carried is not None and self.stage:
+            longest = int(np.ceil(LONGEST_WAIT_S * self.rate_hz))
+            near_m = self.carried.near_m
+            self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m))
+
+    def floor_m(self, resting_m: float) -> float:
+        """Set-point at which the load hangs as high as it stands."""
+        return resting_m + (0.0 if self.carried is None else self.carried.sag_m)
+
+    def carry_share(self, name: str, share: float) -> None:
+        """Let the drones take over the load's weight up to a share, or give it back."""
+        carried, begin = self.carried, self.share
+        if carried is None or share == begin:
+            return
+        upwards = carried.taken_up_m_s2 if share > begin else carried.set_down_m_s2
+        yaw, rows = float(self.last[3]), len(self.times(TAKE_UP_S, f"mission: {name}"))
+        shares = begin + (share - begin) * np.arange(1, rows + 1) / rows
+        self.hold(name, self.last, TAKE_UP_S, f"mission: {name}")
+        fed = self.fed[-1]
+        fed[:, :, :2] += [
+            carried.aside_m_s2(s, yaw) - carried.aside_m_s2(begin, yaw) for s in shares
+        ]
+        fed[:, :, 2] += [upwards(s) - upwards(begin) for s in shares]
+        self.shares[-rows:] = shares.tolist()
+        self.fed_m_s2, self.share = fed[-1].copy(), share
+
+    def let_go(self) -> None:
+        """Nothing pulls aside any more from the next row on: the load is dropped."""
+        if self.carried is not None:
+            self.fed_m_s2 = self.fed_m_s2.copy()
+            self.fed_m_s2[:, :2] -= self.carried.aside_m_s2(self.share, float(self.last[3]))
+            self.share = 0.0
+
     def plan(self, ground: GroundSpot | None = None) -> FlightPlan:
         """Put the rows together; the drones land if there is a ground."""
         return FlightPlan(
@@ -290,18 +368,24 @@ class Draft:
             None if ground is None else self.mission.landing_speed_m_s,
             tuple(self.gates),
             ground,
+            np.vstack(self.fed),
+            np.array(self.shares),
+            self.carried,
+            np.array(self.waits, WAIT),
         )
 
 
-def compile_plan(mission: MissionSpec, cone: Cone, ground: GroundSpot) -> FlightPlan:
-    """Sample all set-points of a mission that starts and ends on the ground."""
-    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
+def compile_plan(
+    mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None = None
+) -> FlightPlan:
+    """Sample all set-points of a mission that starts and ends on the ground.
+
+    `carried`: what is fed forward and waited for; None for nothing.
+    """
+    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
     take_off(draft, ground, mission.slack_height_m)
     fly_stages(draft, ground)
-    resting_m = ground.load_position_enu_m[2]
-    if draft.last[2] > resting_m:
-        draft.rise("lower", resting_m, hold_s=0.0)
-    draft.rise("slacken", mission.slack_height_m, hold_s=1.0)
+    set_load_down(draft, ground)
     spread_and_land(draft, ground)
     return draft.plan(ground)
 
@@ -380,7 +464,7 @@ def take_off(draft: Draft, ground: GroundSpot, slack_height_m: float) -> None:
     formation, _ = draft.formed(slack[None])
     # One step up: PX4's own ramp shapes the take-off, and a slow set-point only delays it.
     draft.fly_drones("take_off", slack, low, low, mission.take_off_s)
-    draft.fly_drones("form_up", slack, low, formation[0], mission.form_up_s)
+    draft.fly_drones("form_up", slack, low, formation[0], _way_s(mission, low, formation[0]))
     draft.hold("form_up", slack, mission.settle_s, "mission.settle_s")
 
 
@@ -397,7 +481,7 @@ def fly_stages(draft: Draft, ground: GroundSpot | None) -> None:
                 lift(draft, ground, first[2])
             if first[2] < standing < draft.last[2]:  # set the load down where the stage begins
                 draft.carry("transit", np.array([*first[:2], draft.last[2], first[3]]))
-                draft.rise("lower", first[2])
+                set_load_down(draft, ground, "lower", slack_m=first[2], hold_s=None)
         if np.abs(draft.last - first).max() > 1e-9:
             draft.carry("transit", first)
         pose = stage.pose(draft.times(stage.duration_s, f"mission.stages.{k}"))
@@ -407,8 +491,39 @@ def fly_stages(draft: Draft, ground: GroundSpot | None) -> None:
 
 def lift(draft: Draft, ground: GroundSpot, height: float) -> None:
     """Take up the tension, then lift to a height, on the spot."""
-    draft.rise("tension", ground.load_position_enu_m[2], hold_s=0.0)
+    resting_m = float(ground.load_position_enu_m[2])
+    draft.wait()
+    draft.rise("tension", draft.floor_m(resting_m), hold_s=0.0)
+    draft.wait()
+    draft.carry_share("tension", 1.0)
     draft.rise("lift", height)
+    hangs_m = height - draft.floor_m(0.0)
+    near_m = LOAD_SHARE * (hangs_m - resting_m)
+    draft.wait(hangs_m - near_m, hangs_m + near_m)
+
+
+def set_load_down(
+    draft: Draft,
+    ground: GroundSpot,
+    slack: str = "slacken",
+    *,
+    slack_m: float | None = None,
+    hold_s: float | None = 1.0,
+) -> None:
+    """Lower the load to the ground, give its weight back, go on down until the cables are slack.
+
+    `slack` is the name of that phase and `slack_m` the set-point at its end, `hold_s` the rest
+    then; None for the mission's.
+    """
+    resting_m = float(ground.load_position_enu_m[2])
+    if draft.last[2] > draft.floor_m(resting_m):
+        draft.rise("lower", draft.floor_m(resting_m), hold_s=0.0 if hold_s is not None else None)
+    if draft.carried is not None and draft.share > 0.0:
+        draft.wait(highest_m=resting_m + draft.carried.near_m)
+        draft.carry_share("lower", 0.0)
+    slack_m = draft.mission.slack_height_m if slack_m is None else slack_m
+    if draft.last[2] > slack_m + 1e-9:
+        draft.rise(slack, slack_m, hold_s=hold_s)
 
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
@@ -420,10 +535,26 @@ def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
     land_at(draft, end, end + [0.0, 0.0, draft.mission.rise_m])
 
 
+FORM_UP_M_S = 1.0
+"""Mean speed of drones on their way to and from a formation, at most."""
+
+
+def _way_s(mission: MissionSpec, begin: Array, end: Array) -> float:
+    """Time for the drones' way between two places, (n, 3) each; longer where these are far off."""
+    farthest_m = float(np.linalg.norm(end - begin, axis=1).max())
+    return max(mission.form_up_s, farthest_m / FORM_UP_M_S)
+
+
 def land_at(draft: Draft, end: Array, low: Array) -> None:
     """Append the drones' way to low places, (n, 3), a rest there, and the way down to others."""
     mission, last = draft.mission, draft.last
-    draft.fly_drones("spread", last, draft.drones[-1][-1], low, mission.form_up_s)
+    draft.wait()
+    begin = draft.drones[-1][-1]
+    draft.fly_drones("spread", last, begin, low, _way_s(mission, begin, low))
+    # What is left of the feed-forward goes, too: on the ground it would ask for a take-off.
+    left = draft.fed[-1]
+    left *= 1.0 - np.arange(1, len(left) + 1)[:, None, None] / len(left)
+    draft.fed_m_s2 = np.zeros_like(draft.fed_m_s2)
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.tile(low, (rows, 1, 1)))
     draft.add("land", last[None], end[None])

@@ -16,15 +16,21 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.mission.delivery import Delivery
-from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, spread_and_land
+from musls_control.mission.plan import (
+    Draft,
+    FlightPlan,
+    GroundSpot,
+    set_load_down,
+    spread_and_land,
+)
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
+from musls_control.mission.waiting import PLAY, due_row
 from musls_control.reference import LoadReference, Reference
 from musls_description.config.schema import spec
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 
-ROUNDING_ROWS = 1e-6
-"""A row counts as due this much early, so that rounding of times delays none."""
+NOWHERE = np.full((1, 3), np.nan)
 
 
 class PlanPlayer:
@@ -32,7 +38,6 @@ class PlanPlayer:
 
     Attributes:
         row: Present row; -1 before the first.
-        begin_s: When the plan began, or would have begun without its waits.
         next_s: When the next row is due; now while it waits, and after the last row.
     """
 
@@ -42,18 +47,36 @@ class PlanPlayer:
 
     def take(self, plan: FlightPlan, time_s: float) -> None:
         """Fly a plan from a time on."""
-        self.plan, self.begin_s, self.next_s, self.row = plan, time_s, time_s, -1
+        self.plan, self.next_s, self.row = plan, time_s, -1
+        self._play = np.zeros(1, PLAY)
+        self._play["begun"], self._play["rate"] = time_s, plan.rate_hz
         self._gates = [] if self.keeper is None else list(plan.gates)
+        self._missed = 0
+
+    @property
+    def begin_s(self) -> float:
+        """When the plan began, or would have begun without its waits."""
+        return float(self._play["begun"][0])
+
+    @begin_s.setter
+    def begin_s(self, time_s: float) -> None:
+        self._play["begun"] = time_s
 
     @property
     def ended(self) -> bool:
         """Whether the last row has been shown for its time, at the last `advance`."""
         return self._due >= len(self.plan.stage)
 
-    def advance(self, time_s: float) -> bool:
-        """Go to the row that is due; returns whether it is another one than before."""
-        rate, rows = self.plan.rate_hz, len(self.plan.stage)
-        due = int(np.floor((time_s - self.begin_s) * rate + ROUNDING_ROWS))
+    def advance(self, time_s: float, places_enu_m: Array | None = None) -> bool:
+        """Go to the row that is due; returns whether it is another one than before.
+
+        `places_enu_m`: where load and drones are, (1 + n, 3), for rows that wait for them; None
+        waits for nobody.
+        """
+        rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
+        waits = plan.waits if places_enu_m is not None else plan.waits[:0]
+        places = NOWHERE if places_enu_m is None else places_enu_m
+        due = int(due_row(self._play[0], waits, plan.drone_position_enu_m, places, time_s))
         if self._gates and due >= self._gates[0].row:
             gate = self._gates[0]
             assert self.keeper is not None
@@ -70,6 +93,25 @@ class PlanPlayer:
         self.next_s = time_s if held else self.begin_s + (due + 1) / rate
         changed, self.row = row != self.row, row
         return changed
+
+    def missed(self, places_enu_m: Array) -> str:
+        """What was not in place when the last wait ended; empty if nothing new was."""
+        count, before = int(self._play["missed"][0]), self._missed
+        self._missed = count
+        return "" if count == before else self._what_is_off(places_enu_m)
+
+    def _what_is_off(self, places_enu_m: Array) -> str:
+        wait = self.plan.waits[int(self._play["next_wait"][0]) - 1]
+        planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
+        off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
+        found = [f"drone_{i + 1} is {off_m[i]:.2f} m from its place" for i in
+                 np.flatnonzero(off_m > wait["near"])]  # fmt: skip
+        height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
+        if not low_m <= height_m <= high_m:
+            found.append(f"the load is {height_m:.2f} m high, not {low_m:.2f} to {high_m:.2f} m")
+        waited_s = int(wait["longest"]) / self.plan.rate_hz
+        stage = self.plan.stage_at(min(int(wait["row"]), len(self.plan.stage) - 1))
+        return f"{', '.join(found)} after {waited_s:g} s: {stage} begins all the same"
 
     _waits, _due = False, -1
 
@@ -106,6 +148,7 @@ class FormationSetpoint:
         drone_velocity_enu_m_s: (n, 3); only the vertical part, only while landing.
         drone_yaw_rad: (n,).
         row: Counts the changes of the set-points.
+        drone_acceleration_enu_m_s2: What is fed forward beside the places, (n, 3).
     """
 
     load_pose: Array
@@ -114,6 +157,7 @@ class FormationSetpoint:
     drone_yaw_rad: Array
     stage: str
     row: int
+    drone_acceleration_enu_m_s2: Array
 
 
 @spec
@@ -179,10 +223,10 @@ class FlightPlayer(PlanPlayer):
             raise Refused(f"cannot start: {self.state.value}")
         self.state, self.begin_s = PlayState.FLYING, time_s
 
-    def at(self, time_s: float) -> FormationSetpoint:
-        """Set-points at a time, which must not go back."""
+    def at(self, time_s: float, places_enu_m: Array | None = None) -> FormationSetpoint:
+        """Set-points at a time, which must not go back; places as for `advance`."""
         if self.state not in (PlayState.IDLE, PlayState.PAUSED):
-            self.advance(time_s)
+            self.advance(time_s, places_enu_m)
         if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
             self.abort(time_s)
             self.advance(time_s)
@@ -200,6 +244,7 @@ class FlightPlayer(PlanPlayer):
             drones.yaw_enu_rad,
             plan.stage_at(row),
             self._rows_before + row,
+            drones.acceleration_enu_m_s2,
         )
 
     def reference_at(self, time_s: float) -> LoadReference:
@@ -254,7 +299,9 @@ class FlightPlayer(PlanPlayer):
         if self._down is not None:
             raise Refused("no goal accepted: a drone is lost")
         pose, ground = self.plan.load_pose[self.row], self._whole.ground
-        rest = -np.inf if ground is None else ground.load_position_enu_m[2] + 1e-9
+        rest = -np.inf
+        if ground is not None:
+            rest = self._draft("").floor_m(ground.load_position_enu_m[2]) + 1e-9
         if pose[2] <= rest or self._stage in (*LOWERING, *LANDING):
             raise Refused("no goal accepted: the load is not in the air")
         goals = self.goals
@@ -347,6 +394,7 @@ class FlightPlayer(PlanPlayer):
         """Draft of a plan whose first row are the present set-points."""
         plan, now = self.plan, slice(self.row, self.row + 1)
         draft = Draft.of(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
+        draft.go_on_from(plan, self.row)
         draft.add(name, plan.load_pose[now].copy(), plan.drone_position_enu_m[now])
         return draft
 
@@ -365,17 +413,15 @@ class FlightPlayer(PlanPlayer):
         if stage in BELOW_FORMATION:  # touch down below the present places
             return self._draft(LANDING[1]).plan(ground)
         if self.keeper is not None and stage != "form_up":
-            return self.keeper.way_back(pose)
-        draft, resting_m = self._draft("abort"), ground.load_position_enu_m[2]
-        if pose[2] > resting_m + 1e-9 and "lower" in whole.stage_names:
-            if carries:
-                lower = whole.stage == whole.stage_names.index("lower")
-                place = whole.load_pose[-1].copy()
-                place[2] = max(pose[2], whole.load_pose[lower, 2].max())
-                self._carry(draft, "abort", place)
-            draft.rise("lower", resting_m, hold_s=0.0)
-        if draft.last[2] > self._mission.slack_height_m + 1e-9:
-            draft.rise("slacken", self._mission.slack_height_m, hold_s=1.0)
+            return self.keeper.way_back(self.row)
+        draft = self._draft("abort")
+        hangs = pose[2] > draft.floor_m(ground.load_position_enu_m[2]) + 1e-9
+        if carries and hangs and "lower" in whole.stage_names:
+            lower = whole.stage == whole.stage_names.index("lower")
+            place = whole.load_pose[-1].copy()
+            place[2] = max(pose[2], whole.load_pose[lower, 2].max())
+            self._carry(draft, "abort", place)
+        set_load_down(draft, ground)
         spread_and_land(draft, ground)
         return draft.plan(ground)
 

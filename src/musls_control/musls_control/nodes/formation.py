@@ -579,10 +579,18 @@ class FormationNode(ManagedNode):
     def _next_setpoint(self, player: FlightPlayer, time_s: float) -> FormationSetpoint:
         """Set-point of the player; a delivery weighs and watches meanwhile."""
         delivery = self._delivery
+        places = np.full((len(self._bodies), 3), np.nan)
+        for k, body in enumerate(self._bodies):
+            if body in self._poses and body != self._given_up:
+                places[k] = self._poses[body][:3]
+        if delivery is not None:
+            delivery.weigh(time_s)
+        setpoint = player.at(time_s, places)
+        if missed := player.missed(places):
+            self._tell_event("not_in_place", missed)
+            self.get_logger().warning(missed)
         if delivery is None:
-            return player.at(time_s)
-        delivery.weigh(time_s)
-        setpoint = player.at(time_s)
+            return setpoint
         if player.state is not PlayState.IDLE:
             delivery.watch.enter(setpoint.stage)
         if player.state is PlayState.ABORTING:
@@ -693,17 +701,20 @@ class FormationNode(ManagedNode):
 
     def _send_stream(self, wanted: FormationSetpoint, time_s: float) -> None:
         """Say what all drones are to do now; last what simulated time waits for."""
-        asked = self._asked(wanted, time_s)
+        asked, header = self._asked(wanted, time_s), in_world(time_s)
         pushes, yaws = asked or ([], wanted.drone_yaw_rad.tolist())
-        header = in_world(time_s)
         for publisher, push in zip(self._accelerations, pushes, strict=False):
             publisher.publish(AccelStamped(header=header, accel=Accel(linear=vector(push))))
+        velocities, fed = wanted.drone_velocity_enu_m_s, wanted.drone_acceleration_enu_m_s2
+        if asked is None and np.isfinite(fed).any():  # beside the places, see `OffboardNode`
+            pushes = np.nan_to_num(fed).tolist()
+            velocities = np.nan_to_num(velocities)
         now = MultiDOFJointTrajectoryPoint(
             transforms=[
                 Transform(translation=vector(position), rotation=level(yaw))
                 for position, yaw in zip(wanted.drone_position_enu_m, yaws, strict=True)
             ],
-            velocities=[Twist(linear=vector(v)) for v in wanted.drone_velocity_enu_m_s],
+            velocities=[Twist(linear=vector(v)) for v in velocities],
             accelerations=[Twist(linear=vector(push)) for push in pushes],
             time_from_start=duration(self._flight_s(time_s)),
         )

@@ -155,10 +155,12 @@ class DroneLink:
         velocity = world_enu_ned(wanted.velocity_enu_m_s).astype(np.float32)
         acceleration = _NOT_GIVEN
         push = wanted.acceleration_enu_m_s2
-        pushed = push is not None and self.session.phase in (Phase.FLYING, Phase.SILENT)
-        if push is not None and pushed:  # a controller's; a drone that holds keeps its place
-            position = velocity = _NOT_GIVEN
+        flies = self.session.phase in (Phase.FLYING, Phase.SILENT)
+        pushed = wanted.pushed and flies
+        if push is not None and (flies or not wanted.pushed):
             acceleration = world_enu_ned(push).astype(np.float32)
+        if pushed:  # a controller's; a drone that holds keeps its place
+            position = velocity = _NOT_GIVEN
         self._pub[px4.TrajectorySetpoint].publish(
             px4.TrajectorySetpoint(
                 timestamp=now_us,

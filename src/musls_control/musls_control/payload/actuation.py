@@ -67,15 +67,19 @@ class ForcesToSetpoints:
         slowest, fastest = self.thrust["slowest"][:, None], self.thrust["fastest"][:, None]
         return (rotor_speed_rad_s - slowest) / (fastest - slowest)
 
-    def start(self, rotor_speed_rad_s: Array, drones: BodyMotion) -> None:
-        """Take over in flight: the present command is about that of hover at the present tilt.
+    def start(
+        self, rotor_speed_rad_s: Array, drones: BodyMotion, hover_thrust: Array | None = None
+    ) -> None:
+        """Take over in flight from the present rotor speeds, (n, n_rotors).
 
-        Rotor speeds are the present ones, (n, n_rotors).
+        `hover_thrust`: the autopilots', (n,); where they do not tell it, the present command is
+        about that of hover at the present tilt.
         """
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
-        command = self.throttle(rotor_speed_rad_s).mean(axis=1)
-        self.thrust["command"] = np.maximum(command, 0.05)
-        self.thrust["ratio"] = self.thrust["ratio_now"] = 1.0 / np.maximum(up, 0.5)
+        command = np.maximum(self.throttle(rotor_speed_rad_s).mean(axis=1), 0.05)
+        ratio = 1.0 / np.maximum(up, 0.5) if hover_thrust is None else command / hover_thrust
+        self.thrust["command"] = command
+        self.thrust["ratio"] = self.thrust["ratio_now"] = ratio
 
     def __call__(self, commands: Array, throttle: Array) -> None:
         """Write the set-points.

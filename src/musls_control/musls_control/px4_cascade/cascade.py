@@ -259,16 +259,23 @@ class Px4Cascade(Autopilot):
         """
         self._state[:] = initial_state(self.constants, in_flight=in_flight)
 
-    def trim(self, throttle: np.ndarray, thrust_direction_enu: np.ndarray) -> None:
+    def trim(
+        self,
+        throttle: np.ndarray,
+        thrust_direction_enu: np.ndarray,
+        fed_enu_m_s2: np.ndarray | None = None,
+    ) -> None:
         """Start in flight and in equilibrium: all integrators as after a long hover.
 
         The drones are held by motor commands, (n_drones, n_rotors), with thrust along unit vectors,
-        (n_drones, 3).
+        (n_drones, 3). What the set-points feed forward, (n_drones, 3), no integrator holds.
         """
         self.reset(in_flight=True)
-        for s, p, mixer, u, up in zip(
-            self._state, self.constants, self.mixers, throttle, thrust_direction_enu, strict=True
-        ):
+        fed = np.zeros((self.n_drones, 3)) if fed_enu_m_s2 is None else fed_enu_m_s2
+        for s, p, mixer, u, up, (fed_x, fed_y, fed_z) in zip(
+            self._state, self.constants, self.mixers, throttle, thrust_direction_enu, fed,
+            strict=True,
+        ):  # fmt: skip
             roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
             needed = -thrust * up[2]
             hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
@@ -277,17 +284,20 @@ class Px4Cascade(Autopilot):
             # Thrust along (a_x, a_y, a_z - g) with h (1 - a_z / g) upwards; errors are zero.
             tilt = GRAVITY_M_S2 / up[2]
             vertical = (hover - needed) * GRAVITY_M_S2 / hover
-            s["position"]["velocity_integral"] = up[1] * tilt, up[0] * tilt, vertical
+            level = up[1] * tilt - fed_y, up[0] * tilt - fed_x
+            s["position"]["velocity_integral"] = *level, vertical + fed_z
             s["position"]["thrust_setpoint"] = -thrust * np.array([up[1], up[0], -up[2]])
             s["rate"]["integral"] = roll, pitch, yaw
             s["attitude"]["thrust_setpoint_z"] = s["attitude"]["rates_thrust_z"] = thrust
 
-    def resume(self, rotor_speed_rad_s: np.ndarray, estimate: Estimate) -> None:
+    def resume(
+        self, rotor_speed_rad_s: np.ndarray, estimate: Estimate, fed_enu_m_s2: np.ndarray
+    ) -> None:
         """Take over in flight: the integrators are as if the present thrust had been held long."""
         slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
         throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
-        self.trim(throttle, up)
+        self.trim(throttle, up, fed_enu_m_s2)
 
     def scale_load(self, ratio: np.ndarray) -> None:
         """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""

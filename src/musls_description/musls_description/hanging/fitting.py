@@ -160,6 +160,8 @@ def _heights_m(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> Arr
 
 def _fits(system: SlungLoadSystem, cone: Cone, given: Mapping[str, Any]) -> bool:
     """Whether the load hangs near its set-point, level and unturned in a formation."""
+    if system.n_drones == 1 and cone.radius_m > 0.0:  # its cable hangs straight down
+        return False
     azimuths, even = _azimuths_rad(system)
     off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
     if not even or ("first_azimuth_rad" not in given and np.abs(off).max() > FITTING_RAD):
@@ -380,6 +382,8 @@ def _spread(places_m: Array, apart_m: float, first_rad: Array) -> Array:
     Each begins a little aside in a direction of its own, (n,), so that no two start in one place.
     """
     n = len(places_m)
+    if n == 1:
+        return places_m
     aside = 0.02 * apart_m * (1.0 + 0.01 * np.arange(n))[:, None]
     place = places_m + aside * np.column_stack([np.cos(first_rad), np.sin(first_rad)])
     for _ in range(1000):

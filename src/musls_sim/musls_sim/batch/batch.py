@@ -466,6 +466,7 @@ class _Start:
             self.changes = changes_of(session, arrays, mission)
         self.parts["world"]["changes"] = self.changes.ctypes.data
         self.parts["world"]["n_changes"] = len(self.changes)
+        self.parts["world"]["in_plan"] = any(e.when.stage is not None for e in scenario.events)
         self.places = _addresses(self.memory, self.memory)
         world = self.parts["world"][0]
         self.with_load = world["first"] == 0
@@ -487,6 +488,7 @@ class _Start:
                 for row in range(len(plan.stage))
             ]
         )
+        self.waits = plan.waits
         self.fly_loads, self.reference = None, np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
             session.control.take_over(0.0)
@@ -532,6 +534,8 @@ class _Start:
             "table": self.table.ctypes.data,
             "rows": len(self.table) if mission else 0,
             "rate": plan.rate_hz,
+            "waits": self.waits.ctypes.data,
+            "n_waits": len(self.waits),
             "lands": plan.landing_speed_m_s is not None,
             "begin": self.memory.ctypes.data,
             "plant": plant.address + self._moved_by,

@@ -202,6 +202,10 @@ def check_events(scenario: Scenario) -> None:
 def check_session(session: Session) -> None:
     """Refuse what shows only when all is built."""
     scenario, components = session.scenario, session.components
+    staged = {event.when.stage is not None for event in scenario.events}
+    if len(components.plan.waits) and len(staged) > 1:
+        allowed = "all by stages or all by times: how long the plan waits shows in flight"
+        refuse(scenario, "events.when", "stages and times", allowed)
     for step, key in STEPS.items():
         if step in session.step_names:
             raise ConfigError(f"a batch of {scenario.name}: {key}: must be left out")

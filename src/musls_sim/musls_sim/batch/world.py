@@ -11,7 +11,7 @@ from numba import carray
 
 from musls_control.autopilot import DISARM_AFTER_LANDING_S
 from musls_control.geometric_attitude import DRONE, attitude_moments
-from musls_control.mission.player import ROUNDING_ROWS
+from musls_control.mission.waiting import WAIT, due_row
 from musls_control.mixing import ROTOR, mix
 from musls_control.payload.actuation import THRUST, ask_autopilot
 from musls_control.px4_cascade.allocation import MIXER_COLUMNS
@@ -49,6 +49,10 @@ WORLD = np.dtype(
         ("verdict", np.int64),  # of the plant on the last period, 0 if it was as usual
         ("recorded", np.int64),  # rows since they were read
         ("changed", np.int64),  # rows of `changes` that are done
+        ("begun", float),  # the plan, and its waits: see `musls_control.mission.waiting.PLAY`
+        ("next_wait", np.int64),
+        ("waited", np.int64),
+        ("missed", np.int64),
         # What does not change in a flight.
         ("period", float),
         ("level", np.int64),
@@ -59,6 +63,8 @@ WORLD = np.dtype(
         ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share
         ("rows", np.int64),
         ("rate", float),  # of the rows [Hz]
+        ("waits", np.int64),  # address of its rows that wait, which worlds share
+        ("n_waits", np.int64),
         ("lands", np.int64),
         ("latency", np.int64),  # of motor commands, in periods
         ("gusty", np.int64),
@@ -73,6 +79,7 @@ WORLD = np.dtype(
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
         ("n_changes", np.int64),
+        ("in_plan", np.int64),  # whether they come later by what the plan has waited
         # Where things are. In the plant's memory:
         ("plant", np.int64),
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
@@ -182,11 +189,13 @@ def begin_period(w):
 @compiled()
 def follow_plan(w, time, setpoint):
     """Hand out the row that is due; after the last one wait for the landing and disarm."""
-    due = int(np.floor(time * w.rate + ROUNDING_ROWS))
-    row = min(due, w.rows - 1)
+    planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
+    waits = carray(pointer(w.waits), (w.n_waits,), WAIT)
+    places = carray(pointer(w.estimate), (1 + w.n_drones, 16), np.float64)
+    due = due_row(w, waits, planned, places, time)
+    row = max(0, min(due, w.rows - 1))
     if row != w.row:
         w.row = row
-        planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
         for i in range(w.n_drones):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
@@ -207,7 +216,7 @@ def follow_plan(w, time, setpoint):
         elif not np.isfinite(w.down_since):
             w.down_since = time
         w.landed = 1 if down and time - w.down_since >= DISARM_AFTER_LANDING_S else 0
-        if w.landed != 0 or time - w.rows / w.rate > LANDING_TIMEOUT_S:
+        if w.landed != 0 or time - w.begun - w.rows / w.rate > LANDING_TIMEOUT_S:
             w.disarmed_at = time
             for i in range(w.n_drones):
                 setpoint[i, 11] = 0.0
@@ -216,8 +225,9 @@ def follow_plan(w, time, setpoint):
 @compiled()
 def let_events_happen(w):
     """Write the words of `CHANGE` that are due."""
+    tick = w.tick - round(w.begun / w.period) if w.in_plan != 0 else w.tick
     changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
-    while w.changed < w.n_changes and changes[w.changed].tick <= w.tick:
+    while w.changed < w.n_changes and changes[w.changed].tick <= tick:
         change = changes[w.changed]
         carray(pointer(w.begin + change.place), (1,), np.int64)[0] = change.word
         w.changed += 1

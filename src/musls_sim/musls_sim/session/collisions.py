@@ -600,7 +600,10 @@ class SeparationWatch:
         """
         i, j, tips_m = self._note_closest([time_s], position_enu_m[None])
         below = {kind for kind, limit_m in self._limits_m.items() if tips_m < limit_m}
-        text = f"rotor tips of drone_{i + 1} and drone_{j + 1} within {tips_m:.2f} m"
+        pair = f"drones {i + 1} and {j + 1}"
+        text = f"rotor tips of {pair} within {tips_m:.2f} m"
+        if tips_m < 0.0:
+            text = f"rotor discs of {pair} overlap"
         begun = [(kind, text) for kind in self._limits_m if kind in below - self._below]
         self._below = below
         return begun

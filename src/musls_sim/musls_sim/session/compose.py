@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
+from musls_control.mission.carrying import Carried
 from musls_control.mission.delivery import Delivery, compile_delivery
 from musls_control.mission.plan import (
     FlightPlan,
@@ -172,7 +173,8 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    common = components.plan, components.autopilot, observers, components.plant.period_s
+    places = components.estimator.estimate.position_enu_m
+    common = components.plan, components.autopilot, observers, components.plant.period_s, places
     scenario = components.scenario
     if not flies_delivery(scenario):
         return MissionGuidance(*common)
@@ -199,9 +201,10 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
         first = mission.stages[0].pose(np.zeros(1))[0]
         return compile_air_plan(mission, scenario.formation, first, n)
     spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
+    carried = Carried.of(scenario.hanging_for("start = ground"))
     if flies_delivery(scenario):
-        return compile_delivery(mission, scenario.formation, spot)
-    return compile_plan(mission, scenario.formation, spot)
+        return compile_delivery(mission, scenario.formation, spot, carried)
+    return compile_plan(mission, scenario.formation, spot, carried)
 
 
 def flies_delivery(scenario: Scenario) -> bool:

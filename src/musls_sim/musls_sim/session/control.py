@@ -159,7 +159,8 @@ class Control:
         if not self._flies:
             self.take_over(time_s)
         self._inputs.wrench_body.fill(0.0)
-        self._apply(controller.step(time_s, self._reference.at(tick), self._estimate), tick)
+        in_plan = tick - round(self._guidance.begin_s / self._period_s)
+        self._apply(controller.step(time_s, self._reference.at(in_plan), self._estimate), tick)
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
 
@@ -168,7 +169,8 @@ class Control:
         assert self._controller is not None
         self._flies = True
         if self._level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
-            self.ask.start(self._state.rotor_speed_rad_s, self._estimate.drones)
+            hover = self._autopilot.hover_thrust
+            self.ask.start(self._state.rotor_speed_rad_s, self._estimate.drones, hover)
         elif self._level is ControlLevel.THRUST_RATES:
             self._missed[:] = 0.0
         elif self._measured is not None:
@@ -188,8 +190,8 @@ class Control:
             self.mixer = RotorMixer(self._system.drones)
             self._mix(np.column_stack([wrench[1:, 5], wrench[1:, 0:3]]), 0)
             speeds[:] = self._command.omega_cmd_rad_s
-        if self._level not in BY_AUTOPILOT:
-            self._autopilot.resume(speeds, self._estimate)
+        if self._level is not ControlLevel.DRONE_SETPOINTS:
+            self._autopilot.resume(speeds, self._estimate, self._guidance.fed_m_s2)
 
     # What completes the chain from each level down to the plant.
 

@@ -53,6 +53,16 @@ class Guidance:
         """Time of the next `step` that does something; in the past for every one."""
         return 0.0
 
+    @property
+    def begin_s(self) -> float:
+        """When the plan began, or would have begun without its waits."""
+        return 0.0
+
+    @property
+    def fed_m_s2(self) -> Array:
+        """Accelerations that the plan feeds forward now, world ENU, (n, 3)."""
+        return np.zeros((len(self.setpoint.data), 3))
+
     def reference_at(self, time_s: float) -> LoadReference | None:
         """Reference of the load at a time, with derivatives; None for the plan's."""
         return None
@@ -76,6 +86,9 @@ class Guidance:
         """A controller keeps these headings of the drones, (n,), from a time on."""
 
 
+Note = Callable[[float, str, str], None]
+
+
 class MissionGuidance(Guidance):
     """Plays a flight plan: hands out its set-points, disarms after landing, ends the flight."""
 
@@ -85,9 +98,12 @@ class MissionGuidance(Guidance):
         autopilot: Autopilot,
         observers: Sequence[Observer],
         period_s: float,
+        places_enu_m: Array | None = None,
     ) -> None:
+        """`places_enu_m`: where load and drones are found to be, (1 + n, 3), one memory."""
         super().__init__(plan.drone_yaw_rad.shape[1])
-        self._autopilot, self._observers = autopilot, observers
+        self._autopilot, self._observers, self._places = autopilot, observers, places_enu_m
+        self.note: Note = lambda time_s, kind, what: None
         self._period_s = period_s
         self._player = PlanPlayer(plan)
         self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
@@ -116,6 +132,17 @@ class MissionGuidance(Guidance):
         self._gone = self._gone | gone
         self._player.take(plan, (tick + 1) * self._period_s)
 
+    @property
+    def begin_s(self) -> float:
+        """See `Guidance`."""
+        return self._player.begin_s
+
+    @property
+    def fed_m_s2(self) -> Array:
+        """See `Guidance`."""
+        fed = self.plan.drone_acceleration_enu_m_s2
+        return super().fed_m_s2 if fed is None else fed[self.row]
+
     def reference_at(self, time_s: float) -> LoadReference:
         """Reference of the load at a time, with derivatives."""
         return self._player.reference_at(time_s)
@@ -137,7 +164,9 @@ class MissionGuidance(Guidance):
         time_s, player = tick * self._period_s, self._player
         if time_s < self.next_s:
             return
-        changed = player.advance(time_s)
+        changed = player.advance(time_s, self._places)
+        if self._places is not None and (missed := player.missed(self._places)):
+            self.note(time_s, "not_in_place", missed)
         if self._told != (player.plan.reference, player.begin_s):
             self._told = (player.plan.reference, player.begin_s)
             for observer in self._observers:
@@ -281,10 +310,11 @@ class DeliveryGuidance(MissionGuidance):
         autopilot: Autopilot,
         observers: Sequence[Observer],
         period_s: float,
+        places_enu_m: Array | None,
         make_watch: Callable[[Hooks], Delivery],
     ) -> None:
         """`make_watch`: makes what watches over the delivery, given its hooks (`act_through`)."""
-        super().__init__(plan, autopilot, observers, period_s)
+        super().__init__(plan, autopilot, observers, period_s, places_enu_m)
         self._make_watch = make_watch
         self.can_abort = True
 
@@ -314,7 +344,7 @@ class DeliveryGuidance(MissionGuidance):
         if self.watch.turns_back and player.keeper is not None:
             player.keeper = None
             self.watch.tell_abort(tick * period_s)
-            player.take(self.watch.way_back(self.plan.load_pose[self.row]), tick * period_s)
+            player.take(self.watch.way_back(self.row), tick * period_s)
         super().step(tick)
 
     def _enter(self, time_s: float, stage: str) -> None:

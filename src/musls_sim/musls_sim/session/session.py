@@ -32,7 +32,7 @@ from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
-from musls_sim.session.guidance import DeliveryGuidance, Guidance
+from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Loop, Observer, Pace, Step
 
@@ -168,7 +168,7 @@ class Session(TiedToMemory, Loop):
             autopilot_logs or Path("px4"),
             force=force,
             make_autopilot=make_autopilot,
-            with_load=flying is not None or scenario.mission.kind == "delivery",
+            with_load=flying is not None or scenario.start.kind == "ground",
         )
         super().__init__(self.components.plant)
         self._closing.callback(self.components.autopilot.close)
@@ -228,6 +228,8 @@ class Session(TiedToMemory, Loop):
             guidance.act_through(self.events)
         for event in scenario.events:
             self.events.add(event)
+        if isinstance(guidance, MissionGuidance):
+            guidance.note = self.events.note
         self.contingency = contingency_of(
             scenario, context, guidance, self.events.note, guided=guided
         )

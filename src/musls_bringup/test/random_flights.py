@@ -1,0 +1,183 @@
+"""Random flights from the ground: 1 to 12 drones, any length, load and cable model.
+
+Run as a program it prints check's figures beside the flight's:
+
+    python random_flights.py 200
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+import musls
+from musls_bringup.starting import rope_for
+from musls_control.mission.spec import PHASES
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.system.drone import tip_radius_m
+
+CABLE_MODELS = ("massless", "rigid_links", "elastic", "massless")
+AIRFRAMES = {
+    "crazyflie": (0.027, 1.5, 0.08, (0.3, 2.0)),
+    "x500": (2.11, 0.9, 0.37, (0.6, 20.0)),
+    "typhoon_h480": (1.5, 0.5, 0.4, (0.8, 20.0)),
+    "heavy": (10.4, 2.0, 0.95, (2.0, 50.0)),
+}
+"""Mass, lift beyond it over the mass, radius, lengths of cables."""
+
+HEAVY = {
+    "mass_kg": 10.4,
+    "shape": {"kind": "box", "size_m": [0.7, 0.7, 0.14]},
+    "model": "heavy",
+    "cable_attachment_m": [0, 0, -0.08],
+    "collision": {"size_m": [0.99, 0.99, 0.4], "center_m": [0, 0, -0.104]},
+    "rotors": [
+        {
+            "position_m": [x, y, 0.096],
+            "spin": "ccw" if x * y < 0 else "cw",
+            "thrust_coefficient_n_s2": 0.00066844,
+            "moment_ratio_m": 0.05364,
+            "time_constant_up_s": 0.0125,
+            "time_constant_down_s": 0.025,
+            "speed_min_rad_s": 56.5,
+            "speed_max_rad_s": 377.0,
+            "drag_n_s2_m_rad": 0.0029,
+        }
+        for x, y in ((0.5, -0.5), (-0.5, 0.5), (0.5, 0.5), (-0.5, -0.5))
+    ],
+}
+
+
+def random_flight(seed):
+    """Data of a scenario that lifts a load, carries it a metre or so and sets it down."""
+    draw = np.random.default_rng([44, seed])
+    n, model = 1 + seed % 12, str(draw.choice(CABLE_MODELS))
+    frame = str(draw.choice(list(AIRFRAMES)))
+    own_kg, lift, radius_m, lengths = AIRFRAMES[frame]
+    length_m = float(f"{np.exp(draw.uniform(*np.log(lengths))):.2g}")
+    share_kg = own_kg * lift * float(draw.choice([0.02, 0.1, 0.2, 0.3]))
+    mass_kg = float(f"{n * share_kg:.2g}")
+    rope = rope_for(9.80665 * share_kg, length_m)
+    # A ring or a plate, from as wide as a cable is thick to as wide as the drones apart.
+    size_m = float(f"{radius_m * draw.uniform(0.3, 1.5) * max(1.0, 0.5 * n):.2g}")
+    angle = 2.0 * np.pi * np.arange(n) / n + draw.uniform(0.0, 1.0)
+    at = 0.45 * size_m * (n > 1) * np.column_stack([np.cos(angle), np.sin(angle)])
+    thick_m = float(f"{draw.uniform(0.05, 0.3) * size_m:.2g}")
+    places = [[round(float(x), 3), round(float(y), 3), thick_m / 2] for x, y in at]
+    high_m = round(float(draw.uniform(1.0, 2.0)), 1)
+    stage = {"kind": "line", "start_m": [0, 0, high_m], "end_m": [1, 0, high_m],
+             "speed_m_s": 0.5, "repetitions": 1}  # fmt: skip
+    if draw.random() < 0.5:
+        stage = {"kind": "hold", "position_m": [0, 0, high_m], "duration_s": 3.0}
+    return {
+        "name": f"random_flight_{seed}",
+        "system": {
+            "name": f"{n}_{frame}",
+            "load": {
+                "mass_kg": mass_kg,
+                "shape": {"kind": "box", "size_m": [size_m, size_m, thick_m]},
+                "cable_attachments_m": places,
+            },
+            "drones": HEAVY if frame == "heavy" else {"from": frame},
+            "cables": {
+                "length_m": length_m,
+                "mass_kg": rope.mass_kg,
+                "radius_m": rope.radius_m,
+                "links": rope.links,
+                "joint": {"damping_n_m_s_rad": rope.damping_n_m_s_rad},
+            },
+        },
+        "cable_model": model,
+        "controller": str(draw.choice(["formation", "formation", "payload"])),
+        "mission": {"stages": [stage]},
+        "seed": seed,
+    }
+
+
+def flown(scenario):
+    """Fly; what came of it.
+
+    Returns:
+        Least distance of rotor tips and its time, height of the load at the end of the lift over
+        the planned one, what went wrong, and the load's greatest height.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        run = musls.fly(scenario)
+    time_s, n = np.asarray(run.time_s), scenario.system.n_drones
+    radii = [tip_radius_m(drone) for drone in scenario.system.drones]
+    at = [run.body(f"drone_{i + 1}").position_enu_m for i in range(n)]
+    least_m, when_s = np.inf, 0.0
+    for i in range(n):
+        for j in range(i):
+            gap = np.linalg.norm(at[i] - at[j], axis=1) - radii[i] - radii[j]
+            if gap.min() < least_m:
+                least_m, when_s = float(gap.min()), float(time_s[gap.argmin()])
+    lifted = next((s.start_s for s in run.stages if s.name not in PHASES - {"transit"}), None)
+    height = np.nan
+    if lifted is not None:
+        height_m = np.interp(lifted, time_s, run.body("load").position_enu_m[:, 2])
+        standing_m = run.body("load").position_enu_m[0, 2]
+        planned_m = scenario.mission.stages[0].pose(np.zeros(1))[0][2]
+        height = float((height_m - standing_m) / (planned_m - standing_m))
+    wrong = ("collision", "rotors_overlap", "doubtful", "not_in_place", "overturned")
+    return (
+        least_m,
+        when_s,
+        height,
+        [f"{e.time_s:.1f} s {e.kind}: {e.what}" for e in run.events if e.kind in wrong],
+    )
+
+
+def main(count, first=0):
+    """Print a row for each seed."""
+    from musls_bringup.check import check
+
+    for seed in range(first, first + count):
+        data = random_flight(seed)
+        system = data["system"]
+        name = (
+            f"{seed:3d} {system['name']:15s} {data['cable_model']:11s} {data['controller']:9s} "
+            f"{system['cables']['length_m']:5g} m {system['load']['mass_kg']:6g} kg"
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                scenario = as_scenario(data)
+                found = check(scenario)
+        except ConfigError as error:
+            print(name, "refused:", str(error)[:160], flush=True)
+            continue
+        tips = found.separation.tips_m if found.separation else np.inf
+        says = "yes" if found.can_be_flown else "no, " + found.problems[0][:60]
+        try:
+            least_m, when_s, height, wrong, _ = flown(scenario)
+        except MuslsError as error:
+            print(name, says, "flight:", type(error).__name__, str(error)[:120], flush=True)
+            continue
+        good = least_m > 0.0 and 0.9 < height < 1.1 and not wrong
+        print(
+            f"{name} | check {says} {found.thrust_margin:.2f}, tips {tips:.2f} m | flight: tips "
+            f"{least_m:.2f} m at {when_s:.1f} s, height {height:.2f} {wrong[:2] or ''}"
+            f"{'' if good else '  <<<'}",
+            flush=True,
+        )
+
+
+def as_scenario(data):
+    """A scenario from its data."""
+    import tempfile
+    from pathlib import Path
+
+    import yaml
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scenario.yaml"
+        path.write_text(yaml.safe_dump(data))
+        return musls.load_scenario(path)
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))

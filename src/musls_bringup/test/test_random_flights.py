@@ -1,0 +1,95 @@
+"""Random systems, and those that once collided, keep in flight what `check` promises."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import pytest
+from random_flights import as_scenario, flown, random_flight
+
+import musls
+from musls_bringup.check import check
+from musls_bringup.cli.options import flight_overrides
+from musls_bringup.predicted import predict
+from musls_description.config.errors import ConfigError
+
+ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "20"))
+HOLD = '[{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]'
+
+
+@pytest.mark.parametrize("seed", range(ALL))
+def test_a_random_system_flies_as_its_check_says(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            scenario = as_scenario(random_flight(seed))
+            found = check(scenario)
+        except ConfigError as error:
+            assert "no places side by side" in str(error) or "cannot lift" in str(error)
+            return
+    if not found.can_be_flown:
+        assert found.thrust_margin < 1.1
+        return
+    seen = predict(scenario)
+    assert not seen.problems, seen
+    if seen.height_m is not None:
+        reached_m, planned_m = seen.height_m
+        assert abs(reached_m - planned_m) < 0.1 * planned_m
+
+
+@pytest.mark.parametrize("length_m", [2.42, 1.8, 1.5, 1.2, 0.6])
+def test_the_lift_keeps_the_planned_distance_on_cables_of_any_length(length_m):
+    """Once the tips of `circle` on 1.5 m were pulled together by half a metre in the lift."""
+    given = {"system.cables.length_m": length_m, "mission.stages": HOLD}
+    seen = predict(musls.load_scenario("circle", given))
+    assert not seen.problems
+    assert seen.apart["tips_m"] > 0.85 * seen.apart["planned_tips_m"] - 0.03
+    reached_m, planned_m = seen.height_m
+    assert reached_m == pytest.approx(planned_m, abs=0.05)
+
+
+def test_six_drones_keep_apart():
+    seen = predict(musls.load_scenario("hexa"))
+    assert not seen.problems and seen.apart["tips_m"] > 0.25
+
+
+@pytest.mark.parametrize("output", ["autopilot", "direct"])
+def test_a_controller_takes_over_after_the_lift_without_a_jump(output):
+    given = {
+        "controller.kind": "payload", "controller.output": output, "mission.stages": HOLD,
+        "system": "x500_quad",
+    }  # fmt: skip
+    scenario = musls.load_scenario("circle", given)
+    least_m, _, height, wrong, highest_m = flown(scenario)
+    assert least_m > 0.2 and height == pytest.approx(1.0, abs=0.1) and not wrong
+    assert highest_m < 1.1
+
+
+def test_a_flight_that_collides_is_told_before_it():
+    """On 0.9 m of cable the turning formation pulls its drones together: in flight, not in plan."""
+    scenario = musls.load_scenario("circle", {"system.cables.length_m": 1.2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert check(scenario).can_be_flown
+    assert "rotor discs of drones" in predict(scenario).problems[0]
+
+
+def test_one_drone_hangs_its_load_straight_below():
+    for length_m in (2.3, 2.5, 2.65):
+        scenario = musls.load_scenario(
+            "circle", {"system": "x500_solo", "system.cables.length_m": length_m}
+        )
+        assert scenario.formation.radius_m == 0.0
+
+
+def test_a_named_controller_and_what_is_set_of_it_combine():
+    given = flight_overrides(["controller.output=direct"], None, None, "payload")
+    from musls_bringup.shipped import find_scenario
+
+    assert find_scenario("circle", given).controller.output == "direct"
+    for setting in ("controller.output=nonsense", "controller=rotortm"):
+        with pytest.raises(ConfigError, match=setting.partition("=")[2]):
+            find_scenario("circle", flight_overrides([setting], None, None, "payload"))
+    with pytest.raises(ConfigError, match=r"controller\.output"):
+        find_scenario("circle", ["controller.output=direct"])

@@ -1,0 +1,105 @@
+"""What each drone holds while the load hangs, and how much of it is fed forward.
+
+Taking a load up and setting it down change the force of a drone within seconds, by more than
+position errors and integrators follow: drones without feed-forward are pulled inwards by up to half
+a metre. A plan therefore asks for accelerations beside the places, as PX4's
+TrajectorySetpoint.acceleration. PX4 points the thrust of (ax, ay, az) along (ax, ay, g) and makes
+its vertical part h (1 + az / g), h being the hover thrust (PositionControl::_accelerationControl,
+MPC_ACC_DECOUPLE). While a share s of the load's weight is carried, a drone of weight W with a pull
+(Fx, Fy, Fz) of its cable needs
+
+    ax = g s Fx / (W + s Fz),   ay = g s Fy / (W + s Fz),
+
+and az = g (c(s) / c(0) - 1), where c(s) is the upright part of the collective command that gives
+the thrust, and c(0), for the drone alone, the hover thrust. After a flight the estimator of the
+hover thrust has learned the load: while it is set down, az falls by g (1 - c(s) / c(1)).
+
+Between the two nothing changes: what an autopilot's integrators have learned stays right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_description.hanging.hang import Hanging
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, rotate
+
+TAKE_UP_S = 2.0
+"""Time in which the cables take the load's weight, and give it back."""
+
+MOST_UPWARDS_M_S2 = 0.9 * GRAVITY_M_S2
+"""Of a vertical feed-forward: PX4's vertical integrator, which gives it back, ends at 1 g."""
+
+FAR_M, NEAR_M = 0.1, 0.03
+"""Largest and least distance at which a drone counts as in its place."""
+
+LOAD_SHARE = 0.05
+"""Of its height over the ground: how far a lifted load may be from where it is to hang."""
+
+LONGEST_WAIT_S = 10.0
+"""For load and drones to be in place."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What the drones hold while the load hangs in formation.
+
+    Attributes:
+        weight_n: Of each drone alone, (n,).
+        pull_n: Force that its thrust adds to that, in the frame of the load's set-point, (n, 3).
+        sag_m: How much lower the load hangs than its set-point.
+        near_m: Distance at which a drone counts as in its place.
+        thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
+        speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).
+    """
+
+    weight_n: Array
+    pull_n: Array
+    sag_m: float
+    near_m: float
+    thrust_n_s2: Array
+    speed_rad_s: Array
+
+    @classmethod
+    def of(cls, hanging: Hanging) -> Carried:
+        """Read it from how a system hangs."""
+        drones, back = hanging.system.drones, -float(hanging.load_pose[3])
+        weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
+        gap_m = hanging.tips_apart_m if len(drones) > 1 else np.inf
+        return cls(
+            weight_n,
+            rotate(from_yaw(np.full(len(drones), back)), -hanging.drone_end_force_n),
+            hanging.sag_m,
+            float(np.clip(0.25 * gap_m, NEAR_M, FAR_M)),
+            np.array([sum(r.thrust_coefficient_n_s2 for r in d.rotors) for d in drones]),
+            np.array([
+                [d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones
+            ]),
+        )  # fmt: skip
+
+    def aside_m_s2(self, share: float, load_yaw_rad: float) -> Array:
+        """Horizontal accelerations to ask for while a share is carried, (n, 2)."""
+        turned = rotate(from_yaw(np.full(len(self.pull_n), load_yaw_rad)), self.pull_n)
+        upright_n = self.weight_n + share * self.pull_n[:, 2]
+        return np.asarray(GRAVITY_M_S2 * share * turned[:, :2] / upright_n[:, None])
+
+    def taken_up_m_s2(self, share: float) -> Array:
+        """Vertical acceleration to ask for while the load is taken up, (n,)."""
+        upwards = GRAVITY_M_S2 * (self._collective(share) / self._collective(0.0) - 1.0)
+        return np.minimum(upwards, MOST_UPWARDS_M_S2)
+
+    def set_down_m_s2(self, share: float) -> Array:
+        """Vertical acceleration to ask for while the load is set down, over that before, (n,)."""
+        return GRAVITY_M_S2 * (self._collective(share) / self._collective(1.0) - 1.0)
+
+    def _collective(self, share: float) -> Array:
+        """Upright part of the collective command while a share is carried, (n,)."""
+        thrust_n = share * self.pull_n
+        thrust_n[:, 2] += self.weight_n
+        size_n, (slowest, fastest) = np.linalg.norm(thrust_n, axis=1), self.speed_rad_s.T
+        command = (np.sqrt(size_n / self.thrust_n_s2) - slowest) / (fastest - slowest)
+        return np.asarray(np.maximum(command, 0.05) * thrust_n[:, 2] / size_n)
