@@ -73,9 +73,13 @@ def propose(system: SlungLoadSystem) -> Proposal:
         raise ConfigError(f"{system.name}: {reason}")
     rest = hanging.rest
     margins = [
-        drone_margins(drone, thrust, float(tension))
-        for drone, thrust, tension in zip(
-            system.drones, rest.drone_force_n, rest.load_end_tension_n, strict=True
+        drone_margins(drone, thrust, float(tension), moment)
+        for drone, thrust, tension, moment in zip(
+            system.drones,
+            rest.drone_force_n,
+            rest.load_end_tension_n,
+            rest.drone_moment_n_m,
+            strict=True,
         )
     ]
     return Proposal(hanging, margins)

@@ -91,7 +91,7 @@ def random_flight(seed):
         },
         "cable_model": model,
         "controller": str(draw.choice(["formation", "formation", "payload"])),
-        "mission": {"stages": [stage]},
+        "mission": {"feed_forward": "flight", "stages": [stage]},
         "seed": seed,
     }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 
+import numpy as np
 import pytest
 from random_flights import as_scenario, flown, random_flight
 
@@ -12,7 +14,9 @@ import musls
 from musls_bringup.check import check
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.predicted import predict
+from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
+from musls_sim.preflight.feasibility import rotor_margin
 
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "20"))
 HOLD = '[{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]'
@@ -75,6 +79,30 @@ def test_a_flight_that_collides_is_told_before_it():
     assert "rotor discs of drones" in predict(scenario).problems[0]
 
 
+def test_feeding_forward_in_flight_keeps_a_turning_formation_apart():
+    given = {"system.cables.length_m": 1.2, "mission.feed_forward": "flight"}
+    seen = predict(musls.load_scenario("circle", given))
+    assert not seen.problems and seen.apart["tips_m"] > 0.2
+
+
+def test_a_margin_is_that_of_the_rotor_that_works_hardest():
+    """Of four rotors at x = +-a - d, the front ones carry (a + d) / 2a of the thrust."""
+    drone = musls.load_scenario("circle").system.drones[0]
+    places = np.array([rotor.position_m for rotor in drone.rotors])
+    a, d = np.abs(places[:, 0]).max(), 0.05
+    moved = [
+        dataclasses.replace(rotor, position_m=(x - d, y, z))
+        for rotor, (x, y, z) in zip(drone.rotors, places, strict=True)
+    ]
+    ahead = dataclasses.replace(drone, rotors=tuple(moved))
+    most_n = drone.max_thrust_n / 4.0
+    found = rotor_margin(ahead, 20.0, np.zeros(3))
+    assert found == pytest.approx(most_n / (20.0 * (a + d) / (2.0 * a) / 2.0), rel=1e-6)
+    one_way = tuple(dataclasses.replace(rotor, spin="ccw") for rotor in drone.rotors)
+    spins = dataclasses.replace(drone, rotors=one_way)
+    assert rotor_margin(spins, 20.0, np.zeros(3)) == 0.0
+
+
 def test_one_drone_hangs_its_load_straight_below():
     for length_m in (2.3, 2.5, 2.65):
         scenario = musls.load_scenario(
@@ -85,8 +113,6 @@ def test_one_drone_hangs_its_load_straight_below():
 
 def test_a_named_controller_and_what_is_set_of_it_combine():
     given = flight_overrides(["controller.output=direct"], None, None, "payload")
-    from musls_bringup.shipped import find_scenario
-
     assert find_scenario("circle", given).controller.output == "direct"
     for setting in ("controller.output=nonsense", "controller=rotortm"):
         with pytest.raises(ConfigError, match=setting.partition("=")[2]):

@@ -247,11 +247,16 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
+        fed = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        if self.mission.feed_forward == "flight" and self.carried is not None:
+            before = self.carried.aside_m_s2(self.share, float(self.last[3]))
+            fed[:, :, :2] += [self.carried.aside_m_s2(self.share, y) - before for y in pose[:, 3]]
+        self.fed.append(fed)
+        self.fed_m_s2 = fed[-1].copy()
         self.last = pose[-1]
         self.drones.append(position if drones is None else drones)
         self.yaw.append(yaw)
         self.stage += [len(self.names) - 1] * len(pose)
-        self.fed.append(np.tile(self.fed_m_s2, (len(pose), 1, 1)))
         self.shares += [self.share] * len(pose)
 
     def hold(self, name: str, pose: Array, duration_s: float, what: str) -> None:

@@ -91,6 +91,10 @@ class MissionSpec:
         transit_yaw_rate_rad_s: Yaw rate of the load between stages.
         settle_s: Time to hold after the lift and after each transit.
         landing_speed_m_s: Speed of the descent to the ground at the end (PX4's MPC_LAND_SPEED).
+        feed_forward: When the horizontal pull of the cables is fed forward to the autopilots:
+            "ground", while the load is taken up and set down, as the paper's drones fly in
+            between; "flight", in the stages too: drones of a load that turns are then not pulled
+            together.
     """
 
     kind: Literal["stages", "delivery"] = "stages"
@@ -110,6 +114,7 @@ class MissionSpec:
     transit_yaw_rate_rad_s: TurnRate = 0.3
     settle_s: Settling = 1.5
     landing_speed_m_s: Speed = 0.5
+    feed_forward: Literal["ground", "flight"] = "ground"
 
     def __post_init__(self) -> None:
         if bool(self.stages) == (self.duration_s is not None):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.mission.plan import Closest
+from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
@@ -69,10 +70,12 @@ class Forces:
     Attributes:
         thrust_enu_n: Force that each drone's rotors must give, (n, 3).
         tension_n: Of each cable at the load, (n,).
+        moment_body_n_m: That they must give against the cables', in each drone's frame, (n, 3).
     """
 
     thrust_enu_n: Array
     tension_n: Array
+    moment_body_n_m: Array
 
 
 def forces_of(scenario: Scenario, motion: Motion) -> Forces:
@@ -88,7 +91,9 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
         _thrust(drone, pull, place, motion, felt)
         for drone, pull, place in zip(system.drones, pulls, places, strict=True)
     ]
-    return Forces(np.array(thrust), tension_n)
+    # The cables' moments on the drones go with their tensions.
+    more = tension_n / hanging.rest.load_end_tension_n
+    return Forces(np.array(thrust), tension_n, more[:, None] * hanging.rest.drone_moment_n_m)
 
 
 def _felt(hanging: Hanging, motion: Motion) -> tuple[Array, Array]:
@@ -224,6 +229,8 @@ class DroneMargins:
     Attributes:
         thrust_n: What its rotors give.
         thrust_margin: Full thrust over that.
+        rotor_margin: Full over needed thrust of the rotor that works hardest, with the moments
+            against the cable's pull; 0 where the rotors cannot give thrust and moments at once.
         empty_margin: The same at the battery's reserve, with the voltage that is left; None
             without a battery.
         level_tilt_deg: How far it could lean without sinking, at full thrust.
@@ -235,6 +242,7 @@ class DroneMargins:
 
     thrust_n: float
     thrust_margin: float
+    rotor_margin: float
     empty_margin: float | None
     tilt_deg: float
     level_tilt_deg: float
@@ -317,7 +325,8 @@ def assess(
 ) -> Feasibility:
     """Judge a scenario before its flight; to what is found come problems and cautions of others."""
     hanging = scenario.hanging_for(WHAT)
-    at_rest = Forces(hanging.rest.drone_force_n, hanging.rest.load_end_tension_n)
+    rest = hanging.rest
+    at_rest = Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
     formation = margins(scenario, at_rest)
     found, hardest, moment = list(problems), list[DroneMargins](), None
     for candidate in hard_moments(scenario, moments):
@@ -373,6 +382,11 @@ def _problems(
             yield (
                 f"{where}: drone_{i} has a thrust margin of {m.thrust_margin:.2f}, at least "
                 f"{MIN_THRUST_MARGIN} is needed"
+            )
+        elif m.rotor_margin < 1.0:
+            yield (
+                f"{where}: a rotor of drone_{i} has a margin of {m.rotor_margin:.2f} and would "
+                "have to turn faster than it can: rotors, centre of mass and cable do not balance"
             )
         if m.tilt_deg > limit_deg:
             yield (
@@ -441,18 +455,37 @@ def _cautions(
 def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
     """Margins of all drones for given forces."""
     return [
-        drone_margins(drone, thrust, float(tension))
-        for drone, thrust, tension in zip(
-            scenario.system.drones, forces.thrust_enu_n, forces.tension_n, strict=True
+        drone_margins(drone, thrust, float(tension), moment)
+        for drone, thrust, tension, moment in zip(
+            scenario.system.drones,
+            forces.thrust_enu_n,
+            forces.tension_n,
+            forces.moment_body_n_m,
+            strict=True,
         )
     ]
 
 
-def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneMargins:
+def rotor_margin(drone: Drone, thrust_n: float, moment_body_n_m: Array) -> float:
+    """Full over needed thrust of the rotor that works hardest for a thrust and a moment, (3,).
+
+    0 where the rotors cannot give both.
+    """
+    effect, wanted = wrench_of_thrusts(drone), np.array([thrust_n, *moment_body_n_m])
+    thrusts_n = np.linalg.lstsq(effect, wanted, rcond=None)[0]
+    if np.abs(effect @ thrusts_n - wanted).max() > 1e-6 * thrust_n or thrusts_n.min() < 0.0:
+        return 0.0
+    return float((thrust_limits_n(drone)[1] / thrusts_n).min())
+
+
+def drone_margins(
+    drone: Drone, thrust_enu_n: Array, tension_n: float, moment_body_n_m: Array
+) -> DroneMargins:
     """Margins of one drone.
 
     `thrust_enu_n`: force that its rotors must give, (3,).
     `tension_n`: of its cable at the load.
+    `moment_body_n_m`: that its rotors must give, (3,).
     """
     thrust_n = float(np.linalg.norm(thrust_enu_n))
     most_n = drone.max_thrust_n
@@ -465,7 +498,7 @@ def drone_margins(drone: Drone, thrust_enu_n: Array, tension_n: float) -> DroneM
         minutes = battery.duration_s(power_w) / 60.0
         empty = full_thrust_n(drone, battery.reserve) / thrust_n
     return DroneMargins(
-        thrust_n, most_n / thrust_n, empty,
+        thrust_n, most_n / thrust_n, rotor_margin(drone, thrust_n, moment_body_n_m), empty,
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / thrust_n, -1.0, 1.0))),
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / most_n, -1.0, 1.0))),
         hover_throttle(drone, thrust_n), tension_n, power_w, minutes,
