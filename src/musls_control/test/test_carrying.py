@@ -20,7 +20,9 @@ POSE = np.array([0.0, 0.0, 1.0, 0.0])
 
 
 def carried():
-    return Carried.of(hang(load_system("x500_trio_swivel"), CONE, GRAVITY_M_S2, POSE))
+    held = Carried.of(hang(load_system("x500_trio_swivel"), CONE, GRAVITY_M_S2, POSE))
+    assert held is not None
+    return held
 
 
 def plan(what=None, **settings):

@@ -65,8 +65,10 @@ class Carried:
     speed_rad_s: Array
 
     @classmethod
-    def of(cls, hanging: Hanging) -> Carried:
-        """Read it from how a system hangs."""
+    def of(cls, hanging: Hanging) -> Carried | None:
+        """Read it from how a system hangs; None where it does not."""
+        if hanging.refusal is not None:
+            return None
         drones, back = hanging.system.drones, -float(hanging.load_pose[3])
         weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
         gap_m = hanging.tips_apart_m if len(drones) > 1 else np.inf
