@@ -122,13 +122,10 @@ def flown(scenario):
         standing_m = run.body("load").position_enu_m[0, 2]
         planned_m = scenario.mission.stages[0].pose(np.zeros(1))[0][2]
         height = float((height_m - standing_m) / (planned_m - standing_m))
-    wrong = ("collision", "rotors_overlap", "doubtful", "not_in_place", "overturned")
-    return (
-        least_m,
-        when_s,
-        height,
-        [f"{e.time_s:.1f} s {e.kind}: {e.what}" for e in run.events if e.kind in wrong],
-    )
+    wrong = ("collision", "rotors_overlap", "doubtful", "not_in_place")
+    told = [f"{e.time_s:.1f} s {e.kind}: {e.what}" for e in run.events if e.kind in wrong]
+    highest_m = float(run.body("load").position_enu_m[:, 2].max())
+    return least_m, when_s, height, told, highest_m
 
 
 def main(count, first=0):

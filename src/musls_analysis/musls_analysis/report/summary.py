@@ -297,14 +297,16 @@ def _lost(recording: Recording) -> list[str]:
 
 
 def _warning_events(recording: Recording) -> Iterator[str]:
-    falls = tuple(f"{name} and ground" for name in _lost(recording))
+    falls, told = tuple(f"{name} and ground" for name in _lost(recording)), []
     for kind, word in WARNING_EVENTS.items():
         of_kind = [event for event in recording.events if event.kind == kind]
         found = [event for event in of_kind if not event.what.startswith(falls)]
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             when, what = f"at {found[0].time_s:.1f} s", found[0].what
-            yield f"{word} {when}: {what}{more}" if word else f"{what} {when}{more}"
+            line = f"{word} {when}: {what}{more}" if word else f"{what} {when}{more}"
+            told.append((found[0].time_s, line))
+    yield from (line for _, line in sorted(told))
 
 
 def close_pass(separation: Mapping[str, Any] | None) -> str:

@@ -140,7 +140,8 @@ def _named(controller: str, settings: list[str]) -> list[str]:
             f"{shown(controller)}:CLASS"
         )
     if ":" not in controller:
-        return [f"controller={controller}"]
+        below = any(setting.strip().startswith("controller.") for setting in settings)
+        return [f"controller={{kind: {controller}}}" if below else f"controller={controller}"]
     source = Path(controller).absolute() if ".py:" in controller else controller
     return ["controller.kind=python", f"controller.source={source}"]
 
