@@ -18,7 +18,7 @@ from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 from musls_sim.preflight.feasibility import rotor_margin
 
-ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "20"))
+ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "8"))
 HOLD = [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]
 
 
