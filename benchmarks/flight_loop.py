@@ -13,6 +13,10 @@ With `--whole` shipped scenarios are flown from begin to end, ground included, o
 the paper's trio with 15 links:
 
     .venv/bin/python benchmarks/flight_loop.py --whole circle hexa --rounds 3
+
+With `--start` scenarios are read and their sessions built, up to the first period:
+
+    .venv/bin/python benchmarks/flight_loop.py --start circle hexa
 """
 
 from __future__ import annotations
@@ -72,6 +76,18 @@ def measure_whole(name: str, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(loop[1:]), np.array(bare[1:])
 
 
+def measure_start(name: str, rounds: int) -> np.ndarray:
+    """Time to read a scenario and to build its session [ms], (rounds, 2)."""
+    times = []
+    for _ in range(1 + rounds):  # the first one loads what is compiled
+        begin = process_time()
+        scenario = load_scenario(SCENARIOS / f"{name}.yaml")
+        read = process_time()
+        with Session(scenario):
+            times.append([read - begin, process_time() - read])
+    return 1e3 * np.array(times[1:])
+
+
 def main() -> None:
     """Print a table over drones and links."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -79,7 +95,11 @@ def main() -> None:
     parser.add_argument("--links", type=int, nargs="*", default=[5, 15, 29, 60])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--whole", nargs="*", default=[], help="scenarios flown to their end")
+    parser.add_argument("--start", nargs="*", default=[], help="scenarios read and built only")
     given = parser.parse_args()
+    for name in given.start:
+        read, build = measure_start(name, given.rounds).T
+        print(f"{name:24} read {_spread(read, 1)} ms, session {_spread(build, 1)} ms", flush=True)
     for name in given.whole:
         loop, bare = measure_whole(name, given.rounds)
         print(
@@ -87,7 +107,7 @@ def main() -> None:
             f"{_spread(loop / bare, 2)}, {4000.0 / np.median(loop):.1f} x real time",
             flush=True,
         )
-    if given.whole:
+    if given.whole or given.start:
         return
     print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
     print(
