@@ -94,8 +94,8 @@ def ask(
     ] = "",
 ) -> int:
     """Asks a running flight for something, and prints its answer; needs no ros2 command."""
-    from musls_bringup.ros.ask import ask_flight
     from musls_bringup.ros.workspace import check_ros
+    from musls_control.nodes.ask_flight import ask_flight
 
     check_ros()
     done, answer = ask_flight(what, namespace)
