@@ -10,6 +10,7 @@ Nothing is written unless a folder is named.
 """
 
 from musls_bringup.api import (
+    InvalidFlightWarning,
     Recording,
     compare,
     fly,
@@ -66,6 +67,7 @@ __all__ = [
     "Drone",
     "Estimate",
     "Event",
+    "InvalidFlightWarning",
     "Load",
     "LoadEstimator",
     "LoadReference",
