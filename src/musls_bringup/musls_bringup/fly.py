@@ -21,9 +21,8 @@ from musls_bringup.results import Ending, StopRequested, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
-from musls_sim.batch.alone import CompiledFlight
 from musls_sim.preflight.feasibility import assess
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
@@ -174,8 +173,7 @@ def _flown(session: Session, recorder: MemoryRecorder) -> Recording:
 def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
     """Fly without a report: a run of a sweep; without a folder nothing is written.
 
-    Then it is flown in compiled code alone, if there is such for all that the scenario has, and the
-    summary does not say what `musls check` would.
+    Then the summary does not say what `musls check` would.
     """
     if folder is not None:
         summary = fly(scenario, folder, FlyOptions(report=False))
@@ -187,19 +185,11 @@ def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
 
 
 def fly_fast(session: Session, *observers: Observer) -> Recording:
-    """Fly a session in compiled code alone, if there is such for all that its scenario has.
-
-    The observers look only where there is not. Shapes of cables are not recorded.
-    """
+    """Fly a session to its end; shapes of cables are not recorded."""
     recorder = _recorder(session, shapes=False)
-    try:
-        flight = CompiledFlight(session, recorder)
-    except ConfigError:  # there is something for which there is no compiled code
-        for observer in observers:
-            session.observe_with(observer)
-        session.run()
-    else:
-        flight.run()
+    for observer in observers:
+        session.observe_with(observer)
+    session.run()
     return _flown(session, recorder)
 
 
@@ -236,6 +226,8 @@ class _Start(Observer):
     `compile_s` is the time of the first control period, where it is so long that it compiled.
     """
 
+    every = 1
+
     def __init__(self, ending: Ending | None = None) -> None:
         self._ending, self._begin_s, self.compile_s = ending, 0.0, 0.0
 
@@ -246,6 +238,7 @@ class _Start(Observer):
         if time_s > 0.0 and self._begin_s:
             first_s, self._begin_s = monotonic() - self._begin_s, 0.0
             self.compile_s = first_s if first_s > COMPILES_S else 0.0
+            self.every = 1 << 60  # has seen what it was to see
 
     def close(self) -> None:
         if self._ending is not None:

@@ -156,7 +156,12 @@ class Power:
     @classmethod
     def of(cls, system: RigSystem, period_s: float) -> Power | None:
         """The motors and batteries of a system, None where no drone has any."""
-        return cls(system, period_s) if any(map(has_power, system.drones)) else None
+        return cls(system, period_s) if cls.needed(system) else None
+
+    @staticmethod
+    def needed(system: RigSystem) -> bool:
+        """Whether any drone has motors or a battery."""
+        return any(map(has_power, system.drones))
 
     def look(self, state: PlantState) -> None:
         """Let the voltages follow the present speeds; no time passes."""

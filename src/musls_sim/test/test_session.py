@@ -153,8 +153,8 @@ def test_energy_from_nothing_is_an_event():
 def test_a_session_has_the_steps_that_its_flight_needs():
     with Session(scenario()) as session:
         assert session.step_names == (
-            "reference", "events", "links", "separation", "observers", "control", "plant",
-            "cable_events", "collisions", "estimation",
+            "reference", "events", "links", "separation", "observers", "rows", "control",
+            "plant", "cable_events", "collisions", "estimation",
         )  # fmt: skip
     windy = scenario("wind.gust_std_m_s=[1, 1, 0]", "imperfections.command_latency_s=0.008",
                      "imperfections.drones=[{thrust_tilt_rad: [0.01, 0.0]}]")  # fmt: skip

@@ -121,7 +121,7 @@ def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[st
         ("step_size_s", "Physics step", 1000.0, "ms"),
         ("accuracy", "Accuracy that it was chosen for", 1.0, ""),
         ("steps", "Steps", 1, ""),
-        ("plant_step_us", "Plant step", 1.0, "µs"),
+        ("plant_step_us", "Compiled part of a period", 1.0, "µs"),
         ("bare_dart_step_us", "Bare DART step, same run", 1.0, "µs"),
         ("links_per_cable", "Links per cable", 1, ""),
     )

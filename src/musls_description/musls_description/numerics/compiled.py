@@ -30,6 +30,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import Event, Listener, register
 from numba.extending import typeof_impl
 
@@ -99,8 +100,19 @@ def compiled(*signatures: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-_MAKING = threading.Lock()
+_MAKING = threading.RLock()
 """Held while numba's setting of the cache folder is another one."""
+
+
+def _cached_in(folder: Path, make: Callable[[], Any]) -> Any:
+    """Make a function of numba's that is kept in a folder; numba reads its name meanwhile."""
+    with _MAKING:
+        before = _settings.CACHE_DIR
+        _settings.CACHE_DIR = str(folder)
+        try:
+            return make()
+        finally:
+            _settings.CACHE_DIR = before
 
 
 class CompiledFunction:
@@ -137,21 +149,41 @@ class CompiledFunction:
         folder = _cache_folder(function.__module__) / caller
         # Options of `jit` that numba's types do not know.
         options: dict[str, Any] = {"no_cfunc_wrapper": True, **entries}
-        with _MAKING:
-            before = _settings.CACHE_DIR
-            # numba reads it while it makes the dispatcher.
-            _settings.CACHE_DIR = str(folder)
-            try:
-                dispatcher: Any = numba.njit(
-                    cache=True, error_model="numpy", fastmath=False, nogil=True, **options
-                )(function)
-            finally:
-                _settings.CACHE_DIR = before
+        make: Any = numba.njit(
+            cache=True, error_model="numpy", fastmath=False, nogil=True, **options
+        )
+        dispatcher: Any = _cached_in(folder, lambda: make(function))
         for signature in self._signatures:
             dispatcher.compile(signature)
         if self._signatures:
             dispatcher.disable_compile()
         return dispatcher
+
+
+class CompiledStage:
+    """A function of one address (of a record) that compiled code calls by its own address.
+
+    Whoever calls it takes over nothing of its code, so that it is compiled once for all of them:
+    see `records.call_at`. It gives nothing back.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Where the compiled function is, in this process; compiles it if that is not done."""
+        return int(self._compiled.address)
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
+        make: Any = numba.cfunc(
+            types.void(types.int64), cache=True, error_model="numpy", fastmath=False
+        )
+        folder = _cache_folder(function.__module__) / "stage"
+        with global_compiler_lock:  # first, as everywhere: numba compiles it while it is made
+            return _cached_in(folder, lambda: make(function))
 
 
 @typeof_impl.register(CompiledFunction)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
+from llvmlite import ir
 from numba import carray, types
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
@@ -58,6 +59,19 @@ def pointer(typing_context, address):
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
 
     return types.voidptr(types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def call_at(typing_context, function, address):
+    """Call the `CompiledStage` that is at an address, with the address of a record."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [word]).as_pointer()
+        builder.call(builder.inttoptr(arguments[0], kind), [arguments[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
 
 
 @compiled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -20,35 +21,37 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory, pack
-from musls_sim.batch.laws import COLUMNS, PARTS, law_of, sampled
-from musls_sim.batch.memory import (
-    ALL_LEVELS,
-    CONTROLLERS,
-    LEVELS,
-    PIECE,
-    arrays_of,
-    changes_of,
-    check_events,
-    check_scenario,
-    check_session,
-    kernel_of,
-    numbers_of,
-    refuse,
-)
+from musls_sim.batch.memory import changes_of
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
-from musls_sim.batch.world import (
-    FORCES,
-    ROTOR_SPEEDS,
-    SETPOINTS,
-    WORLD,
-)
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.session.compiled_stages.control import OF_LEVEL
+from musls_sim.session.compiled_stages.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.session.compiled_stages.world import (
+    PIECE,
+    WORLD,
+    advance_worlds,
+    end_period,
+    follow_plan,
+    let_events_happen,
+)
 from musls_sim.session.guidance import MissionGuidance
+from musls_sim.session.loop import Parts
 from musls_sim.session.session import Session
+from musls_sim.session.stages import asks_for_python
+from musls_sim.session.world import arrays_of, numbers_of
 
 CHUNKS = 32
 """Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""
+
+LEVELS = (
+    ControlLevel.DRONE_SETPOINTS,
+    ControlLevel.FORCES,
+    ControlLevel.THRUST_MOMENT,
+    ControlLevel.ROTOR_SPEEDS,
+)
+"""Levels that may be commanded from outside."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -173,7 +176,7 @@ class Batch(TiedToMemory):
                     f"that of world 0 ({start.scenario.name}): cable model, bodies, cables, "
                     "segments, surfaces, sensors and latencies must be the same"
                 )
-        self._kernel = kernel_of(start.scenario.cable_model)
+        self._stages = np.array([stage.address for stage in start.stages])
         self._memory = np.zeros((self.worlds, len(start.memory)))
         self._numbers = self._memory.view(np.int64)
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
@@ -200,7 +203,8 @@ class Batch(TiedToMemory):
         state, parts = start.plant.state, start.parts
         self.n_drones, self.period_s = system.n_drones, start.plant.period_s
         self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
-        columns = {FORCES: 7, ROTOR_SPEEDS: system.n_rotors}.get(self.level, 4)
+        wide = {ControlLevel.FORCES: 7, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
+        columns = wide.get(self.level, 4)
         same = ("setpoint", "estimate", "wrench_enu", "motors")
         self.parts = {name: self._of(parts[name]) for name in same} | {
             "motion": self._of(start.moved(state.motion)),
@@ -306,14 +310,7 @@ class Batch(TiedToMemory):
         first, apart = int(self._first[low]), self._memory.strides[0]
         if self._noisy:
             draw(FILL_NORMAL, FILL_UNIFORM, self._streams[low:high], first, apart, periods)
-        worlds = first, apart, high - low
-        fly_loads = self._starts[0].fly_loads
-        if fly_loads is None:
-            self._kernel(*worlds, periods)
-            return
-        for _ in range(periods):
-            fly_loads(*worlds)
-            self._kernel(*worlds, 1)
+        advance_worlds(self._stages, first, apart, high - low, periods)
 
     @typed
     def reset(
@@ -444,21 +441,22 @@ class _Start:
         memory: All of it, (words,).
         parts: Views of its arrays by name.
         places: Words that hold addresses within it.
+        stages: What is done in a period.
         structure: What must be the same in all worlds of a batch.
         noisy: Whether noise has to be drawn.
     """
 
     def __init__(
-        self, scenario: Scenario, level: int, mission: bool, like: _Start | None = None
+        self, scenario: Scenario, level: ControlLevel, mission: bool, like: _Start | None = None
     ) -> None:
         _check(scenario, level, mission)
-        named = {number: name for name, number in LEVELS.items()}[level]
-        controller = None if level == SETPOINTS and mission else _Commanded(named)
-        with Session(scenario, controller=controller) as session:
-            check_session(session)
+        by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
+        with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
+            _check_waits(session)
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
             law = self._plan(session, like)
             arrays = self._arrays(session) | law
+            self.stages = self._stages(session, mission)
             self.memory, begin, self.parts = pack(arrays)
             self._move_plant()
             self._record(session, mission, dict(zip(arrays, begin.tolist(), strict=False)))
@@ -475,7 +473,8 @@ class _Start:
             scenario.cable_model,
             [(name, array.shape) for name, array in arrays.items()],
             self.places.tolist(),
-            [int(world[name]) for name in ("level", "latency", "gusty", "first")],
+            [int(world[name]) for name in ("latency", "gusty", "first")],
+            [stage.address for stage in self.stages],
         )
 
     def _plan(self, session: Session, like: _Start | None) -> dict[str, NDArray[Any]]:
@@ -489,12 +488,13 @@ class _Start:
             ]
         )
         self.waits = plan.waits
-        self.fly_loads, self.reference = None, np.zeros((0, COLUMNS))
+        self._by_law: Parts = ()
+        self.reference = np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
             session.control.take_over(0.0)
-            self.fly_loads, arrays = law_of(session.flying)
+            fly, arrays = law_of(session.flying)
             law |= arrays
-            self.level = ALL_LEVELS[level_of(session.flying)]
+            self.level, self._by_law = level_of(session.flying), (fly,)
             self.reference = sampled(plan.reference, self.plant.period_s, plan.duration_s)
         if like is not None:  # tables of many scenarios that differ in a mass are the same
             if np.array_equal(self.table, like.table):
@@ -503,14 +503,30 @@ class _Start:
                 self.reference = like.reference
         return law
 
+    def _stages(self, session: Session, mission: bool) -> Parts:
+        """Compiled stages of a period: those of the session, and what a batch does for Python."""
+        own: dict[str, Parts] = {
+            "reference": (follow_plan,) if mission else (),
+            "events": (let_events_happen,),
+            "rows": (),
+            "control": (*self._by_law, *OF_LEVEL[self.level]),
+            "collisions": (),
+        }
+        parts: list[CompiledStage] = []
+        for stage in session.stages:
+            if stage.name in own:
+                parts += own[stage.name]
+            else:
+                parts += stage.compiled if stage.choose is None else stage.choose(0)
+        return (*parts, end_period)
+
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
         """Arrays of a world by their names in `WORLD`, but those of the law."""
         return {
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
             "setpoint": session.guidance.setpoint.data,
-            "command": session.inputs.rotor_command_rad_s,
-            **arrays_of(session, self.level),
+            **arrays_of(session),
         }
 
     def _move_plant(self) -> None:
@@ -528,7 +544,6 @@ class _Start:
             "row": -1,
             "down_since": np.nan,
             "disarmed_at": np.nan,
-            "level": self.level,
             "reference": self.reference.ctypes.data,
             "reference_rows": len(self.reference),
             "table": self.table.ctypes.data,
@@ -540,6 +555,7 @@ class _Start:
             "begin": self.memory.ctypes.data,
             "plant": plant.address + self._moved_by,
             "motion": self.moved(plant.state.motion).ctypes.data,
+            "force": self.moved(plant.state.cable_force_n).ctypes.data,
             "peak": peak.ctypes.data,
             "peak_apart": peak.strides[0] // 8,
         }
@@ -548,14 +564,17 @@ class _Start:
             for name, word in begin.items()
             if name in (WORLD.names or ())
         }
+        late, throttle = self.parts["late"], self.parts["throttle"]
+        told = late if late.size else throttle[:, 1]
+        values |= {"told": told.ctypes.data, "told_apart": told.strides[0] // 8}
         for name, value in values.items():
             self.parts["world"][name] = value
 
     def _command(self, mission: bool) -> None:
         """Command nothing, or the mission's first set-points."""
         asked = self.parts["asked"]
-        asked[:, :4] = np.nan if self.level == SETPOINTS else 0.0
-        if self.level == FORCES:
+        asked[:, :4] = np.nan if self.level is ControlLevel.DRONE_SETPOINTS else 0.0
+        if self.level is ControlLevel.FORCES:
             asked[:, 3] = np.nan  # the mission's yaw
         if not mission:
             self.parts["setpoint"][:] = self.table[0]
@@ -576,12 +595,12 @@ def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
 # ---------- What cannot be flown in a batch
 
 
-def _level(level: ControlLevel | str) -> int:
+def _level(level: ControlLevel | str) -> ControlLevel:
+    with contextlib.suppress(ValueError):
+        if (chosen := ControlLevel(level)) in LEVELS:
+            return chosen
     allowed = ", ".join(able.value for able in LEVELS)
-    try:
-        return LEVELS[ControlLevel(level)]
-    except (KeyError, ValueError):
-        raise ConfigError(f"level = {level}: must be one of {allowed}") from None
+    raise ConfigError(f"level = {level}: must be one of {allowed}") from None
 
 
 def _check_seeds(seeds: Sequence[int], worlds: int) -> None:
@@ -602,18 +621,36 @@ def _check_memory(worlds: int, bytes_each: int) -> None:
         )
 
 
-def _check(scenario: Scenario, level: int, mission: bool) -> None:
+CONTROLLERS = ("formation", "payload", "rotortm")
+"""Kinds that fly a mission."""
+
+
+def _refuse(scenario: Scenario, what: str) -> None:
+    raise ConfigError(f"a batch of {scenario.name}: {what}")
+
+
+def _check_waits(session: Session) -> None:
+    """Refuse events of both kinds where the plan waits for what is there."""
+    scenario, waits = session.scenario, session.components.plan.waits
+    if len(waits) and len({event.when.stage is not None for event in scenario.events}) > 1:
+        allowed = "all by stages or all by times: how long the plan waits shows in flight"
+        _refuse(scenario, f"events.when = stages and times: must be {allowed}")
+
+
+def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     """Refuse what a batch has not got, before anything is built."""
-    check_scenario(scenario)
-    kind = scenario.controller.kind
-    if kind not in (CONTROLLERS if level == SETPOINTS and mission else CONTROLLERS[:1]):
-        key = "controller.kind"
-        refuse(scenario, key, kind, "formation, or payload and rotortm on the mission")
-    check_events(scenario)
+    if asked := asks_for_python(scenario):
+        _refuse(scenario, f"{asked}, which a batch has not")
+    kind, by_mission = scenario.controller.kind, level is ControlLevel.DRONE_SETPOINTS and mission
+    if kind not in (CONTROLLERS if by_mission else CONTROLLERS[:1]):
+        allowed = "formation, or payload and rotortm on the mission"
+        _refuse(scenario, f"controller.kind = {kind}: must be {allowed}")
+    if getattr(scenario.controller, "links", "cables") != "cables":
+        _refuse(scenario, "controller.links = rods: must be cables")
     if scenario.limits.collision == "end":
-        refuse(
-            scenario, "limits.collision", "end", "another one: a batch does not watch collisions"
-        )
-    if scenario.start.kind == "ground" and (level != SETPOINTS or kind != "formation"):
+        allowed = "another one: a batch does not watch collisions"
+        _refuse(scenario, f"limits.collision = end: must be {allowed}")
+    ground = scenario.start.kind == "ground"
+    if ground and (level is not ControlLevel.DRONE_SETPOINTS or kind != "formation"):
         allowed = "air or state with a controller, or commands below setpoints"
-        refuse(scenario, "start.kind", "ground", allowed)
+        _refuse(scenario, f"start.kind = ground: must be {allowed}")

@@ -10,11 +10,11 @@ from numba import carray
 
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import pointer
-from musls_sim.batch.world import world_at
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import MotionCaptureSpec
 from musls_sim.sensors.estimation import SensorNoise
+from musls_sim.session.compiled_stages.world import world_at
 from musls_sim.session.compose import streams
 
 STREAM = np.dtype(

@@ -392,6 +392,18 @@ class Plant(TiedToMemory):
         return 0
 
     @property
+    def steps_compiled(self) -> bool:
+        """Whether `step` is now its compiled function and `account`, and nothing in Python besides.
+
+        Then the session calls that function as a part of a longer one, and `account` alone.
+        """
+        return False
+
+    def _has(self, step: object) -> bool:
+        """Whether this is its own `step`, which nobody replaced."""
+        return getattr(self.step, "__func__", None) is step
+
+    @property
     def spurious_energy_j(self) -> float | None:
         """Energy that the integration made from nothing so far [J]; None where it is not known."""
         return None if self.audit is None else self.audit.spurious_j

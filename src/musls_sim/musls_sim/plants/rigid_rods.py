@@ -133,6 +133,11 @@ class RigidRodsPlant(LightLinesPlant):
             cable["load_point"], cable["drone_point"] = anchor, hook
             cable["load_spin"] = cable["drone_spin"] = 0.0  # nothing turns about its ends
 
+    @property
+    def steps_compiled(self) -> bool:
+        """See `interface.Plant`."""
+        return self._has(RigidRodsPlant.step)
+
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not None:

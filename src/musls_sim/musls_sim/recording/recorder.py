@@ -31,7 +31,15 @@ from musls_sim.recording.bag_file import (
     render_each,
 )
 from musls_sim.recording.messages import serialize, string
-from musls_sim.recording.signals import EVENTS, STAGE, Rate, Row, event_text, recorded_topics
+from musls_sim.recording.signals import (
+    EVENTS,
+    ROWS,
+    STAGE,
+    Rate,
+    Row,
+    event_text,
+    recorded_topics,
+)
 from musls_sim.session.loop import Loop, Observer
 
 WRITE_EVERY_S = 1.0
@@ -113,6 +121,7 @@ class MemoryRecorder(Observer):
         self.every = round(1.0 / (step_period_s * rate_hz))
         self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
         self._until_shape = 0 if self._shape_every else -1
+        self._step_period_s, self._by_rows = step_period_s, False
         self.layouts = {rate: Row(system, rate, readings) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
@@ -121,6 +130,11 @@ class MemoryRecorder(Observer):
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record what the session is like, and the shape of the cables when that is due."""
+        if self._by_rows:  # all but the shape
+            self._until_shape = round(time_s / self._step_period_s) % self._shape_period
+            if self._until_shape == 0:
+                self._append(Rate.SHAPE, time_s, *self.layouts[Rate.SHAPE].values(loop))
+            return
         self._append(Rate.STATE, time_s, *self.layouts[Rate.STATE].values(loop))
         if self._until_shape == 0:
             self._append(Rate.SHAPE, time_s, *self.layouts[Rate.SHAPE].values(loop))
@@ -130,11 +144,25 @@ class MemoryRecorder(Observer):
             reference, begin_s = self._reference
             self._asked.append((time_s, reference, time_s - begin_s))
 
-    def record(self, times_s: Sequence[float], seen: Any) -> None:
-        """Record many times at once, without cable shapes.
+    @property
+    def _shape_period(self) -> int:
+        """Control steps from shape to shape; far too many where none is recorded."""
+        return self.every * self._shape_every or 1 << 60
 
-        `seen`: as a session whose arrays have the times as their first axis.
-        """
+    def next_look(self, tick: int) -> float:
+        """See `Observer`: shapes alone are looked at where the rest comes in rows."""
+        each = self._shape_period if self._by_rows else self.every
+        return -(-tick // each) * each
+
+    def takes_rows(self, loop: Loop) -> bool:
+        """See `Observer`: if it records nothing but what rows have."""
+        own = type(self).observe is not MemoryRecorder.observe
+        self._by_rows = not own and self.layouts[Rate.STATE].signals <= ROWS
+        return self._by_rows
+
+    def record(self, times_s: Sequence[float], seen: Any) -> None:
+        """See `Observer`; without cable shapes."""
+        self._write_if_due(times_s[-1])
         values = self.layouts[Rate.STATE].values(seen, len(times_s))
         self.rows[Rate.STATE].extend([round(time_s * 1e9) for time_s in times_s], *values)
         if self._reference is not None:

@@ -404,6 +404,9 @@ SIGNALS: dict[str, Signal] = {
 """By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
 
 
+ROWS = {"pose", "twist", "tension", "tension_peak", "rotors"}
+"""Signals of a flight without anchors of which a session keeps rows in compiled code."""
+
 # ---------- A row: all signals of one rate
 
 
@@ -495,6 +498,11 @@ class Row:
         if self.rate is Rate.STATE:
             return {CLOCK: "rosgraph_msgs/msg/Clock", TF: "tf2_msgs/msg/TFMessage", **found}
         return found | ({TF: "tf2_msgs/msg/TFMessage"} if self.rate is Rate.SHAPE else {})
+
+    @property
+    def signals(self) -> set[str]:
+        """Names of the signals."""
+        return {signal.name for signal in self._signals}
 
     def values(self, session: Any, *times: int) -> list[Array]:
         """The numbers now, in the order of the columns; of many times if arrays begin with them."""

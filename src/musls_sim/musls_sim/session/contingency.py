@@ -93,6 +93,10 @@ class Contingency:
         self._spreads = False
         self.answers: list[Reallocation | None] = []
 
+    def next_look(self, tick: int) -> float:
+        """First period, from one on, in which there is something to look at, or to do."""
+        return min([-(-tick // CHECK_PERIODS) * CHECK_PERIODS, *self._act_at.values()])
+
     def step(self, tick: int) -> None:
         """Look, and do what is due."""
         if tick % CHECK_PERIODS == 0 and self._guidance.stage not in UNWATCHED:

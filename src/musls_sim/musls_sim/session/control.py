@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
@@ -15,21 +17,28 @@ from musls_control.indi import Incremental
 from musls_control.mission.spec import GROUND_PHASES
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
+from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.slung_system import slung_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
+from musls_sim.session.compiled_stages.control import OF_LEVEL, fly_autopilots
+from musls_sim.session.compiled_stages.laws import has_law, law_of, sampled
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
 from musls_sim.session.imperfections import DroneLinks, SetpointLink
+from musls_sim.session.loop import Parts
 
 LARGEST_MISS_RAD = 0.3
 """Largest integral of the error of a body rate."""
 
 ABSURD = 10.0
 """Over the largest speed of a rotor, or thrust of a drone: a command beyond is a mistake."""
+
+REPORT_EVERY = 250
+"""Control periods between two looks at what a controller in compiled code reports."""
 
 BY_AUTOPILOT = (ControlLevel.DRONE_SETPOINTS, ControlLevel.AUTOPILOT_FORCES)
 """Levels at which the autopilot flies on, by the set-points that come out."""
@@ -102,8 +111,15 @@ class Control:
         inputs.rotor_command_rad_s = command.omega_cmd_rad_s
         self._system, self._period_s = components.scenario.system, components.plant.period_s
         self._state, self._estimate = components.plant.state, components.estimator.estimate
-        self._autopilot, self._setpoint_link = components.autopilot, setpoint_link
-        self._heard = (links if setpoint_link is None else setpoint_link).heard
+        self._autopilot = components.autopilot
+        # What a controller asks for is sent in its period; what guidance asks for, by `stages`.
+        self._setpoint_link = setpoint_link if controller is not None else None
+        self.heard = (links if setpoint_link is None else setpoint_link).heard
+        self._by_cascade: Parts = ()
+        if type(components.autopilot) is Px4Cascade and self._setpoint_link is None:
+            self._by_cascade = (fly_autopilots,)
+        self._by_law: Parts = ()
+        self.law_arrays: dict[str, NDArray[Any]] = {}
         self._controller: WatchedController | None = None
         self._flies = False
         self.step: Callable[[int], None] = self._step_autopilot
@@ -123,6 +139,8 @@ class Control:
                 f"a controller of level {level.value} cannot fly real PX4s: choose level "
                 f"{' or '.join(able.value for able in BY_AUTOPILOT)}, or autopilot.kind: builtin"
             )
+        self._flown, self._plan = controller, components.plan
+        self._lawful = has_law(controller) and self._law_can_fly()
         self._apply, widths = self._chain(level)
         self._controller = WatchedController(
             controller,
@@ -135,16 +153,16 @@ class Control:
 
     @property
     def mean_step_us(self) -> float | None:
-        """Mean wall time of a call of the controller [us], None without one."""
-        if self._controller is None:
+        """Mean wall time of a call of the controller [us], None where Python calls none."""
+        if self._controller is None or not self._controller.calls:
             return None
-        return self._controller.total_s / max(self._controller.calls, 1) * 1e6
+        return self._controller.total_s / self._controller.calls * 1e6
 
     def _step_autopilot(self, tick: int) -> None:
         self._inputs.wrench_body.fill(0.0)
         if self._setpoint_link is not None:
             self._setpoint_link.step(tick)
-        self._autopilot.step(tick * self._period_s, self._heard, self._estimate, self._command)
+        self._autopilot.step(tick * self._period_s, self.heard, self._estimate, self._command)
 
     def _step_controller(self, tick: int) -> None:
         """The controller while the load hangs in the air, else the autopilot alone."""
@@ -164,10 +182,59 @@ class Control:
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
 
+    # ------------------------------------------------------------------- the same in compiled code
+
+    def choose(self, tick: int) -> Parts:
+        """What compiled code does from this period on; nothing where `step` is to be called."""
+        controller = self._controller
+        if controller is None or (self._by_cascade and self._guidance.stage in GROUND_PHASES):
+            if self._flies:
+                self._hand_back()
+                self._guidance.on_controller_end(tick)
+            return self._by_cascade
+        if not self._lawful or self._guidance.stage in GROUND_PHASES:
+            return ()
+        if not self._flies:
+            if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
+                return ()  # `step` takes over: the rotors rest, but not before they are recorded
+            self.take_over(tick * self._period_s)
+        if not self._by_law:
+            law = law_of(self._flown)
+            reference = sampled(self._plan.reference, self._period_s, self._plan.duration_s)
+            self.law_arrays = law.arrays | {"reference": reference}
+            self._by_law = (law.fly, *OF_LEVEL[self._level])
+        return self._by_law
+
+    def _law_can_fly(self) -> bool:
+        plain = self._tracker is Tracker.GEOMETRIC and self._setpoint_link is None
+        if self._level in BY_AUTOPILOT:
+            plain &= bool(self._by_cascade)
+        return plain and self._level in OF_LEVEL
+
+    @property
+    def announces(self) -> bool:
+        """Whether a controller in compiled code asks the autopilots for what is to be announced."""
+        controls = self._controller is not None and self._lawful
+        return controls and self._level is ControlLevel.AUTOPILOT_FORCES
+
+    def next_announcement(self, tick: int) -> float:
+        """First period, from one on, in which something is to be announced."""
+        return -(-tick // ANNOUNCE_EVERY) * ANNOUNCE_EVERY if self._flies else math.inf
+
+    def announce(self, tick: int) -> None:
+        """Tell what the controller asks the autopilots for, if it is time to."""
+        if self._flies and tick % ANNOUNCE_EVERY == 0:
+            self._guidance.on_controller_acceleration(tick)
+
+    def next_events(self, tick: int) -> float:
+        """First period, from one on, in which a controller may report something."""
+        lawful = self._controller is not None and self._lawful
+        return -(-tick // REPORT_EVERY) * REPORT_EVERY if lawful else tick
+
     def take_over(self, time_s: float) -> None:
         """Let the controller fly from now on."""
         assert self._controller is not None
-        self._flies = True
+        self._flies, self._by_law = True, ()
         if self._level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
             hover = self._autopilot.hover_thrust
             self.ask.start(self._state.rotor_speed_rad_s, self._estimate.drones, hover)

@@ -336,6 +336,11 @@ class DeliveryGuidance(MissionGuidance):
         self._player.keeper = None
         super().replace(plan, tick, gone)
 
+    @property
+    def next_s(self) -> float:
+        """See `Guidance`: it weighs, and its gates look, all the time."""
+        return 0.0
+
     def step(self, tick: int) -> None:
         """See `MissionGuidance.step`."""
         player, period_s = self._player, self._period_s

@@ -66,6 +66,10 @@ class SetpointLink:
             while under_way and under_way[0][0] <= tick:
                 row[:] = under_way.popleft()[1]
 
+    def next_arrival(self, tick: int) -> float:
+        """Period of the next set-point that arrives."""
+        return min((under_way[0][0] for under_way in self._under_way if under_way), default=np.inf)
+
     def _send(self, tick: int, row: Array, under_way: deque[tuple[int, Array]]) -> None:
         late = self._delay
         if self._jitter:
@@ -127,6 +131,11 @@ class DroneLinks:
         if self._autopilot.has_sensors and not self._autopilot.has_failsafe:
             return "this autopilot cannot lose its link"
         return None
+
+    @property
+    def any_lost(self) -> bool:
+        """Whether any drone hears nothing."""
+        return bool(self._lost)
 
     def lose(self, drone: int, action: str) -> None:
         """Let nothing through to a drone (from 0) any more; its flight stack holds or lands."""

@@ -1,9 +1,10 @@
-"""The loop: an ordered list of steps, run once per control period. There is no other one."""
+"""The loop: stages in their order, run once per control period. There is no other one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import Any
 
@@ -14,6 +15,7 @@ from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 
@@ -34,6 +36,17 @@ class Observer:
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Look at the state at a time, and at the set-points that hold from then on."""
+
+    def next_look(self, tick: int) -> float:
+        """First period, from one on, in which `observe` is to be called."""
+        return -(-tick // self.every) * self.every
+
+    def takes_rows(self, loop: Loop) -> bool:
+        """Whether `record` is called from now on, with many times at once, beside `observe`."""
+        return False
+
+    def record(self, times_s: Sequence[float], seen: Any) -> None:
+        """Look at a session whose arrays have these times as their first axis, see `RowsSeen`."""
 
     def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
         """New set-points of load and drones hold from now on, (1 + n, 3), (1 + n, 4)."""
@@ -88,12 +101,55 @@ class Pace(Observer):
             sleep(ahead_s)
 
 
+# ---------- Stages of a control period
+
 Step = Callable[[int], None]
-"""A step of the loop, told the number of the control period (tick), from 0."""
+"""A function of a stage in Python, told the number of the control period (tick), from 0."""
+
+Parts = tuple[CompiledStage, ...]
+"""Compiled functions of a stage; none where Python's is to be called."""
+
+NEVER = float("inf")
+
+
+def always(tick: int) -> float:
+    """In every period."""
+    return tick
+
+
+def never(tick: int) -> float:
+    """In no period."""
+    return NEVER
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is done at a place of the control period.
+
+    Attributes:
+        step: Its function in Python; None where compiled code does everything.
+        due: From which period on, of those from one on, that function has something to do. In
+            others it may be called, too.
+        compiled: What compiled code does instead of it.
+        choose: Says, before each run, what compiled code does; None where that is `compiled`.
+        tells: Compiled code says when the function has something to do, not `due`.
+    """
+
+    name: str
+    step: Step | None = None
+    due: Callable[[int], float] = always
+    compiled: Parts = ()
+    choose: Callable[[int], Parts] | None = None
+    tells: bool = False
+
+    @property
+    def may_be_compiled(self) -> bool:
+        """Whether compiled code may do it, now or later."""
+        return bool(self.compiled) or self.choose is not None
 
 
 class Loop:
-    """Runs named steps in their order; a context manager that starts and closes what takes part.
+    """Runs the stages of a control period; a context manager that starts and closes its parts.
 
     Attributes:
         tick: Control periods so far.
@@ -106,24 +162,23 @@ class Loop:
         self.plant = plant
         self.observers: list[Observer] = []
         self.tick = 0
-        self._steps: dict[str, Step] = {}
+        self._stages: list[Stage] = []
         self._stopped = self._started = False
         self._begin_s, self._end_s = perf_counter(), 0.0
         self._closing = ExitStack()
 
     @property
     def step_names(self) -> tuple[str, ...]:
-        """Names of the steps, in their order."""
-        return tuple(self._steps)
-
-    @property
-    def steps(self) -> Mapping[str, Step]:
-        """The steps by their names, in their order."""
-        return self._steps
+        """Names of the stages, in their order."""
+        return tuple(stage.name for stage in self._stages)
 
     def set_steps(self, steps: Mapping[str, Step]) -> None:
-        """Set the steps, by name and in their order; `look` is the step of the observers."""
-        self._steps = dict(steps)
+        """Set stages in Python, by name and in their order; `look` is that of the observers."""
+        self.set_stages([Stage(name, step) for name, step in steps.items()])
+
+    def set_stages(self, stages: Sequence[Stage]) -> None:
+        """Set the stages, in their order."""
+        self._stages = list(stages)
 
     @typed
     def insert_before(self, name: str, new: str, step: Step) -> None:
@@ -145,12 +200,13 @@ class Loop:
         self._insert(name, 1, new, step)
 
     def _insert(self, name: str, behind: int, new: str, step: Step) -> None:
-        if name not in self._steps:
-            raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(self._steps)}")
-        if new in self._steps:
+        names = self.step_names
+        if name not in names:
+            raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(names)}")
+        if new in names:
             raise ConfigError(f"there is a step '{new}' already: choose another name")
-        place, steps = self.step_names.index(name) + behind, list(self._steps.items())
-        self.set_steps(dict([*steps[:place], (new, step), *steps[place:]]))
+        place = names.index(name) + behind
+        self.set_stages([*self._stages[:place], Stage(new, step), *self._stages[place:]])
 
     @typed
     def observe_with(self, observer: Observer) -> None:
@@ -215,10 +271,16 @@ class Loop:
             raise ConfigError(f"advance: periods = {periods}: a flight does not go back")
         if not self._started:
             self.start()
-        for tick in range(self.tick, self.tick + periods):
-            for step in self._steps.values():
-                step(tick)
-            self.tick = tick + 1
+        end = self.tick + periods
+        while self.tick < end:
+            self._run(end)
+
+    def _run(self, end: int) -> None:
+        """Run a period, or several up to the one of this number."""
+        for stage in self._stages:
+            if stage.step is not None:
+                stage.step(self.tick)
+        self.tick += 1
 
     def close(self) -> None:
         """End everything that takes part; further calls do nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,24 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.power import Power
-from musls_sim.scenario.aerodynamics import Aerodynamics, Air
+from musls_sim.scenario.aerodynamics import Air
 from musls_sim.scenario.events import Event, EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import SensorSetup
 from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
+from musls_sim.session.compiled_stages.world import PIECE
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
-from musls_sim.session.driving import RigDriver
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
-from musls_sim.session.loop import Loop, Observer, Pace, Step
+from musls_sim.session.loop import Loop, Observer, Pace, Stage
+from musls_sim.session.runs import Runs
+from musls_sim.session.stages import ENERGY_PERIODS, stages_of
+from musls_sim.session.world import World
 
 # ---------- Result of a flight
 
@@ -44,8 +46,8 @@ class FlightResult:
     """Summary of a flight.
 
     Attributes:
-        plant_step_us: Mean time of one control period in the plant but the first, which may
-            compile [us]; of a whole one in a flight in compiled code.
+        plant_step_us: Mean time of one control period in compiled code, the plant and what else of
+            the flight is compiled, but of the first, which may compile [us].
         controller_step_us: Mean time of one call of the controller [us]; None without one.
         max_tension_n: Largest tension of each cable over all steps, (n_cables,).
         landed: Whether the drones were found landed at the end.
@@ -65,9 +67,6 @@ class FlightResult:
 YARDSTICK_LINKS = 120
 """Of all cables, up to which DART's own step is measured after a flight: its time grows with their
 third power, 0.1 s here."""
-
-ENERGY_PERIODS = 250
-"""Control periods between two looks at the energy balance."""
 
 SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
 """Spurious energy over the work of all drones, and in itself, from which a flight is doubtful."""
@@ -126,7 +125,8 @@ class Session(TiedToMemory, Loop):
         tension_peaks: Largest tensions of all steps.
         load_cells: Those of the cables, and what they show.
         readings: What sensors of one's own show, one after the other.
-        plant_s: Wall time spent in the plant, without the first period, which compiles.
+        plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
+            which may compile.
     """
 
     def __repr__(self) -> str:
@@ -181,13 +181,14 @@ class Session(TiedToMemory, Loop):
             self.observe_with(observer)
 
     latency: CommandLatency | None
+    setpoint_link: SetpointLink | None
 
     def _connect(
         self,
         flying: Controller | None,
         make_guidance: Callable[[Components, Sequence[Observer]], Guidance],
     ) -> None:
-        """Connect everything, and name the steps; what this flight does not need has none."""
+        """Connect everything; what is done in a period stands in `stages.TABLE`."""
         scenario, components, plant = self.scenario, self.components, self.plant
         system, faults = scenario.system, scenario.imperfections
         guided, period_s = flying is None, plant.period_s
@@ -196,12 +197,12 @@ class Session(TiedToMemory, Loop):
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         sent, autopilot = guidance.setpoint, components.autopilot
         self.links = links = DroneLinks(sent, self.estimate, autopilot, guided=guided)
-        self._setpoint_link = None
+        self.setpoint_link = None
         if faults.setpoint_delay_s or faults.setpoint_jitter_s:
-            self._setpoint_link = SetpointLink(links.heard, faults, period_s, components.jitter)
-        tilted = TiltedThrust.of(plant.system, faults)
+            self.setpoint_link = SetpointLink(links.heard, faults, period_s, components.jitter)
+        self.tilted = tilted = TiltedThrust.of(plant.system, faults)
         self.control = Control(
-            flying, components, guidance, self.command, inputs, links, self._setpoint_link
+            flying, components, guidance, self.command, inputs, links, self.setpoint_link
         )
         self.power = Power.of(system, period_s)
         if self.power is not None:
@@ -211,7 +212,7 @@ class Session(TiedToMemory, Loop):
         watched = system.n_drones or obstacles
         self.collisions = CollisionWatch(plant, obstacles) if watched else None
         inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
-        air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
+        self.air = air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
         context = EventContext(
             plant,
             inputs,
@@ -233,63 +234,33 @@ class Session(TiedToMemory, Loop):
         self.contingency = contingency_of(
             scenario, context, guidance, self.events.note, guided=guided
         )
-        record_s = 1.0 / scenario.recording.rate_hz
-        self.tension_peaks = TensionPeaks(
-            len(plant.state.tension_peak_n), round(record_s / plant.period_s)
-        )
         self.plant_s = 0.0
         self._energy_doubted = False
 
-        steps: dict[str, Step] = {
-            "reference": guidance.step,
-            "events": self.events.step,
-            "links": links.step,
-        }
-        if self.contingency is not None:
-            steps["contingency"] = self.contingency.step
-        if self.separation is not None:
-            steps["separation"] = self._watch_separation
-        steps |= {"observers": self.look, "control": self.control.step}
+        record_s = 1.0 / scenario.recording.rate_hz
+        peaks = len(plant.state.tension_peak_n)
+        self.tension_peaks = TensionPeaks(peaks, round(record_s / period_s))
         self.latency = None
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
             latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
-            inputs.rotor_command_rad_s = latency.delayed_rad_s
-            steps["command_latency"], self.latency = latency.step, latency
-        if not components.wind.steady:
-            steps["wind"] = lambda tick: components.wind.step()
-        rig = RigDriver(scenario.rig, plant.system, inputs, plant.state, period_s)
-        if not rig.idle:
-            rig.step(0)
-            plant.start_driving(inputs)
-            steps["rig"] = rig.step
-        if self.power is not None:
-            steps["motors"] = self._run_motors
-        if tilted is not None:
-            steps["tilted_thrust"] = lambda tick: tilted.step(plant.state, inputs)
-        if scenario.aerodynamics:
-            steps["aerodynamics"] = Aerodynamics(scenario.aerodynamics, air, inputs).step
-        steps["plant"] = self._move
-        steps["cable_events"] = self._note_cable_events
-        if plant.audit is not None:
-            steps["energy"] = self._watch_energy
-        if self.collisions is not None:
-            steps["collisions"] = self._watch_collisions
-        if flying is not None:
-            steps["controller_events"] = lambda tick: self._note_controller_events(tick, flying)
-        steps["estimation"] = self._estimate
-        if components.load_estimation is not None:
-            components.load_estimation.check(flying)
-            steps["load_estimation"] = components.load_estimation.step
-            steps["load_estimator_doubt"] = self._doubt_estimator
+            inputs.rotor_command_rad_s, self.latency = latency.delayed_rad_s, latency
         (noise,) = components.jitter.spawn(1)
         setup = SensorSetup(plant.system, plant.state, period_s, noise)
         self.load_cells = LoadCells(plant.system, period_s, noise)
-        sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
-        self.readings = sensors.readings
-        if len(self.load_cells.cables) or scenario.sensors:
-            steps["sensors"] = sensors.step
-        self.set_steps(steps)
+        self.sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
+        self.readings = self.sensors.readings
+        self.set_stages(stages_of(self))
+
+    def set_stages(self, stages: Sequence[Stage]) -> None:
+        """See `Loop.set_stages`."""
+        super().set_stages(stages)
+        self._runs: Runs | None = None
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """What is done in a period, in its order."""
+        return self._stages
 
     @property
     def state(self) -> PlantState:
@@ -342,10 +313,11 @@ class Session(TiedToMemory, Loop):
         if self._started:
             return
         try:
-            if self._setpoint_link is not None:
-                self._setpoint_link.start()
+            if self.setpoint_link is not None:
+                self.setpoint_link.start()
             self.components.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
+            self._world = World(self)
         except BaseException:
             self.close()
             raise
@@ -367,8 +339,14 @@ class Session(TiedToMemory, Loop):
             self.observe_with(Pace())
         with self, user_code(lambda: f" at {self.time_s:.3f} s"):
             while not self.finished:
-                self.advance(1)
+                self._run(self.tick + PIECE)
         return self.result()
+
+    def _run(self, end: int) -> None:
+        """See `Loop`: compiled stages in runs."""
+        if self._runs is None:
+            self._runs = Runs(self, self._world, self._stages)
+        self._runs.run(end)
 
     def result(self) -> FlightResult:
         """Summary of the flight so far."""
@@ -402,15 +380,7 @@ class Session(TiedToMemory, Loop):
             "seed": scenario.seed,
         }
 
-    def _watch_separation(self, tick: int) -> None:
-        """Note when the drones come too close to each other."""
-        assert self.separation is not None
-        if tick % self.separation.every == 0:
-            time_s = tick * CONTROL_PERIOD_S
-            for kind, what in self.separation.look(time_s, self.state.position_enu_m):
-                self.events.note(time_s, kind, what)
-
-    def _watch_energy(self, tick: int) -> None:
+    def watch_energy(self, tick: int) -> None:
         """Note once a second whether a good deal of energy came from nothing; only the first."""
         audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
         if audit is None or self._energy_doubted:
@@ -420,13 +390,13 @@ class Session(TiedToMemory, Loop):
             what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
             self.events.note(self.time_s, "doubtful", f"{what} of work")
 
-    def _doubt_estimator(self, tick: int) -> None:
+    def doubt_estimator(self, tick: int) -> None:
         """Note in the last period what is doubtful about the load's estimate."""
         estimation = self.components.load_estimation if self.finished else None
         if estimation is not None and (what := estimation.doubt()):
             self.events.note(self.time_s, "doubtful", what)
 
-    def _watch_collisions(self, tick: int) -> None:
+    def watch_collisions(self, tick: int) -> None:
         """Note what begins to collide."""
         assert self.collisions is not None
         time_s = (tick + 1) * CONTROL_PERIOD_S
@@ -435,27 +405,29 @@ class Session(TiedToMemory, Loop):
             if self.scenario.limits.collision == "end":
                 raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
 
-    def _run_motors(self, tick: int) -> None:
+    def run_motors(self, tick: int) -> None:
+        """Let motors and batteries act, and note what is empty."""
         assert self.power is not None
         for drone in self.power.step(self.plant.state, self.inputs):
             self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
 
-    def _move(self, tick: int) -> None:
-        begin = perf_counter()
+    def move(self, tick: int) -> None:
+        """Advance the plant by a period."""
         self.plant.step(self.inputs)
         self.tension_peaks.note(tick, self.plant.state.tension_peak_n)
-        if tick:  # the first period may have compiled what it calls
-            self.plant_s += perf_counter() - begin
 
-    def _note_cable_events(self, tick: int) -> None:
+    def note_cable_events(self, tick: int) -> None:
+        """Note what happened to cables by itself."""
         happened = self.plant.happened
         if happened:
             for event in happened:
                 self.events.note(event.time_s, event.kind, event.what)
             happened.clear()
 
-    def _note_controller_events(self, tick: int, controller: Controller) -> None:
-        time_s = tick * CONTROL_PERIOD_S
+    def note_controller_events(self, tick: int) -> None:
+        """Note what the controller reports."""
+        controller, time_s = self.flying, tick * CONTROL_PERIOD_S
+        assert controller is not None
         try:
             if happened := controller.happened:
                 for kind, what in happened:
@@ -464,7 +436,8 @@ class Session(TiedToMemory, Loop):
         except (AttributeError, TypeError, ValueError) as error:
             raise failure_of(type(controller), "happened", f" at {time_s:.3f} s", error) from error
 
-    def _estimate(self, tick: int) -> None:
+    def estimate_state(self, tick: int) -> None:
+        """Let the estimator look at the state."""
         sensed = self.components.sensed
         if sensed is not None:
             sensed.update()

@@ -252,6 +252,11 @@ class Engine:
             self._note_breaks()
         self._periods += 1
 
+    @property
+    def breaking(self) -> bool:
+        """Whether a segment may break, or is to be cut."""
+        return self.can_break or bool(self._cuts or self.tables.system["can_break"][0])
+
     def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
         """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so.
 

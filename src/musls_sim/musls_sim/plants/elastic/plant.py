@@ -189,6 +189,7 @@ class ElasticPlant(Plant):
         self.state = self._make_state()
         self._wrench_body = self.engine.wrench_body[:first]
         self._wrench_enu = self.engine.wrench_enu[:first]
+        self._rigged = bool(system.anchors)
         self._breaks_told = 0
         self._brakes_nm = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
         self._halted = [0.0] * len(system.winches)
@@ -224,6 +225,13 @@ class ElasticPlant(Plant):
     def refined_periods(self) -> int:
         """Periods that needed finer steps than the usual."""
         return self.engine.refined_periods
+
+    @property
+    def steps_compiled(self) -> bool:
+        """See `interface.Plant`."""
+        slung = self.system.load is not None and not (self._rigged or self.state.reels)
+        plain = slung and self._motion is None and not self.engine.breaking
+        return plain and self._has(ElasticPlant.step)
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""

@@ -227,6 +227,11 @@ class MasslessPlant(LightLinesPlant):
                 f"{length + gaps[worst]:.6g} m from the load to drone_{worst + 1}"
             )
 
+    @property
+    def steps_compiled(self) -> bool:
+        """See `interface.Plant`."""
+        return self._motion is None and self._has(MasslessPlant.step)
+
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not self._motion:

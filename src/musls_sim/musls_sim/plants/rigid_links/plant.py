@@ -310,6 +310,12 @@ class RigidLinksPlant(Plant):
         """Energy that the integration made from nothing so far, see `period.account`."""
         return self._spurious_before_j + float(self.records.system[0]["ledger"]["spurious"])
 
+    @property
+    def steps_compiled(self) -> bool:
+        """See `interface.Plant`."""
+        plain = self._motion is None and not self._fragile
+        return plain and self._has(RigidLinksPlant.step)
+
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not self._motion:

@@ -1,16 +1,15 @@
-"""A flight in compiled code is the flight by the steps of its session, to the last bit."""
+"""Runs of compiled stages: wherever something in Python cuts them, the flight is the same."""
 
 import numpy as np
 import pytest
 
 from musls_bringup.shipped import SCENARIOS
-from musls_description.config.errors import ConfigError
-from musls_sim.batch.alone import CompiledFlight
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.collisions import CollisionError
 from musls_sim.session.session import Session
+from musls_sim.session.world import World
 
 HOLD = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
 
@@ -57,6 +56,7 @@ FLIGHTS = {
         "controller=payload",
         "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
     ),
+    "payload from the ground": ("cable_model=massless", HOLD, "controller=payload"),
     "payload, direct": (
         "cable_model=massless",
         "start=air",
@@ -95,19 +95,43 @@ def assert_same(one, other):
             np.testing.assert_array_equal(column, again.rows[rate].columns()[name])
 
 
+def cut_everywhere(session):
+    """Let a step of one's own follow every stage, which ends all runs."""
+    for name in session.step_names:
+        session.insert_after(name, f"after {name}", lambda tick: None)
+
+
 @pytest.mark.parametrize("overrides", FLIGHTS.values(), ids=FLIGHTS)
-def test_a_flight_is_the_same_in_compiled_code(overrides):
-    one, other = session_of(*overrides), session_of(*overrides)
-    one[0].run()
-    CompiledFlight(*other).run()
-    assert_same(one, other)
+def test_a_flight_is_the_same_however_its_runs_are_cut(overrides):
+    whole, cut, by_one = (session_of(*overrides) for _ in range(3))
+    whole[0].run()
+    cut_everywhere(cut[0])
+    cut[0].run()
+    assert_same(whole, cut)
+    with by_one[0] as session:
+        while not session.finished:
+            session.advance(1)
+    assert_same(whole, by_one)
+
+
+@pytest.mark.parametrize("overrides", FLIGHTS.values(), ids=FLIGHTS)
+def test_a_run_is_one_call(overrides, monkeypatch):
+    """Compiled code flies on until a set-point, an event or a recorder of shapes is due."""
+    calls, advance = [], World.advance
+    monkeypatch.setattr(
+        World, "advance", lambda world, *given: (calls.append(given[1]), advance(world, *given))
+    )
+    session, _ = session_of(*overrides)
+    session.run()
+    assert len(calls) < 0.6 * session.tick
 
 
 def assert_ends_alike(one, other, error):
     with pytest.raises(error) as said:
         one[0].run()
+    cut_everywhere(other[0])
     with pytest.raises(error) as said_again:
-        CompiledFlight(*other).run()
+        other[0].run()
     assert str(said.value) == str(said_again.value)
     assert_same(one, other)
 
@@ -123,16 +147,3 @@ def test_a_flight_that_diverges():
     for session, _ in (one, other):
         session.inputs.wrench_enu[0, 5] = 500.0  # the load goes up, faster and faster
     assert_ends_alike(one, other, SimulationDiverged)
-
-
-def test_what_has_no_compiled_code_is_named():
-    low = "events=[{kind: gust, when: {height: {body: load, below_m: 1}}, duration_s: 1, "
-    low += "velocity_enu_m_s: [1, 0, 0]}]"
-    for overrides, key in (
-        ((low,), "events"),
-        (("controller=payload",), "start.kind"),
-        (("controller=rotortm", "start=air"), "ideal_thrust_moment"),
-    ):
-        session, recorder = session_of("cable_model=massless", *overrides)
-        with pytest.raises(ConfigError, match=key):
-            CompiledFlight(session, recorder)

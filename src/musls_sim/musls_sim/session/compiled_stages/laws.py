@@ -1,12 +1,7 @@
-"""Controllers of the load in a batch: in each period they write what is commanded in every world.
-
-Each law is compiled by itself, so that a batch compiles the one that it flies. A law sees estimate
-and reference alone, so that it may come before all else of a period.
-"""
+"""Controllers of the load in compiled code: in each period they write what is commanded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +16,11 @@ from musls_control.payload.cable_law import COMMAND, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import rod_commands
 from musls_control.reference import Reference
-from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import pointer
 from musls_description.numerics.vectors import put
-from musls_sim.batch.world import asked_of, world_at
+from musls_sim.session.compiled_stages.world import asked_of, world_at
 
 COLUMNS = 30
 """Of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5, 2)."""
@@ -39,16 +33,21 @@ class Law(NamedTuple):
     """A controller in compiled code.
 
     Attributes:
-        fly: Writes what is commanded in so many worlds, so many bytes apart in memory.
+        fly: Writes what is commanded.
         arrays: What it works on, by `PARTS`.
     """
 
-    fly: Callable[[int, int, int], None]
+    fly: CompiledStage
     arrays: dict[str, NDArray[Any]]
 
 
+def has_law(controller: Controller) -> bool:
+    """Whether there is compiled code for a controller; a class derived from ours has its own."""
+    return type(controller) in (PayloadController, RodController, RotorTmCables)
+
+
 def law_of(controller: Controller) -> Law:
-    """The law of a controller that has taken over (raises ConfigError)."""
+    """The law of a controller that has taken over."""
     match controller:
         case PayloadController():
             return Law(fly_payload, {"law": controller.memory, "law_places": controller.places})
@@ -59,7 +58,7 @@ def law_of(controller: Controller) -> Law:
             law, drones = _record(controller.constants), controller.drones
             arrays = {"law": law, "law_drones": drones, "law_shares": controller.shares}
             return Law(fly_rotortm, arrays)
-    raise ConfigError("controller.links = rods: must be cables in a batch")
+    raise TypeError(f"{type(controller).__name__} has no compiled code: see has_law")
 
 
 def _record(one: np.void) -> NDArray[np.void]:
@@ -76,7 +75,8 @@ def sampled(reference: Reference, period_s: float, duration_s: float) -> Array:
 @compiled()
 def reference_of(w):
     """The load's reference now: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
-    row = w.reference + 8 * COLUMNS * min(w.tick, w.reference_rows - 1)
+    in_plan = max(w.tick - round(w.begun / w.period), 0)
+    row = w.reference + 8 * COLUMNS * min(in_plan, w.reference_rows - 1)
     tilt = carray(pointer(row + 8 * 20), (5, 2), np.float64)
     return carray(pointer(row), (5, 4), np.float64), tilt
 
@@ -87,43 +87,36 @@ def bodies_of(w):
     return carray(pointer(w.estimate), (1 + w.n_drones,), MOTION)
 
 
-@compiled()
-def fly_payload(address, apart, count):
+@CompiledStage
+def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
-    for i in range(count):
-        w = world_at(address + i * apart)
-        if w.finished != 0 or w.failed != 0:
-            continue
-        asked, (reference, tilt) = asked_of(w), reference_of(w)
-        places = carray(pointer(w.law_places), (10,), np.int64)
-        payload_step(w.law, places, bodies_of(w), reference, tilt)
-        commands = carray(pointer(w.law + 8 * places[8]), (w.n_drones,), COMMAND)
-        for k in range(w.n_drones):
-            put(asked[k], commands[k].force)
-            asked[k, 3] = commands[k].yaw
-            put(asked[k, 4:], commands[k].moment)
+    w = world_at(address)
+    asked, (reference, tilt) = asked_of(w), reference_of(w)
+    places = carray(pointer(w.law_places), (10,), np.int64)
+    payload_step(w.law, places, bodies_of(w), reference, tilt)
+    commands = carray(pointer(w.law + 8 * places[8]), (w.n_drones,), COMMAND)
+    for k in range(w.n_drones):
+        put(asked[k], commands[k].force)
+        asked[k, 3] = commands[k].yaw
+        put(asked[k, 4:], commands[k].moment)
 
 
-@compiled()
-def fly_payload_rods(address, apart, count):
+@CompiledStage
+def fly_payload_rods(address):
     """Thrusts and moments of `RodController`."""
-    for i in range(count):
-        w = world_at(address + i * apart)
-        if w.finished == 0 and w.failed == 0:
-            shares = carray(pointer(w.law_shares), (4 * w.n_drones, 4), np.float64)
-            law = carray(pointer(w.law), (1,), LOAD)[0]
-            rod_commands(law, bodies_of(w)[0], reference_of(w)[0], shares, asked_of(w)[:, :4])
+    w = world_at(address)
+    shares = carray(pointer(w.law_shares), (4 * w.n_drones, 4), np.float64)
+    law = carray(pointer(w.law), (1,), LOAD)[0]
+    rod_commands(law, bodies_of(w)[0], reference_of(w)[0], shares, asked_of(w)[:, :4])
 
 
-@compiled()
-def fly_rotortm(address, apart, count):
+@CompiledStage
+def fly_rotortm(address):
     """Thrusts and moments of `RotorTmCables`."""
-    for i in range(count):
-        w = world_at(address + i * apart)
-        if w.finished == 0 and w.failed == 0:
-            law = carray(pointer(w.law), (1,), LAW)[0]
-            drones = carray(pointer(w.law_drones), (w.n_drones,), DRONE)
-            shares = carray(pointer(w.law_shares), (3 * w.n_drones, 6), np.float64)
-            reference, tilt = reference_of(w)
-            attitude_reference(law.load, reference, tilt)
-            cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])
+    w = world_at(address)
+    law = carray(pointer(w.law), (1,), LAW)[0]
+    drones = carray(pointer(w.law_drones), (w.n_drones,), DRONE)
+    shares = carray(pointer(w.law_shares), (3 * w.n_drones, 6), np.float64)
+    reference, tilt = reference_of(w)
+    attitude_reference(law.load, reference, tilt)
+    cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])

@@ -1,7 +1,8 @@
-"""One control period of a world of a batch, in compiled code: everything around the plant.
+"""The memory of a world, and the stages of its control period in compiled code.
 
-The functions are those that a single flight calls from Python, in the order of its loop's steps.
-A world is one record, `WORLD`, which says where its arrays are.
+A world is one record, `WORLD`, which says where its arrays are. A stage is a function of the
+record's address; `advance_worlds` calls those of a run one after another, for as many periods as
+nothing in Python is due. The table of all stages is `session.stages`.
 """
 
 from __future__ import annotations
@@ -10,16 +11,10 @@ import numpy as np
 from numba import carray
 
 from musls_control.autopilot import DISARM_AFTER_LANDING_S
-from musls_control.geometric_attitude import DRONE, attitude_moments
 from musls_control.mission.waiting import WAIT, due_row
-from musls_control.mixing import ROTOR, mix
-from musls_control.payload.actuation import THRUST, ask_autopilot
-from musls_control.px4_cascade.allocation import MIXER_COLUMNS
-from musls_control.px4_cascade.cascade import step_drones
-from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
-from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import copy_numbers, pointer
-from musls_description.numerics.vectors import put
+from musls_control.px4_cascade.layout import STATE_DTYPE
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import call_at, copy_numbers, pointer
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
 from musls_sim.session.collisions import (
@@ -31,9 +26,8 @@ from musls_sim.session.collisions import (
 )
 from musls_sim.session.guidance import AFTER_DISARM_S, LANDING_TIMEOUT_S
 
-SETPOINTS, FORCES, THRUST_MOMENT, ROTOR_SPEEDS, AUTOPILOT_FORCES, IDEAL_THRUST_MOMENT = range(6)
-"""Levels of what is commanded, the first four from outside, too; see `ControlLevel`."""
-
+PIECE = 50
+"""Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
 
 WORLD = np.dtype(
     [
@@ -45,8 +39,8 @@ WORLD = np.dtype(
         ("down_since", float),  # NaN in the air
         ("disarmed_at", float),  # NaN before
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
-        ("halted", np.int64),  # after a period of which there is something to tell
         ("verdict", np.int64),  # of the plant on the last period, 0 if it was as usual
+        ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
         ("recorded", np.int64),  # rows since they were read
         ("changed", np.int64),  # rows of `changes` that are done
         ("begun", float),  # the plan, and its waits: see `musls_control.mission.waiting.PLAY`
@@ -72,7 +66,7 @@ WORLD = np.dtype(
         ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
         ("ring_size", np.int64),  # of motion capture, in periods
         ("substeps", np.int64),  # of the plant
-        ("watched", np.int64),  # whether it halts, and what touches is looked for
+        ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
         ("every", np.int64),  # periods between two rows that are recorded; 0 for none
         ("peak_periods", np.int64),  # after which the recent peaks begin anew
         ("n_cables", np.int64),
@@ -90,11 +84,15 @@ WORLD = np.dtype(
         # In the world's own, see `Parts`:
         ("setpoint", np.int64),
         ("estimate", np.int64),
+        ("tension", np.int64),  # estimated, (n_cables, 2)
         ("constants", np.int64),
         ("state", np.int64),
         ("mixers", np.int64),
         ("throttle", np.int64),
-        ("command", np.int64),
+        ("told", np.int64),  # what the motors are told, (n, n_rotors), rows so many numbers apart
+        ("told_apart", np.int64),
+        ("command", np.int64),  # what they turn at, (n, n_rotors)
+        ("late", np.int64),  # commands that come late, and those under way
         ("delayed", np.int64),
         ("asked", np.int64),
         ("motors", np.int64),
@@ -140,6 +138,27 @@ CHANGE = np.dtype([("tick", np.int64), ("place", np.int64), ("word", np.int64)])
 
 
 @compiled()
+def advance_worlds(stages, address, apart, count, periods):
+    """Advance worlds, so many bytes apart in memory, each until it finishes or fails.
+
+    `stages`: addresses of what is done in a period, or in a part of one, in its order. A world
+    that is watched rests after a period of which there is something to tell, too.
+    """
+    for i in range(count):
+        at = address + i * apart
+        w = world_at(at)
+        for _ in range(periods):
+            if w.finished != 0 or w.failed != 0:
+                break
+            for s in range(len(stages)):
+                call_at(stages[s], at)
+                if w.failed != 0:
+                    break
+            if w.watched != 0 and (w.verdict != 0 or w.touches != 0):
+                break
+
+
+@compiled()
 def world_at(address):
     """The record of a world."""
     return carray(pointer(address), (1,), WORLD)[0]
@@ -152,15 +171,33 @@ def vector_at(address):
 
 
 @compiled()
+def setpoint_of(w):
+    """What the autopilots follow, (n, 12)."""
+    return carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
+
+
+@compiled()
+def motion_of(w):
+    """True motion of load and drones, (1 + n, 16)."""
+    return carray(pointer(w.motion), (1 + w.n_drones, 16), np.float64)
+
+
+@compiled()
+def estimate_of(w):
+    """What is known of it, (1 + n, 16)."""
+    return carray(pointer(w.estimate), (1 + w.n_drones, 16), np.float64)
+
+
+@compiled()
 def wrenches_at(w, address):
     """`w.wrench_body` or `w.wrench_enu`, (1 + n, 6)."""
     return carray(pointer(address), (1 + w.n_drones, 6), np.float64)
 
 
 @compiled()
-def command_of(w):
-    """Rotor speeds that the motors are told, (n, n_rotors)."""
-    return carray(pointer(w.command), (w.n_drones, w.n_rotors), np.float64)
+def throttle_of(w):
+    """Throttle and speed that the autopilots command, (n, 2, n_rotors)."""
+    return carray(pointer(w.throttle), (w.n_drones, 2, w.n_rotors), np.float64)
 
 
 @compiled()
@@ -169,29 +206,17 @@ def asked_of(w):
     return carray(pointer(w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
 
 
-@compiled()
-def begin_period(w):
-    """The steps before the plant: set-points, a row of the recording, control, wind."""
-    time = w.tick * w.period
-    setpoint = carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
-    if w.rows > 0:
-        follow_plan(w, time, setpoint)
-    if w.changed < w.n_changes:
-        let_events_happen(w)
-    if w.every > 0 and w.tick % w.every == 0:
-        record(w)
-    control(w, setpoint)
-    if w.gusty != 0:
-        change = vector_at(w.gusts_ahead + 24 * w.drawn)
-        blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
+# ---------- Before the plant
 
 
-@compiled()
-def follow_plan(w, time, setpoint):
+@CompiledStage
+def follow_plan(address):
     """Hand out the row that is due; after the last one wait for the landing and disarm."""
+    w = world_at(address)
+    time, setpoint = w.tick * w.period, setpoint_of(w)
     planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
     waits = carray(pointer(w.waits), (w.n_waits,), WAIT)
-    places = carray(pointer(w.estimate), (1 + w.n_drones, 16), np.float64)
+    places = estimate_of(w)
     due = due_row(w, waits, planned, places, time)
     row = max(0, min(due, w.rows - 1))
     if row != w.row:
@@ -222,9 +247,10 @@ def follow_plan(w, time, setpoint):
                 setpoint[i, 11] = 0.0
 
 
-@compiled()
-def let_events_happen(w):
+@CompiledStage
+def let_events_happen(address):
     """Write the words of `CHANGE` that are due."""
+    w = world_at(address)
     tick = w.tick - round(w.begun / w.period) if w.in_plan != 0 else w.tick
     changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
     while w.changed < w.n_changes and changes[w.changed].tick <= tick:
@@ -233,72 +259,12 @@ def let_events_happen(w):
         w.changed += 1
 
 
-@compiled()
-def control(w, setpoint):
-    """Turn commands at the world's level into speeds of the rotors."""
-    n, rotors = w.n_drones, w.n_rotors
-    throttle = carray(pointer(w.throttle), (n, 2, rotors), np.float64)  # and speed
-    command = command_of(w)
-    estimate = carray(pointer(w.estimate), (1 + n, 16), np.float64)
-    asked = asked_of(w)
-    if w.level == SETPOINTS or w.level == AUTOPILOT_FORCES:
-        if w.level == AUTOPILOT_FORCES:
-            ask_autopilot(setpoint, asked, throttle[:, 0], carray(pointer(w.thrust), (n,), THRUST))
-        for i in range(n):
-            if w.level == SETPOINTS and np.isfinite(asked[i, 0]):
-                put(setpoint[i], asked[i])
-                setpoint[i, 9] = asked[i, 3]
-        constants = carray(pointer(w.constants), (n,), PARAMETER_DTYPE)
-        states = carray(pointer(w.state), (n,), STATE_DTYPE)
-        mixers = carray(pointer(w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
-        step_drones(setpoint, estimate[1:], constants, states, mixers, throttle)
-    elif w.level == IDEAL_THRUST_MOMENT:
-        wrench = wrenches_at(w, w.wrench_body)
-        for i in range(n):
-            put(wrench[1 + i], asked[i, 1:])
-            wrench[1 + i, 5] = asked[i, 0]
-    elif w.level == ROTOR_SPEEDS:
-        for i in range(n):
-            for j in range(rotors):
-                throttle[i, 1, j] = asked[i, j]
-    else:
-        shares = carray(pointer(w.shares), (n, rotors), ROTOR)
-        thrust, moment = np.empty(n), np.empty((n, 3))
-        if w.level == FORCES:
-            drones = carray(pointer(w.attitude), (n,), DRONE)
-            gains = carray(pointer(w.gains), (2, 3), np.float64)
-            for i in range(n):
-                drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else setpoint[i, 9]
-                for k in range(3):
-                    drones[i].force[k] = asked[i, k]
-            attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
-            for i in range(n):
-                thrust[i] = drones[i].thrust
-                for k in range(3):
-                    moment[i, k] = drones[i].moment[k] + asked[i, 4 + k]
-        else:
-            for i in range(n):
-                thrust[i] = asked[i, 0]
-                for k in range(3):
-                    moment[i, k] = asked[i, 1 + k]
-        mix(shares, thrust, moment, throttle[:, 1])
-    motors = carray(pointer(w.motors), (n,), np.float64)
-    if w.latency > 0:
-        ring = carray(pointer(w.delayed), (w.latency, n, rotors), np.float64)
-        delayed = ring[w.tick % w.latency]
-        for i in range(n):
-            for j in range(rotors):
-                command[i, j] = motors[i] * delayed[i, j]
-                delayed[i, j] = throttle[i, 1, j]
-    else:
-        for i in range(n):
-            for j in range(rotors):
-                command[i, j] = motors[i] * throttle[i, 1, j]
-
-
-@compiled()
-def record(w):
-    """Copy what is recorded into the next row."""
+@CompiledStage
+def record(address):
+    """Copy what is recorded into the next row, if it is time to."""
+    w = world_at(address)
+    if w.every == 0 or w.tick % w.every != 0:
+        return
     row, bodies, rotors = w.recorded, 16 * (1 + w.n_drones), w.n_drones * w.n_rotors
     copy_row(w.motion_rows, row, w.motion, bodies)
     copy_row(w.speed_rows, row, w.speed, rotors)
@@ -316,49 +282,116 @@ def copy_row(rows, row, source, count):
     )
 
 
+@CompiledStage
+def delay_commands(address):
+    """Hand on what the motors were told some periods ago, see `CommandLatency`."""
+    w = world_at(address)
+    throttle = throttle_of(w)
+    ring = carray(pointer(w.delayed), (w.latency, w.n_drones, w.n_rotors), np.float64)
+    late = carray(pointer(w.late), (w.n_drones, w.n_rotors), np.float64)
+    slot = ring[w.tick % w.latency]
+    for i in range(w.n_drones):
+        for j in range(w.n_rotors):
+            late[i, j] = slot[i, j]
+            slot[i, j] = throttle[i, 1, j]
+
+
+@CompiledStage
+def let_wind_blow(address):
+    """Advance the gust, see `Wind.step`."""
+    w = world_at(address)
+    change = vector_at(w.gusts_ahead + 24 * w.drawn)
+    blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
+
+
+# ---------- The plant: what its stages have in common
+
+
 @compiled()
-def anything_touches(w):
-    """Whether bodies touch, or a cable is near a rotor: see `CollisionWatch.look`."""
-    bodies = 1 + w.n_drones
-    motion = carray(pointer(w.motion), (bodies, 16), np.float64)
+def command_of(w):
+    """Rotor speeds that the motors turn at, from what they are told, (n, n_rotors)."""
+    command = carray(pointer(w.command), (w.n_drones, w.n_rotors), np.float64)
+    motors = carray(pointer(w.motors), (w.n_drones,), np.float64)
+    for i in range(w.n_drones):
+        told = carray(pointer(w.told + 8 * w.told_apart * i), (w.n_rotors,), np.float64)
+        for j in range(w.n_rotors):
+            command[i, j] = motors[i] * told[j]
+    return command
+
+
+@compiled()
+def note_peaks(w):
+    """Take in the largest tensions of the period, see `TensionPeaks`."""
+    peak = carray(pointer(w.peak), (w.n_cables * w.peak_apart,), np.float64)
+    largest = carray(pointer(w.largest), (w.n_cables,), np.float64)
+    recent = carray(pointer(w.recent), (w.n_cables,), np.float64)
+    for i in range(w.n_cables):
+        now = peak[i * w.peak_apart]
+        largest[i] = max(largest[i], now)
+        before = 0.0 if w.tick % w.peak_periods == 0 else recent[i]
+        recent[i] = max(before, now)
+
+
+# ---------- After the plant
+
+
+@CompiledStage
+def look_for_contacts(address):
+    """Note whether bodies touch, or a cable is near a rotor: see `CollisionWatch.look`."""
+    w = world_at(address)
+    bodies, motion = 1 + w.n_drones, motion_of(w)
     reach = carray(pointer(w.reach), (bodies,), np.float64)
     solids = carray(pointer(w.solids), (w.n_solids,), OWN)
     first = carray(pointer(w.first_solid), (bodies + 1,), np.int64)
     speed = carray(pointer(w.contact_speed), (bodies, bodies), np.float64)
+    w.touches = 0
     if find_contacts(solids, first, reach, motion, speed):
-        return True
-    if (w.tick + 1) % CABLE_PERIODS != 0:
-        return False
-    cables = carray(pointer(w.fastened), (w.n_fastened,), CABLE)
-    lengths = carray(pointer(w.cable_length), (w.n_cables,), np.float64)
-    near = carray(pointer(w.near), (w.n_fastened, bodies), np.bool_)
-    return find_near_cables(cables, reach, motion, lengths, near)
+        w.touches = 1
+    elif (w.tick + 1) % CABLE_PERIODS == 0:
+        cables = carray(pointer(w.fastened), (w.n_fastened,), CABLE)
+        lengths = carray(pointer(w.cable_length), (w.n_cables,), np.float64)
+        near = carray(pointer(w.near), (w.n_fastened, bodies), np.bool_)
+        if find_near_cables(cables, reach, motion, lengths, near):
+            w.touches = 1
 
 
 @compiled()
-def end_period(w):
-    """The steps after the plant: largest tensions, what touches, estimates."""
+def feel_tension(w):
+    """Take the true tensions for the estimated ones."""
+    force = carray(pointer(w.force), (w.n_cables, 2, 3), np.float64)
+    tension = carray(pointer(w.tension), (w.n_cables, 2), np.float64)
+    for i in range(w.n_cables):
+        for end in range(2):
+            tension[i, end] = force[i, end, 0]
+
+
+@CompiledStage
+def know_truth(address):
+    """Take the truth for what is known, see `Truth`."""
+    w = world_at(address)
+    motion, estimate = motion_of(w), estimate_of(w)
+    for i in range(1 + w.n_drones):
+        for k in range(16):
+            estimate[i, k] = motion[i, k]
+    feel_tension(w)
+
+
+@CompiledStage
+def capture_motion(address):
+    """Integrate the IMUs and fuse samples, see `MotionCapture`."""
+    w = world_at(address)
     bodies = 1 + w.n_drones
-    peak = carray(pointer(w.peak), (w.n_drones * w.peak_apart,), np.float64)
-    largest = carray(pointer(w.largest), (w.n_drones,), np.float64)
-    for i in range(w.n_drones):
-        largest[i] = max(largest[i], peak[i * w.peak_apart])
-    if w.watched != 0:
-        recent = carray(pointer(w.recent), (w.n_drones,), np.float64)
-        for i in range(w.n_drones):
-            before = 0.0 if w.tick % w.peak_periods == 0 else recent[i]
-            recent[i] = max(before, peak[i * w.peak_apart])
-        w.halted = 1 if w.verdict != 0 or anything_touches(w) else 0
-    motion = carray(pointer(w.motion), (bodies, 16), np.float64)
-    estimate = carray(pointer(w.estimate), (bodies, 16), np.float64)
-    if w.first < 0:
-        for i in range(bodies):
-            for k in range(16):
-                estimate[i, k] = motion[i, k]
-    else:
-        noise = carray(pointer(w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
-        sensors = carray(pointer(w.sensors), (bodies,), SENSORS)
-        ring = carray(pointer(w.ring), (w.ring_size, bodies), PREDICTION)
-        step_estimates(motion, estimate, noise, sensors, ring, w.tick, w.first)
+    noise = carray(pointer(w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
+    sensors = carray(pointer(w.sensors), (bodies,), SENSORS)
+    ring = carray(pointer(w.ring), (w.ring_size, bodies), PREDICTION)
+    step_estimates(motion_of(w), estimate_of(w), noise, sensors, ring, w.tick, w.first)
+    if w.first == 0:
+        feel_tension(w)
+
+
+@CompiledStage
+def end_period(address):
+    """Count the period."""
+    w = world_at(address)
     w.drawn += 1
     w.tick += 1

@@ -1,0 +1,46 @@
+"""The table of stages: what it says of scenarios, and that the documentation says the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from musls_bringup.shipped import SCENARIOS
+from musls_sim.scenario.scenario import load_scenario
+from musls_sim.session.session import Session
+from musls_sim.session.stages import TABLE, asks_for_python
+
+PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
+
+PYTHON = {
+    "batteries": ("delivery_carried", [], "motors"),
+    "a rig": ("cdpr_reel", [], "rig"),
+    "contingency": ("quad_survives", [], "contingency"),
+    "late set-points": ("hold", ["imperfections.setpoint_jitter_s=0.1"], "late_setpoints"),
+    "cables that break": ("snap_and_break", [], "plant"),
+    "another engine": ("hold", ["physics.engine=dart"], "plant"),
+    "nothing": ("hold", [], None),
+}
+
+
+def test_the_documentation_has_all_stages_in_their_order():
+    rows = re.findall(r"^ *\| `(\w+)` \| (.*) \| (.*) \|$", PAGE.read_text(), re.M)
+    stages = rows[[name for name, *_ in rows].index(TABLE[0].name) :][: len(TABLE)]
+    expected = [(e.name, e.what, ", ".join(f"`{w}`" for w in e.where.split(", "))) for e in TABLE]
+    assert stages == expected
+
+
+@pytest.mark.parametrize(("name", "settings", "stage"), PYTHON.values(), ids=PYTHON)
+def test_what_asks_for_a_stage_in_python_is_named(name, settings, stage):
+    asked = asks_for_python(load_scenario(SCENARIOS / f"{name}.yaml", settings))
+    assert asked is None if stage is None else f"the stage '{stage}'" in asked
+
+
+def test_stages_in_python_are_those_that_the_table_says():
+    """Of a flight that a batch has, Python does no stage but those that the batch replaces."""
+    scenario = load_scenario(SCENARIOS / "circle.yaml", ["imperfections.command_latency_s=0.01"])
+    assert asks_for_python(scenario) is None
+    with Session(scenario) as session:
+        by_python = [s.name for s in session.stages if not s.may_be_compiled]
+    replaced = {"reference", "events", "links", "separation", "observers", "cable_events", "energy"}
+    assert set(by_python) <= replaced
