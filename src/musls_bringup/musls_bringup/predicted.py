@@ -19,7 +19,7 @@ from musls_bringup.fly import fly_fast, separation
 from musls_control.controllers import FormationSpec
 from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import MuslsError
-from musls_sim.batch.memory import CONTROLLERS
+from musls_sim.batch.batch import CONTROLLERS
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import Components, mission_guidance
 from musls_sim.session.guidance import Guidance

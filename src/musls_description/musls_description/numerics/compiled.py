@@ -170,6 +170,10 @@ class CompiledStage:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
 
+    def __call__(self, address: int) -> None:
+        """Call it from Python."""
+        self._compiled.ctypes(address)
+
     @functools.cached_property
     def address(self) -> int:
         """Where the compiled function is, in this process; compiles it if that is not done."""

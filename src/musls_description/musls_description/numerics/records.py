@@ -80,6 +80,18 @@ def memory_at(address, size):
     return carray(pointer(address), (size,), np.float64)
 
 
+@compiled()
+def vector_at(address):
+    """Three numbers."""
+    return carray(pointer(address), (3,), np.float64)
+
+
+@compiled()
+def grid_at(address, rows, columns):
+    """A table of numbers, (rows, columns)."""
+    return carray(pointer(address), (rows, columns), np.float64)
+
+
 # ---------- Tables that a record of the system knows the places of
 #
 # The compiled functions of a plant take this record alone, a mere pointer, and open the tables out

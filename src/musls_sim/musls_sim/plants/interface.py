@@ -15,6 +15,7 @@ from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
@@ -225,6 +226,32 @@ class Reaction:
         return cls(np.zeros((system.n_drones, 3)), EnergyAudit())
 
 
+REFINEMENTS = 12
+"""Largest number of times that the step of a period of elastic cables is halved."""
+
+STEP = np.dtype(
+    [
+        ("plant", np.int64),  # address of the record of its memory
+        ("period", float),
+        ("substeps", np.int64),
+        ("refinements", np.int64),  # how often steps may be halved, of elastic cables
+        ("prescribed", np.int64),  # whether drones are moved along paths
+        ("n_drones", np.int64),
+        ("n_rotors", np.int64),
+        ("n_cables", np.int64),
+        ("command", np.int64),  # addresses of `PlantInputs`: rotor speeds, (n, n_rotors)
+        ("wind", np.int64),
+        ("wrench_body", np.int64),
+        ("wrench_enu", np.int64),
+        ("levels", np.int64),  # of `step_arrays`
+        ("limits", np.int64),
+        ("verdict", np.int64),  # on the period, 0 if it was as usual, see `Plant.account`
+        ("failed", np.int64),
+    ]
+)
+"""What the compiled step of a plant is given, and gives back: the begin of a session's record."""
+
+
 class Change:
     """A sudden change of the system itself, such as a motor that fails; see `plants.changes`.
 
@@ -376,7 +403,7 @@ class Plant(TiedToMemory):
     substeps: int
     reaction: Reaction
     memory: Array
-    address: int
+    address: int = 0
     step_arrays: Mapping[str, NDArray[Any]] = {}
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
@@ -392,12 +419,12 @@ class Plant(TiedToMemory):
         return 0
 
     @property
-    def steps_compiled(self) -> bool:
-        """Whether `step` is now its compiled function and `account`, and nothing in Python besides.
+    def compiled_step(self) -> CompiledStage | None:
+        """What `step` is now but for `account`, a function of a `STEP`; None if Python does more.
 
-        Then the session calls that function as a part of a longer one, and `account` alone.
+        Then the session calls it as one of its compiled stages, and `account` alone.
         """
-        return False
+        return None
 
     def _has(self, step: object) -> bool:
         """Whether this is its own `step`, which nobody replaced."""

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array, joined
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
@@ -24,6 +25,7 @@ from musls_sim.plants.interface import (
     step_s,
 )
 from musls_sim.plants.massless.plant import LightLinesPlant
+from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.rigid_body import contact_step_s
 from musls_sim.plants.trim import trim_speeds_rad_s
 
@@ -134,9 +136,9 @@ class RigidRodsPlant(LightLinesPlant):
             cable["load_spin"] = cable["drone_spin"] = 0.0  # nothing turns about its ends
 
     @property
-    def steps_compiled(self) -> bool:
+    def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
-        return self._has(RigidRodsPlant.step)
+        return move_plant if self._has(RigidRodsPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""

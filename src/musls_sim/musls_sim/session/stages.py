@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from musls_description.numerics.compiled import CompiledStage
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics
@@ -158,46 +157,19 @@ def _aerodynamics(session: Session) -> Stage | None:
 
 
 def _plant(session: Session) -> Stage:
-    plant, inputs = session.plant, session.inputs
-    if plant.cable_model not in COMPILED_PLANTS:
-        return Stage("plant", session.move)
-    parts: list[Parts] = []
+    plant, inputs, parts = session.plant, session.inputs, dict[int, Parts]()
 
     def choose(tick: int) -> Parts:
-        if not plant.steps_compiled or inputs.motion is not None:
+        step = plant.compiled_step if inputs.motion is None else None
+        if step is None:
             return ()
-        if not parts:
-            parts.append((COMPILED_PLANTS[plant.cable_model](),))
-        return parts[0]
+        return parts.setdefault(id(step), (compiled.tell_motors, step, compiled.note_peaks))
 
     return Stage("plant", session.move, choose=choose)
 
 
-def _massless() -> CompiledStage:
-    from musls_sim.session.compiled_stages.massless import move
-
-    return move
-
-
-def _rigid_links() -> CompiledStage:
-    from musls_sim.session.compiled_stages.rigid_links import move
-
-    return move
-
-
-def _elastic() -> CompiledStage:
-    from musls_sim.session.compiled_stages.elastic import move
-
-    return move
-
-
-COMPILED_PLANTS = {
-    "massless": _massless,
-    "rigid_rods": _massless,
-    "rigid_links": _rigid_links,
-    "elastic": _elastic,
-}
-"""What gives the compiled stage of a cable model."""
+COMPILED_PLANTS = ("massless", "rigid_rods", "rigid_links", "elastic")
+"""Cable models with a compiled step."""
 
 
 def _energy(session: Session) -> Stage | None:

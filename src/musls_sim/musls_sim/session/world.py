@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages.world import PIECE, WORLD, advance_worlds
 from musls_sim.session.loop import Observer
@@ -82,6 +83,7 @@ def numbers_of(session: Session) -> dict[str, float]:
         "first": -1 if mocap is None else mocap.first,
         "ring_size": 0 if mocap is None else len(mocap.ring),
         "substeps": session.plant.substeps,
+        "refinements": REFINEMENTS,
         "peak_periods": session.tension_peaks.periods,
     }
 
@@ -180,9 +182,8 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
-        now["tick"][0], now["begun"][0] = tick, self._session.guidance.begin_s
-        if self._session.plant.steps_compiled:
-            now["plant"][0] = self._session.plant.address
+        now["tick"][0], now["plant"][0] = tick, self._session.plant.address
+        now["begun"][0] = self._session.guidance.begin_s
         if not self._noisy:
             return PIECE
         if now["drawn"][0] == PIECE:

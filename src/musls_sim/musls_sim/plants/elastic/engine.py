@@ -13,8 +13,13 @@ from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.state import SUMS, Tables
-from musls_sim.plants.elastic.step import advance, remember_start
-from musls_sim.plants.interface import SPEED_LIMIT_M_S, SimulationDiverged
+from musls_sim.plants.elastic.step import move_plant, remember_start
+from musls_sim.plants.interface import (
+    REFINEMENTS,
+    SPEED_LIMIT_M_S,
+    STEP,
+    SimulationDiverged,
+)
 
 # ---------- Drums that keep the stretch: cable lies on them as long as it was when it was wound
 
@@ -99,8 +104,6 @@ class DrumMemory:
 
 NEAR_M = 1e-3
 """Steps towards an equilibrium that are smaller have to become smaller still."""
-REFINEMENTS = 12
-"""Largest number of times that the step of a period is halved."""
 
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
@@ -169,6 +172,7 @@ class Engine:
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
         self.address = self.tables.system.ctypes.data
+        self._step_record = self._make_step_record()
         self._watch_prescribed()
         remember_start(self.address)
         self.restart()
@@ -305,7 +309,24 @@ class Engine:
             raise SimulationDiverged(f"elastic cables: no accelerations {when}")
 
     def _advance(self, steps: int) -> int:
-        return int(advance(self.address, steps, REFINEMENTS, self.period_s))
+        return self._move(steps, REFINEMENTS, self.period_s)
+
+    def _move(self, steps: int, refinements: int, period_s: float) -> int:
+        """The number of steps it took, see `step.advance`."""
+        record = self._step_record[0]
+        record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
+        move_plant(self._step_record.ctypes.data)
+        return int(record["verdict"]) or steps
+
+    def _make_step_record(self) -> np.ndarray:
+        """What `move` is given: the inputs are where they are to be."""
+        record, t = np.zeros(1, STEP), self.tables
+        n, rotors = t.command.shape
+        record["plant"], record["n_drones"], record["n_rotors"] = self.address, n, rotors
+        for name in ("command", "wrench_body", "wrench_enu"):
+            record[name] = getattr(t, name).ctypes.data
+        record["wind"] = self.wind_enu_m_s.ctypes.data
+        return record
 
     def relax(self, step_s: float = 10.0) -> float:
         """Move everything that is free to a static equilibrium under the present inputs.
@@ -323,7 +344,7 @@ class Engine:
             self._stop()
             self._set_paths(self.time_s)
             kept = self.memory.copy()
-            if advance(self.address, 1, 0, step_s) == -1:
+            if self._move(1, 0, step_s) == -1:
                 self.memory[:] = kept  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue

@@ -10,6 +10,7 @@ import numpy as np
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import Configuration
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Pulley, RigSystem, Winch, slung_system
@@ -31,6 +32,7 @@ from musls_sim.plants.elastic.start import (
     rig_parts,
     settle,
 )
+from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
     Change,
     EnergyAudit,
@@ -227,11 +229,11 @@ class ElasticPlant(Plant):
         return self.engine.refined_periods
 
     @property
-    def steps_compiled(self) -> bool:
+    def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
         slung = self.system.load is not None and not (self._rigged or self.state.reels)
         plain = slung and self._motion is None and not self.engine.breaking
-        return plain and self._has(ElasticPlant.step)
+        return move_plant if plain and self._has(ElasticPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import math
 
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     copy_numbers,
     copy_table,
+    grid_at,
     memory_at,
     record_at,
     table_at,
+    vector_at,
 )
 from musls_description.numerics.vectors import (
     add,
@@ -111,7 +113,7 @@ from musls_sim.plants.elastic.state import (
     shafts_of,
     unknowns_of,
 )
-from musls_sim.plants.interface import SPEED_LIMIT_M_S
+from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.rigid_body import power_of, spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
@@ -688,3 +690,17 @@ def _give_up(t, x, mode, copied):
         copy_numbers(x, kept[1])
     _rewind(t)
     copy_numbers(kept[0], x)
+
+
+@CompiledStage
+def move_plant(address):
+    """One period of a `STEP`; the verdict is the number of steps, 0 for the usual one, or < 0."""
+    s = record_at(address, STEP)
+    t = record_at(s.plant, SYSTEM)
+    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
+    copy_numbers(t.wind, vector_at(s.wind))
+    copy_table(table_at(t.wrench_body), grid_at(s.wrench_body, 1 + s.n_drones, 6))
+    copy_table(table_at(t.wrench_enu), grid_at(s.wrench_enu, 1 + s.n_drones, 6))
+    steps = advance(s.plant, s.substeps, s.refinements, s.period)
+    s.verdict = 0 if steps == s.substeps else steps
+    s.failed = 1 if steps < 0 else 0

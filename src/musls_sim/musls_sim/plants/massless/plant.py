@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import (
     from_rotation_vector,
@@ -32,6 +33,7 @@ from musls_sim.plants.changes import (
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
+    STEP,
     Change,
     EnergyAudit,
     EventRecord,
@@ -50,7 +52,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
 from musls_sim.plants.massless.start import build_records
-from musls_sim.plants.massless.step import advance
+from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
@@ -110,6 +112,9 @@ class LightLinesPlant(Plant):
         )
         self.address = self.memory.ctypes.data
         t, n = self.records, system.n_drones
+        self._step_record = np.zeros(1, STEP)
+        self._step_record["plant"], self._step_record["n_drones"] = self.address, n
+        self._step_record["n_rotors"] = system.n_rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
@@ -133,16 +138,15 @@ class LightLinesPlant(Plant):
 
     def _advance(self, inputs: PlantInputs, period_s: float) -> int:
         """Advance a time with the inputs held; returns the number of events."""
-        self.records.command[...] = inputs.rotor_command_rad_s  # may be strided: one compiled step
-        count = advance(
-            self.address,
-            period_s,
-            self._motion is not None,
-            inputs.wind_enu_m_s,
-            inputs.wrench_body,
-            inputs.wrench_enu,
-        )
-        return self._checked(count)
+        self.records.command[...] = inputs.rotor_command_rad_s  # may be strided
+        step = self._step_record[0]
+        step["period"], step["prescribed"] = period_s, self._motion is not None
+        step["command"] = self.records.command.ctypes.data
+        for name in ("wrench_body", "wrench_enu"):
+            step[name] = getattr(inputs, name).ctypes.data
+        step["wind"] = inputs.wind_enu_m_s.ctypes.data
+        move_plant(self._step_record.ctypes.data)
+        return self._checked(int(step["verdict"]))
 
     def _checked(self, count: int) -> int:
         """Refuse to go on after a period that has failed (-1)."""
@@ -228,9 +232,9 @@ class MasslessPlant(LightLinesPlant):
             )
 
     @property
-    def steps_compiled(self) -> bool:
+    def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
-        return self._motion is None and self._has(MasslessPlant.step)
+        return move_plant if self._motion is None and self._has(MasslessPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""

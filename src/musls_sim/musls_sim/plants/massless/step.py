@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import copy_table, record_at, table_at
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import (
+    copy_table,
+    grid_at,
+    record_at,
+    table_at,
+    vector_at,
+)
 from musls_description.numerics.vectors import dot, put, scale
-from musls_sim.plants.interface import SPEED_LIMIT_M_S
+from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.massless.bodies import move, normalise, rod_forces
 from musls_sim.plants.massless.cables import decide, project, rates
 from musls_sim.plants.massless.records import (
@@ -89,6 +95,18 @@ def advance(address, period, prescribed, wind, in_body, in_world):
     for k in range(len(cables)):
         forces[k, 0] = forces[k, 3] = cables[k].tension
     return t.happened
+
+
+@CompiledStage
+def move_plant(address):
+    """One period of a `STEP`; the verdict is the number of events, or -1."""
+    s = record_at(address, STEP)
+    copy_table(
+        table_at(record_at(s.plant, SYSTEM).command), grid_at(s.command, s.n_drones, s.n_rotors)
+    )
+    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
+    s.verdict = advance(s.plant, s.period, s.prescribed != 0, vector_at(s.wind), body, enu)
+    s.failed = 1 if s.verdict < 0 else 0
 
 
 @compiled()

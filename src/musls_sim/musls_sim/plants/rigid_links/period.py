@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import carray
 
 from musls_control.trajectories.base import smoothstep
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     copy_numbers,
     copy_table,
+    grid_at,
     numbers_at,
+    pointer,
     record_at,
     table_at,
+    vector_at,
 )
 from musls_description.numerics.vectors import dot, put, rotate, rotate_back, times
-from musls_sim.plants.interface import SPEED_LIMIT_M_S
+from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.rigid_body import (
     arm_velocity,
     collect_state,
@@ -41,7 +45,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     solids_of,
 )
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
-from musls_sim.plants.rigid_links.step_control import settle
+from musls_sim.plants.rigid_links.step_control import LEVELS, LIMIT, settle
 
 OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE = range(7)
 """Verdicts on a period: the steps were too long for the tension or the joint rates; not physical
@@ -113,6 +117,18 @@ def advance_refined(address, levels, limits, inputs):
             return verdict
         level += 1
         rewind(address)
+
+
+@CompiledStage
+def move_plant(address):
+    """One period of a `STEP`."""
+    s = record_at(address, STEP)
+    levels = carray(pointer(s.levels), (1,), LEVELS)
+    limits = carray(pointer(s.limits), (levels[0].last + 1, s.n_cables), LIMIT)
+    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
+    inputs = grid_at(s.command, s.n_drones, s.n_rotors), vector_at(s.wind), body, enu
+    s.verdict = advance_refined(s.plant, levels, limits, inputs)
+    s.failed = 1 if s.verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY) else 0
 
 
 @compiled()

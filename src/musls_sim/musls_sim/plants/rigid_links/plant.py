@@ -16,6 +16,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import STOP_RAD, Tree, build_tree
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_rotation_vector, product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
@@ -63,6 +64,7 @@ from musls_sim.plants.rigid_links.period import (
     advance_guided,
     advance_refined,
     find_cable_forces,
+    move_plant,
     restart,
     rewind,
 )
@@ -311,10 +313,10 @@ class RigidLinksPlant(Plant):
         return self._spurious_before_j + float(self.records.system[0]["ledger"]["spurious"])
 
     @property
-    def steps_compiled(self) -> bool:
+    def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
         plain = self._motion is None and not self._fragile
-        return plain and self._has(RigidLinksPlant.step)
+        return move_plant if plain and self._has(RigidLinksPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""

@@ -16,7 +16,10 @@ from musls_control.px4_cascade.allocation import MIXER_COLUMNS
 from musls_control.px4_cascade.cascade import step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import pointer
+from musls_description.numerics.records import (
+    grid_at,
+    pointer,
+)
 from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import (
     asked_of,
@@ -24,14 +27,13 @@ from musls_sim.session.compiled_stages.world import (
     setpoint_of,
     throttle_of,
     world_at,
-    wrenches_at,
 )
 
 
 @compiled()
 def release_bodies(w):
     """Let no wrench of the period before act on."""
-    wrench = wrenches_at(w, w.wrench_body)
+    wrench = grid_at(w.wrench_body, 1 + w.n_drones, 6)
     for i in range(1 + w.n_drones):
         for k in range(6):
             wrench[i, k] = 0.0
@@ -128,7 +130,7 @@ def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
     release_bodies(w)
-    asked, wrench = asked_of(w), wrenches_at(w, w.wrench_body)
+    asked, wrench = asked_of(w), grid_at(w.wrench_body, 1 + w.n_drones, 6)
     for i in range(w.n_drones):
         put(wrench[1 + i], asked[i, 1:])
         wrench[1 + i, 5] = asked[i, 0]

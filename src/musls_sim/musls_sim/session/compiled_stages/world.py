@@ -14,7 +14,14 @@ from musls_control.autopilot import DISARM_AFTER_LANDING_S
 from musls_control.mission.waiting import WAIT, due_row
 from musls_control.px4_cascade.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import call_at, copy_numbers, pointer
+from musls_description.numerics.records import (
+    call_at,
+    copy_numbers,
+    grid_at,
+    pointer,
+    vector_at,
+)
+from musls_sim.plants.interface import STEP
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
 from musls_sim.session.collisions import (
@@ -31,15 +38,14 @@ PIECE = 50
 
 WORLD = np.dtype(
     [
+        *STEP.descr,  # what the plant is given
         ("tick", np.int64),  # control periods so far
         ("row", np.int64),  # of the plan; -1 before the first
         ("finished", np.int64),
-        ("failed", np.int64),
         ("landed", np.int64),
         ("down_since", float),  # NaN in the air
         ("disarmed_at", float),  # NaN before
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
-        ("verdict", np.int64),  # of the plant on the last period, 0 if it was as usual
         ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
         ("recorded", np.int64),  # rows since they were read
         ("changed", np.int64),  # rows of `changes` that are done
@@ -48,10 +54,7 @@ WORLD = np.dtype(
         ("waited", np.int64),
         ("missed", np.int64),
         # What does not change in a flight.
-        ("period", float),
         ("level", np.int64),
-        ("n_drones", np.int64),
-        ("n_rotors", np.int64),
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
         ("reference_rows", np.int64),
         ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share
@@ -65,17 +68,14 @@ WORLD = np.dtype(
         ("keep", float),  # share of a gust that is left after a period
         ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
         ("ring_size", np.int64),  # of motion capture, in periods
-        ("substeps", np.int64),  # of the plant
         ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
         ("every", np.int64),  # periods between two rows that are recorded; 0 for none
         ("peak_periods", np.int64),  # after which the recent peaks begin anew
-        ("n_cables", np.int64),
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
         ("n_changes", np.int64),
         ("in_plan", np.int64),  # whether they come later by what the plan has waited
         # Where things are. In the plant's memory:
-        ("plant", np.int64),
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
         ("peak", np.int64),  # largest tension in the period, so many numbers apart
         ("peak_apart", np.int64),
@@ -91,7 +91,6 @@ WORLD = np.dtype(
         ("throttle", np.int64),
         ("told", np.int64),  # what the motors are told, (n, n_rotors), rows so many numbers apart
         ("told_apart", np.int64),
-        ("command", np.int64),  # what they turn at, (n, n_rotors)
         ("late", np.int64),  # commands that come late, and those under way
         ("delayed", np.int64),
         ("asked", np.int64),
@@ -104,11 +103,8 @@ WORLD = np.dtype(
         ("attitude", np.int64),
         ("gains", np.int64),
         ("shares", np.int64),
-        ("wind", np.int64),
         ("mean_wind", np.int64),
         ("gust", np.int64),
-        ("wrench_body", np.int64),
-        ("wrench_enu", np.int64),
         ("largest", np.int64),
         ("recent", np.int64),  # largest tensions since they began anew
         ("motion_rows", np.int64),  # of what is recorded
@@ -126,8 +122,6 @@ WORLD = np.dtype(
         ("ring", np.int64),
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
-        ("levels", np.int64),  # of the refinement of rigid links
-        ("limits", np.int64),
         ("begin", np.int64),  # of the world's memory
         ("changes", np.int64),  # what events make of it, in the order of time; worlds share them
     ]
@@ -165,12 +159,6 @@ def world_at(address):
 
 
 @compiled()
-def vector_at(address):
-    """Three numbers, such as `w.wind`."""
-    return carray(pointer(address), (3,), np.float64)
-
-
-@compiled()
 def setpoint_of(w):
     """What the autopilots follow, (n, 12)."""
     return carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
@@ -186,12 +174,6 @@ def motion_of(w):
 def estimate_of(w):
     """What is known of it, (1 + n, 16)."""
     return carray(pointer(w.estimate), (1 + w.n_drones, 16), np.float64)
-
-
-@compiled()
-def wrenches_at(w, address):
-    """`w.wrench_body` or `w.wrench_enu`, (1 + n, 6)."""
-    return carray(pointer(address), (1 + w.n_drones, 6), np.float64)
 
 
 @compiled()
@@ -304,24 +286,25 @@ def let_wind_blow(address):
     blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
 
 
-# ---------- The plant: what its stages have in common
+# ---------- Around the plant
 
 
-@compiled()
-def command_of(w):
-    """Rotor speeds that the motors turn at, from what they are told, (n, n_rotors)."""
-    command = carray(pointer(w.command), (w.n_drones, w.n_rotors), np.float64)
+@CompiledStage
+def tell_motors(address):
+    """Write the rotor speeds that the motors turn at, from what they are told."""
+    w = world_at(address)
+    command = grid_at(w.command, w.n_drones, w.n_rotors)
     motors = carray(pointer(w.motors), (w.n_drones,), np.float64)
     for i in range(w.n_drones):
         told = carray(pointer(w.told + 8 * w.told_apart * i), (w.n_rotors,), np.float64)
         for j in range(w.n_rotors):
             command[i, j] = motors[i] * told[j]
-    return command
 
 
-@compiled()
-def note_peaks(w):
+@CompiledStage
+def note_peaks(address):
     """Take in the largest tensions of the period, see `TensionPeaks`."""
+    w = world_at(address)
     peak = carray(pointer(w.peak), (w.n_cables * w.peak_apart,), np.float64)
     largest = carray(pointer(w.largest), (w.n_cables,), np.float64)
     recent = carray(pointer(w.recent), (w.n_cables,), np.float64)
