@@ -164,8 +164,12 @@ class MissionGuidance(Guidance):
         time_s, player = tick * self._period_s, self._player
         if time_s < self.next_s:
             return
-        changed = player.advance(time_s, self._places)
-        if self._places is not None and (missed := player.missed(self._places)):
+        places = self._places
+        if places is not None and self._gone.any():  # nobody waits for a drone that is lost
+            places = places.copy()
+            places[1:][self._gone] = np.nan
+        changed = player.advance(time_s, places)
+        if places is not None and (missed := player.missed(places)):
             self.note(time_s, "not_in_place", missed)
         if self._told != (player.plan.reference, player.begin_s):
             self._told = (player.plan.reference, player.begin_s)
