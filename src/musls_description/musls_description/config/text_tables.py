@@ -64,9 +64,11 @@ def read_lines(path: Path, end: int | None = None) -> list[str]:
     try:
         check_regular(path)
         with path.open("rb") as file:
-            data = file.read() if end is None else file.read(end)
+            data = file.read(-1 if end is None else end)
+    except (FileNotFoundError, ValueError):  # or a NUL in the name
+        raise ConfigError("no such file") from None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}") from None
+        raise ConfigError(f"cannot be read: {error.strerror or error}") from None
     return decoded(data).splitlines(keepends=True)
 
 
