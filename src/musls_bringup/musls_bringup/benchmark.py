@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,16 @@ from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
 from musls_control.parent import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
-from musls_description.config.strict_yaml import parse_yaml, read_json, read_text
+from musls_description.config.strict_yaml import is_file, parse_yaml, read_json, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller
 from musls_sim.session.session import Session
 
 TASKS = Path(__file__).parent / "benchmarks" / "v2.yaml"
+FLOWN = "flown.jsonl"
+"""File in the folder of the results that takes the rows while the benchmark is flown."""
+
 BASELINES = ("formation", "payload")
 """Controllers that fly if none is named."""
 
@@ -106,8 +110,12 @@ def benchmark(
     quick: bool = False,
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    kept: Path | None = None,
 ) -> list[Row]:
     """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason".
+
+    `kept` is a file that takes each row as it is flown; flights whose row stands there, of the same
+    controller, tasks and version, are not flown again.
 
     Raises:
         ConfigError: A controller that is none.
@@ -117,15 +125,22 @@ def benchmark(
         if not name.strip():
             raise ConfigError(f"controllers: an empty name; {near_names(name, BASELINES)}")
     wanted = cases(controllers, quick=quick)
-    rows: dict[int, Row] = {}
-    progress(0, len(wanted))
+    sources = {label(one): _configuration(one) for one in controllers}
+    keys = [_key(case, sources[case["controller"]]) for case in wanted]
+    known = {} if kept is None else _kept_rows(kept)
+    rows = {k: known[key] for k, key in enumerate(keys) if key in known}
+    progress(len(rows), len(wanted))
     try:
         with worker_processes(workers) as pool:
-            flights = {pool.submit(fly_case, case): k for k, case in enumerate(wanted)}
+            flights = {
+                pool.submit(fly_case, case): k for k, case in enumerate(wanted) if k not in rows
+            }
             for flight in as_completed(flights):
                 k = flights[flight]
                 try:
                     rows[k] = flight.result()
+                    if kept is not None:
+                        _keep_row(kept, keys[k], rows[k])
                 except ProcessDied as error:  # its controller ended it, or took all memory
                     rows[k] = failed_row(wanted[k], str(error))
                 progress(len(rows), len(wanted))
@@ -133,6 +148,31 @@ def benchmark(
         error.rows = [rows[k] for k in sorted(rows)]  # type: ignore[attr-defined]
         raise
     return [rows[k] for k in sorted(rows)]
+
+
+def _key(case: Mapping[str, Any], source: Row) -> str:
+    """What a row depends on: the case, the controller's file or settings, tasks and version."""
+    told = {name: value for name, value in case.items() if name != "folder"}
+    return _hash(read_text(TASKS) + VERSION, [told | {"overrides": []}, source])
+
+
+def _kept_rows(file: Path) -> dict[str, Row]:
+    """Rows of an unfinished benchmark by their keys; a line that was cut is passed over."""
+    if not is_file(file):
+        return {}
+    found = {}
+    for line in read_text(file).splitlines():
+        with suppress(ValueError, KeyError, TypeError):
+            entry = json.loads(line)
+            found[str(entry["key"])] = dict(entry["row"])
+    return found
+
+
+def _keep_row(file: Path, key: str, row: Row) -> None:
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"key": key, "row": row}) + "\n")
 
 
 def failed_row(case: Mapping[str, Any], reason: str) -> Row:

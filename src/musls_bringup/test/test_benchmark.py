@@ -113,3 +113,31 @@ def test_an_interrupt_keeps_the_rows_that_were_flown():
         bench.benchmark(("formation",), quick=True, progress=stop)
     (row,) = ended.value.rows
     assert row["rms_m"] > 0.0
+
+
+def test_a_benchmark_that_was_killed_goes_on(tmp_path, monkeypatch):
+    case = bench.cases(("formation",), quick=True)[0]
+    short = {**case["scenario"], "cable_model": "massless", "start": "air"}
+    two = [{**case, "scenario": {**short, "seed": seed}, "seed": seed} for seed in (1, 2)]
+    monkeypatch.setattr(bench, "cases", lambda controllers, *, quick: two)
+    kept, counts = tmp_path / "out" / bench.FLOWN, []
+
+    def fly():
+        counts.clear()
+        note = lambda done, total: counts.append(done)  # noqa: E731
+        return bench.benchmark(("formation",), progress=note, kept=kept)
+
+    rows = fly()
+    first, second = kept.read_text().splitlines()
+    assert counts == [0, 1, 2]
+    kept.write_text(f"{first}\n{second[:40]}")  # killed while it wrote the second
+    again = fly()
+    assert counts == [1, 2] and bench.digest(again) == bench.digest(rows)
+    monkeypatch.setattr(bench, "VERSION", "0.0.0")  # of another version: all anew
+    fly()
+    assert counts == [0, 1, 2]
+
+
+def test_resume_needs_a_folder(capsys):
+    assert main(["benchmark", "--resume"]) == 2
+    assert "--resume is for an unfinished benchmark in --out" in capsys.readouterr().err

@@ -310,6 +310,10 @@ def benchmark(
         typer.Option(metavar="RESULTS.json", help="Say whether a results.json is as it was flown."),
     ] = None,
     overwrite: options.Overwrite = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Fly what an unfinished benchmark in --out has not flown."),
+    ] = False,
 ) -> None:
     """Compares controllers on a fixed set of flights, all with rigid links and motion capture."""
     from musls_analysis.sweep.run import available_cores
@@ -318,12 +322,19 @@ def benchmark(
     if check is not None:
         typer.echo(f"as flown: digest {bench.check(check)}")
         return
-    check_older(out, "results.json", overwrite=overwrite)
+    if resume and out is None:
+        raise ConfigError("--resume is for an unfinished benchmark in --out DIR")
+    check_older(out, "results.json", overwrite=overwrite or resume)
+    kept = None if out is None else out / bench.FLOWN
+    if kept is not None and not resume:
+        kept.unlink(missing_ok=True)
     flown = tuple(controllers or bench.BASELINES)
     cores, interrupt = workers or available_cores(), None
     try:
         with ProgressDisplay("benchmark") as display:
-            rows = bench.benchmark(flown, quick=quick, workers=cores, progress=display.count)
+            rows = bench.benchmark(
+                flown, quick=quick, workers=cores, progress=display.count, kept=kept
+            )
     except KeyboardInterrupt as error:
         interrupt, rows = error, getattr(error, "rows", [])
         if not rows:
@@ -340,3 +351,5 @@ def benchmark(
         console.print(", ".join(str(path) for path in bench.write(rows, out, flown)))
     if interrupt is not None:
         raise interrupt
+    if kept is not None:
+        kept.unlink(missing_ok=True)
