@@ -282,10 +282,10 @@ def test_a_body_whose_stamps_are_late_is_told_and_put_right():
     late = bodies["drone_2"]
     bodies["drone_2"] = replace(late, time_s=late.time_s + 0.1)
     found = compare("circle", sim, replace(real, bodies=bodies, source="real"))
-    (line,) = [line for line in found.warnings if "--delay" in line]
+    (line,) = [line for line in found.warnings if "--clock" in line]
     assert line.startswith("real: drone_2 is 0.10 s behind the others")
-    assert "--delay drone_2=0.10" in line
-    assert not [line for line in compare("circle", sim, real).warnings if "--delay" in line]
+    assert "--clock drone_2=-0.10" in line
+    assert not [line for line in compare("circle", sim, real).warnings if "--clock" in line]
 
 
 @pytest.mark.parametrize("every_s", [0.5, 1.0])

@@ -137,7 +137,8 @@ def pages(rng, folder):
             mutated_text(rng, data.decode("latin-1")).encode("latin-1", "replace")
             if not damaged.endswith("mcap") else b"x",
         ]))  # fmt: skip
-    client = studio.build_app(studio.Runs(Path())).server.test_client()
+    client = studio.build_app(studio.Runs(Path()), "secret").server.test_client()
+    client.get("/", query_string={"token": "secret"})  # sets the cookie
     names = ["old", "bad", "", "..", "../..", "/etc", "old/..", *TEXTS]
     for _ in range(2):
         first, other = rng.choice(names), rng.choice(names)

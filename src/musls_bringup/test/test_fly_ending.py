@@ -126,15 +126,15 @@ def signal_at(monkeypatch, caught):
     """Sends signals to this process in flight."""
 
     def send(tick, *numbers):
-        advance = Session.advance
+        run = Session._run
 
-        def interrupted(self, periods=1):
-            advance(self, periods)
+        def interrupted(self, end):
+            run(self, tick if tick and self.tick < tick else end)
             if self.tick == tick:
                 for number in numbers:
                     signal.raise_signal(number)
 
-        monkeypatch.setattr(Session, "advance", interrupted)
+        monkeypatch.setattr(Session, "_run", interrupted)
 
     return send
 
@@ -202,13 +202,13 @@ def test_a_signal_while_the_report_is_drawn_leaves_it_out(
 
 @pytest.mark.parametrize("out", [None, "x"])
 def test_in_python_ctrl_c_is_raised_with_what_was_flown(here, monkeypatch, out):
-    def press(self, periods=1):
-        advance(self, periods)
+    def press(self, end):
+        run(self, 80 if self.tick < 80 else end)
         if self.tick == 80:
             signal.raise_signal(signal.SIGINT)
 
-    advance = Session.advance
-    monkeypatch.setattr(Session, "advance", press)
+    run = Session._run
+    monkeypatch.setattr(Session, "_run", press)
     with pytest.raises(KeyboardInterrupt) as ended:
         musls.fly("tiny.yaml", out=out, report=False)
     recording = ended.value.recording

@@ -78,9 +78,9 @@ def test_a_drone_beyond_its_cable_is_named_with_what_is_allowed(far_m):
 
 def test_set_points_that_are_too_fast_are_named():
     with pytest.raises(
-        ConfigError, match=r"set-point moves at \d+\.\d\d m/s in stage form_up; 6 m/"
+        ConfigError, match=r"set-point moves at \d+\.\d\d m/s in stage \w+; 0\.2 m/"
     ):
-        check(form_up_s=0.1, setpoint_rate_hz=50.0)
+        check(limits=ArmingLimits(setpoint_speed_m_s=0.2))
 
 
 def test_a_plan_that_brings_drones_together_is_refused():

@@ -235,7 +235,9 @@ def test_what_is_wrong_is_named():
         musls.load_scenario("hold", {"aerodynamics": [{"kind": "downwash", "load_drag": 3}]})
     with pytest.raises(musls.ConfigError, match="unknown aerodynamic model 'downwosh'"):
         musls.load_scenario("hold", {"aerodynamics": ["downwosh"]})
-    with pytest.raises(musls.ConfigError, match="aerodynamics: must be left out"):
+    with pytest.raises(
+        musls.ConfigError, match="aerodynamics: needs the stage .aerodynamics. in Python"
+    ):
         musls.Batch(musls.load_scenario("hold", {"cable_model": "massless", "aerodynamics": air}))
 
 

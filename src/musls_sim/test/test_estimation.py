@@ -441,5 +441,5 @@ def test_what_a_load_cell_shows_is_recorded_and_read_by_controllers():
     without = musls.fly(musls.load_scenario("hold", short), controller=Watch)
     with pytest.raises(ConfigError, match="load_cell"):
         without.signal("cable_2", "load_cell")
-    with pytest.raises(ConfigError, match=r"sensors, system\.cables\.load_cell"):
+    with pytest.raises(ConfigError, match=r"load_cell: needs the stage 'sensors'"):
         musls.Batch(musls.load_scenario("hold", cell))

@@ -36,6 +36,9 @@ SAFETY = 1.5
 """Factor of the band over the sum of the changes. With it and `FLOORS` the value at h/16 lies in
 the band of 97 % of the figures of circle, hold, shm and engage (62 % with neither)."""
 
+SETTLED = 2e-4
+"""Changes below this share of a figure are small, too."""
+
 SMALL = 4.0
 """Band over the sum of both changes where these are too small to tell how they go on."""
 
@@ -72,8 +75,8 @@ class Converged:
         first, second = values[1] - values[0], values[2] - values[1]
         d1, d2 = abs(first), abs(second)
         floor = next((low for unit, low in FLOORS.items() if name.endswith(unit)), 0.0)
-        if max(d1, d2) <= 0.5 * floor:
-            return cls(values, min(floor, SMALL * (d1 + d2)))
+        if max(d1, d2) <= max(0.5 * floor, SETTLED * abs(values[0])):
+            return cls(values, SMALL * (d1 + d2))
         if d2 > MAX_RATIO * d1:
             return cls(values, None)
         error = SAFETY * d1 / (1.0 - max(d2 / d1, MIN_RATIO))

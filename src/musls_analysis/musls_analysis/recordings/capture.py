@@ -453,12 +453,18 @@ def _question_length(tracks: Mapping[str, RawTrack], known: set[str]) -> None:
         fastest = float(np.quantile(speeds, 0.9))
         if fastest > FASTEST_M_S:
             raise ConfigError(f"{body} moves at {fastest:.3g} m/s: {_other_length('mm')}")
-    middles = {b: np.nanmedian(track.position, axis=0) for b, track in tracks.items()}
+    middles = {b: _middle(track.position) for b, track in tracks.items()}
     for (a, p), (b, q) in pairwise(middles.items()):
         distance = float(np.linalg.norm(p - q))
         if distance > FARTHEST_APART_M:
             unit = "mm" if FACTORS["length"]["mm"] * distance > NEAREST_M else "cm"
             raise ConfigError(f"{a} and {b} are {distance:.4g} m apart: {_other_length(unit)}")
+
+
+def _middle(positions: Array) -> Array:
+    """Median of the positions (T, 3) that are known, (3,); NaN without any."""
+    known = positions[np.isfinite(positions).all(axis=1)]
+    return np.median(known, axis=0) if len(known) else np.full(3, np.nan)
 
 
 def _other_length(unit: str) -> str:
@@ -469,8 +475,8 @@ def _question_axes(poses: Mapping[str, PoseTrack]) -> None:
     """Refuse drones that fly beside their load, at one height, but all above it in y."""
     if LOAD not in poses or len(poses) < 2:
         return
-    load = np.nanmedian(poses[LOAD].position_enu_m, axis=0)
-    others = [np.nanmedian(t.position_enu_m, axis=0) for b, t in poses.items() if b != LOAD]
+    load = _middle(poses[LOAD].position_enu_m)
+    others = [_middle(t.position_enu_m) for b, t in poses.items() if b != LOAD]
     above = np.array(others) - load
     reach = np.linalg.norm(above, axis=1)
     mean = above.mean(axis=0)

@@ -7,6 +7,7 @@ command need not be told again.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -80,7 +81,8 @@ class ReadOptions:
 
 def file_of_options(recording: Path) -> Path:
     """Where the options of a recording are kept."""
-    return recording.with_name(f"{recording.name}.recording.yaml")
+    whole = Path(os.path.abspath(recording))  # "" and "." have no name
+    return whole.with_name(f"{whole.name}.recording.yaml")
 
 
 def kept_options(recording: Path) -> dict[str, Any]:

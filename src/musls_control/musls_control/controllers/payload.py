@@ -165,7 +165,7 @@ class PayloadController(TiedToMemory, Controller):
         self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
         self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
-        self.happened: list[tuple[str, str]] = []
+        self._reports: list[tuple[str, str]] = []
         self._gave_up = False
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -175,19 +175,24 @@ class PayloadController(TiedToMemory, Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
-        kept = payload_step(
+        payload_step(
             self._address, self.places, estimate.records, reference.derivatives, reference.tilt
         )
-        if not kept and not self._gave_up:
+        return self._commands
+
+    @property
+    def happened(self) -> list[tuple[str, str]]:
+        """Reports, emptied by whoever takes them; compiled flights fill the law's memory alone."""
+        if self._load["unkept"].any() and not self._gave_up:
             self._gave_up = True
-            self.happened.append(
+            self._reports.append(
                 (
                     "allocation_infeasible",
                     f"no cable forces keep every tension above {self._least_n:.2f} N and the "
                     f"drones {self._apart_m:.2f} m apart: minimum norm while that is so",
                 )
             )
-        return self._commands
+        return self._reports
 
 
 class RodController(Controller):

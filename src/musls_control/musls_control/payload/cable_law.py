@@ -119,7 +119,7 @@ def open_law(address, p):
 
 @compiled()
 def payload_step(address, p, bodies, reference, tilt):
-    """Write the commands of all drones; whether tensions and distances are kept.
+    """Write the commands of all drones, and whether tensions and distances are kept.
 
     `bodies` are the motion of load and drones, `reference` and `tilt` those of a `LoadReference`.
     """
@@ -131,7 +131,8 @@ def payload_step(address, p, bodies, reference, tilt):
     feed_back(load, bodies[0], reference)
     for i in range(len(cables)):
         look_along(cables[i], load, bodies[0], bodies[1 + i])
-    kept = share_wrench(t, bodies[0].omega, reference)
+    if not share_wrench(t, bodies[0].omega, reference):
+        load.unkept = 1.0
     integrate(load)
     put(load.acceleration, add(load.acceleration, (0.0, 0.0, load.gravity)))
     if load.feed_attitude == 0.0:
@@ -149,7 +150,6 @@ def payload_step(address, p, bodies, reference, tilt):
         command.yaw = cable.yaw + reference[0, 3]
         pull = rotate_back_by(bodies[1 + i].attitude, cable.along[0])
         put(command.moment, cross(cable.hook, pull))  # against that of the cable
-    return kept
 
 
 @compiled()

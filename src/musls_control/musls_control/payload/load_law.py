@@ -57,6 +57,7 @@ LOAD = np.dtype(
         ("lead_gain", float),  # of `lead_tilt`: its time times the smoothing's rate, 0 for none,
         ("lead_share", float),  # share of a new tilt in the smoothed one,
         ("lead_most", float),  # and largest slope that is added
+        ("unkept", float),  # 1 once tensions or distances could not be kept
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame

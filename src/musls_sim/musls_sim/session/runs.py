@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from musls_sim.session.compiled_stages.world import end_period
 from musls_sim.session.loop import Parts, Stage, Step, always
 from musls_sim.session.world import World
-
-if TYPE_CHECKING:
-    from musls_sim.session.session import Session
 
 PLANT = "plant"
 """Name of the stage whose outcome has to be looked at before anything else."""
@@ -35,8 +32,8 @@ class Runs:
     others are either compiled, or cut the run in the periods in which they are due.
     """
 
-    def __init__(self, session: Session, world: World, stages: Sequence[Stage]) -> None:
-        """Sort the stages, in their order."""
+    def __init__(self, session: Any, world: World, stages: Sequence[Stage]) -> None:
+        """Sort the stages of a `Session`, in their order."""
         self._session, self._world = session, world
         first = next((i for i, s in enumerate(stages) if s.may_be_compiled), len(stages))
         leading = [stage for stage in stages[:first] if stage.step is not None]
