@@ -235,9 +235,8 @@ def test_what_is_wrong_is_named():
         musls.load_scenario("hold", {"aerodynamics": [{"kind": "downwash", "load_drag": 3}]})
     with pytest.raises(musls.ConfigError, match="unknown aerodynamic model 'downwosh'"):
         musls.load_scenario("hold", {"aerodynamics": ["downwosh"]})
-    with pytest.raises(
-        musls.ConfigError, match="aerodynamics: needs the stage .aerodynamics. in Python"
-    ):
+    stage = r"aerodynamics: needs the stage .aerodynamics. in Python"
+    with pytest.raises(musls.ConfigError, match=stage):
         musls.Batch(musls.load_scenario("hold", {"cable_model": "massless", "aerodynamics": air}))
 
 

@@ -178,7 +178,8 @@ def test_load_stands_until_it_is_lifted():
         start = session.state.motion[0].copy()
         while session.stage != "lift":
             session.advance(10)
-            assert session.estimate.data[0, :3] == pytest.approx(start[:3], abs=1e-9)
+            # The cables are taut before they lift: the filter moves by less than a millimetre.
+            assert session.estimate.data[0, :3] == pytest.approx(start[:3], abs=2e-3)
         session.advance(1000)
         assert session.state.position_enu_m[0, 2] > start[2] + 0.1
         miss = session.estimate.position_enu_m[0] - session.state.position_enu_m[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import Any
 
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.power import Power
@@ -21,8 +21,8 @@ from musls_sim.session.compiled_stages import world as compiled
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.loop import NEVER, Parts, Stage, never
 
-if TYPE_CHECKING:
-    from musls_sim.session.session import Session
+Session = Any
+"""A `session.Session`, whose module imports this one."""
 
 Due = Callable[[int], float]
 

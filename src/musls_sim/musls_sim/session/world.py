@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages.world import PIECE, WORLD, advance_worlds
 from musls_sim.session.loop import Observer
 
-if TYPE_CHECKING:
-    from musls_sim.session.session import Session
+Session = Any
+"""A `session.Session`, whose module imports this one."""
 
 Arrays = dict[str, NDArray[Any]]
 """Arrays by their names in `WORLD`."""
