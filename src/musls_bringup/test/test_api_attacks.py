@@ -154,10 +154,11 @@ def pages(rng, folder):
          {"key.value": key, "value.value": rng.choice(TEXTS), "overrides.value": rng.choice(TEXTS)},
          "add.n_clicks"),
         (["status.children", "fly.disabled", "stop.disabled", "show.options", "with.options",
-          "show.value"],
+          "show.value", "tab.data"],
          {"fly.n_clicks": 1, "stop.n_clicks": None, "look.n_intervals": 1},
          {"scenario.value": scenario, "overrides.value": rng.choice(TEXTS) + "=x",
-          "show.value": None, "status.children": ""}, "fly.n_clicks"),
+          "show.value": None, "status.children": "", "tab.data": rng.choice([None, "a", ""])},
+         "fly.n_clicks"),
         (["page.src", "save.href", "save.download"],
          {"show.value": rng.choice(names), "with.value": rng.choice(names)}, {}, "show.value"),
     ):  # fmt: skip
