@@ -23,20 +23,26 @@ from musls_bringup import studio
 
 
 @pytest.fixture
-def site(here, older_result):
-    """Address of a server whose runs are "old" and "older"."""
+def invitation(here, older_result):
+    """Address with its token of a server whose runs are "old" and "older"."""
     for name in ("old", "older"):
         shutil.copytree(older_result, here / "runs" / name)
     server, address = studio.start(here / "runs", 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    install_opener(build_opener(HTTPCookieProcessor()))  # a browser that keeps cookies
-    get(address)
-    yield f"http://127.0.0.1:{server.port}"
-    install_opener(build_opener())
+    yield address
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def site(invitation):
+    """Address of the server for who was let in once and keeps cookies, as browsers do."""
+    install_opener(build_opener(HTTPCookieProcessor()))
+    get(invitation)
+    yield invitation.partition("/?")[0]
+    install_opener(build_opener())
 
 
 def get(address, **headers):
@@ -216,13 +222,13 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, site):
+def page(browser, invitation):
     """The studio with its newest run shown."""
     errors = []
     page = browser.new_page()
     page.set_default_timeout(90_000)  # busy machines
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(site)
+    page.goto(invitation)
     page.frame_locator("#page").locator("svg.main-svg").first.wait_for()
     yield page
     page.close()
