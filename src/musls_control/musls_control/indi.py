@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.signal import butter
+import scipy
 
 from musls_control.estimate import BodyMotion
 from musls_control.geometric_attitude import GeometricAttitude
@@ -85,7 +85,7 @@ class Incremental:
         thrust = [[rotor.thrust_coefficient_n_s2 for rotor in drone.rotors] for drone in drones]
         self._wrench = np.array([wrench_of_thrusts(drone) for drone in drones])
         self._wrench *= np.array(thrust)[:, None, :]
-        numerator, denominator = butter(2, CUT_OFF_HZ, fs=1.0 / period_s)
+        numerator, denominator = scipy.signal.butter(2, CUT_OFF_HZ, fs=1.0 / period_s)
         self._filter = np.array([*numerator, *denominator[1:]])
         self._period_s = period_s
         for record, drone in zip(self.drones, drones, strict=True):
