@@ -54,6 +54,35 @@ def test_the_lift_keeps_the_planned_distance_on_cables_of_any_length(length_m):
     assert reached_m == pytest.approx(planned_m, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("shm", {"mission.stages.0.repetitions": 2}),  # turned, and set down out of a swing
+        ("circle", {"system.cables.length_m": 0.6, "mission.stages": HOLD}),
+        ("circle", {"system.cables.length_m": 15.0, "mission.stages": HOLD}),
+        ("duo", {"wind.mean_enu_m_s": [3, 0, 0], "mission.stages": HOLD}),
+        ("circle", {"system.load.cable_attachments_m.0": [0.14, 0.05, 0.06],
+                    "mission.stages.0": {**HOLD[0], "yaw_rad": 3.0}}),
+        ("crazyflie", {"start": "ground", "cable_model": "massless", "mission": {"stages": HOLD}}),
+    ],
+)  # fmt: skip
+def test_no_cable_comes_taut_round_a_load_that_was_set_down(name, given):
+    """Drones on their way out once came to the end of their cables: 74 N in `shm`, 6 N at rest."""
+    scenario = musls.load_scenario(name, given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        run = musls.fly(scenario, force=True)
+    time_s = np.asarray(run.time_s)
+    tension_n = np.array([cable.tension_n.max(axis=1) for cable in run.cables.values()])
+    largest_n = {}
+    for stage in run.stages:
+        rows = (time_s >= stage.start_s) & (time_s < stage.end_s)
+        largest_n[stage.name] = float(tension_n[:, rows].max())
+    hangs_n = float(np.linalg.norm(scenario.hanging.drone_end_force_n, axis=1).max())
+    assert largest_n["spread"] < 0.2 * hangs_n
+    assert max(largest_n["tension"], largest_n["lower"]) < 2.0 * hangs_n
+
+
 def test_six_drones_keep_apart():
     seen = predict(musls.load_scenario("hexa"))
     assert not seen.problems and seen.apart["tips_m"] > 0.25

@@ -465,8 +465,8 @@ class MissionFile:
         """Sample the set-points of a flight that begins at load, (3,), and drones, (n, 3)."""
         first = self.mission.stages[0].pose(np.zeros(1))[0]
         if self.lands:
-            spot = GroundSpot(load_enu_m, load_yaw_rad, drones_enu_m)
             system = formation_of(self.system, "start = ground")
+            spot = GroundSpot.of(system, load_enu_m, load_yaw_rad, drones_enu_m)
             carried = Carried.of(hang(system, self.formation, self.flown.gravity_m_s2, first))
             if self.mission.kind == "delivery":
                 return compile_delivery(self.mission, self.formation, spot, carried)

@@ -81,7 +81,7 @@ def test_a_plan_feeds_forward_while_the_load_hangs_and_nothing_on_the_ground():
     assert not untouched.drone_acceleration_enu_m_s2.any() and not len(untouched.waits)
 
 
-WAITS = np.array([(5, 3, 0.1, 0.9, 1.1)], WAIT)
+WAITS = np.array([(5, 3, 0.1, 0.9, 1.1, 0)], WAIT)
 
 
 def play(rate=5.0):
@@ -107,6 +107,23 @@ def test_a_wait_ends_after_its_time_and_says_so():
     planned, places, now = np.zeros((10, 2, 3)), np.full((3, 3), 1.0), play()
     rows = [due_row(now, WAITS, planned, places, 0.2 * tick) for tick in range(12)]
     assert rows[:10] == [0, 1, 2, 3, 4, 4, 4, 4, 5, 6] and now["missed"] == 1
+
+
+@pytest.mark.parametrize(("amplitude_m", "aside_m"), [(0.3, 0.0), (0.0, 0.5), (0.3, 0.5)])
+def test_a_load_is_lowered_once_it_rests_wherever_that_is(amplitude_m, aside_m):
+    """A swing that has a tenth of it left after five seconds."""
+    planned, places, now = np.zeros((200, 1, 3)), np.zeros((2, 3)), play()
+    waits = np.array([(5, 50, 0.1, -np.inf, np.inf, 5)], WAIT)
+    begins = None
+    for tick in range(100):
+        time_s = 0.2 * tick
+        swing_m = amplitude_m * 10.0 ** (-time_s / 5.0)
+        places[0, :2] = aside_m + swing_m * np.cos(2.0 * time_s), swing_m
+        if due_row(now, waits, planned, places, time_s) >= 5:
+            begins = swing_m
+            break
+    assert begins is not None and now["missed"] == 0
+    assert begins < 0.1 / (1.0 - np.cos(1.0))  # what it moves by within a second, at least
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,9 @@ LOAD_SHARE = 0.05
 LONGEST_WAIT_S = 10.0
 """For load and drones to be in place."""
 
+STILL_S = 1.0
+"""Time for which the load has to stay near a place before it is lowered to the ground."""
+
 
 @dataclass(frozen=True)
 class Carried:

@@ -15,18 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import DroneSetpoints
-from musls_control.mission.carrying import LOAD_SHARE, LONGEST_WAIT_S, TAKE_UP_S, Carried
+from musls_control.mission.carrying import (
+    LOAD_SHARE,
+    LONGEST_WAIT_S,
+    STILL_S,
+    TAKE_UP_S,
+    Carried,
+)
 from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
 from musls_control.mission.waiting import WAIT
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone, drone_poses
+from musls_description.hanging.ground import landing_places_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, rotate
 from musls_description.system.drone import tip_radius_m
-from musls_description.system.slung_system import RigSystem
+from musls_description.system.slung_system import RigSystem, SlungLoadSystem
 
 HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 """Gates wait for: all hooks are closed; the load rests and the cables are slack, then the hooks
@@ -56,11 +63,32 @@ class GroundSpot:
     Attributes:
         load_position_enu_m: (3,).
         drone_position_enu_m: (n, 3).
+        landing_offset_m: Where the drones land after the flight, in the frame of the load, (n, 3);
+            None for where they stood.
     """
 
     load_position_enu_m: Array
     load_yaw_rad: float
     drone_position_enu_m: Array
+    landing_offset_m: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        system: SlungLoadSystem,
+        load_position_enu_m: Array,
+        load_yaw_rad: float,
+        drone_position_enu_m: Array,
+    ) -> GroundSpot:
+        """Choose places to land with slack cables, see `landing_places_m`."""
+        spot = cls(load_position_enu_m, load_yaw_rad, drone_position_enu_m)
+        return replace(spot, landing_offset_m=landing_places_m(system, spot.offsets_m))
+
+    @property
+    def offsets_m(self) -> Array:
+        """Places of the drones in the frame of the load, (n, 3)."""
+        back = from_yaw(np.full(len(self.drone_position_enu_m), -self.load_yaw_rad))
+        return rotate(back, self.drone_position_enu_m - self.load_position_enu_m)
 
 
 @dataclass(frozen=True)
@@ -193,7 +221,7 @@ class Draft:
         self.gates: list[Gate] = []
         self.fed: list[Array] = []
         self.shares: list[float] = []
-        self.waits: list[tuple[int, int, float, float, float]] = []
+        self.waits: list[tuple[int, int, float, float, float, int]] = []
 
     @classmethod
     def of(
@@ -326,12 +354,18 @@ class Draft:
         pose = load + share[:, None] * (load_end - load)
         self.add(name, pose, drones, Piece(begin_s, begin_s, move))
 
-    def wait(self, lowest_m: float = -np.inf, highest_m: float = np.inf) -> None:
-        """Let the next row wait until all drones are in place, and the load at a height."""
+    def wait(
+        self, lowest_m: float = -np.inf, highest_m: float = np.inf, still_s: float = 0.0
+    ) -> None:
+        """Let the next row wait until all drones are in place, and the load at a height.
+
+        `still_s`: for so long the load has to stay near a place, whichever.
+        """
         if self.carried is not None and self.stage:
             longest = int(np.ceil(LONGEST_WAIT_S * self.rate_hz))
             near_m = self.carried.near_m
-            self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m))
+            still = int(np.ceil(still_s * self.rate_hz))
+            self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m, still))
 
     def floor_m(self, resting_m: float) -> float:
         """Set-point at which the load hangs as high as it stands."""
@@ -522,6 +556,9 @@ def set_load_down(
     """
     resting_m = float(ground.load_position_enu_m[2])
     if draft.last[2] > draft.floor_m(resting_m):
+        if draft.carried is not None and draft.share > 0.0:
+            draft.hold("lower", draft.last, 2.0 / draft.rate_hz, "mission: lower")
+            draft.wait(still_s=STILL_S)
         draft.rise("lower", draft.floor_m(resting_m), hold_s=0.0 if hold_s is not None else None)
     if draft.carried is not None and draft.share > 0.0:
         draft.wait(highest_m=resting_m + draft.carried.near_m)
@@ -532,10 +569,10 @@ def set_load_down(
 
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
-    """Spread out to the places round the load that the drones started from, and come down."""
-    last, standing = draft.last, ground.drone_position_enu_m
-    turned = from_yaw(np.full(len(standing), last[3] - ground.load_yaw_rad))
-    end = rotate(turned, standing - ground.load_position_enu_m)
+    """Spread out to places round the load, in the directions of the start, and come down."""
+    last, offsets = draft.last, ground.landing_offset_m
+    offsets = ground.offsets_m if offsets is None else offsets
+    end = rotate(from_yaw(np.full(len(offsets), last[3])), offsets)
     end += [*last[:2], ground.load_position_enu_m[2]]
     land_at(draft, end, end + [0.0, 0.0, draft.mission.rise_m])
 
@@ -556,10 +593,11 @@ def land_at(draft: Draft, end: Array, low: Array) -> None:
     draft.wait()
     begin = draft.drones[-1][-1]
     draft.fly_drones("spread", last, begin, low, _way_s(mission, begin, low))
-    # What is left of the feed-forward goes, too: on the ground it would ask for a take-off.
-    left = draft.fed[-1]
-    left *= 1.0 - np.arange(1, len(left) + 1)[:, None, None] / len(left)
-    draft.fed_m_s2 = np.zeros_like(draft.fed_m_s2)
+    # What is left of the upright part goes: on the ground it would ask for a take-off. Aside stays
+    # what is left: the autopilots' integrators hold against it, and forget both on the ground.
+    left = draft.fed[-1][:, :, 2]
+    left *= 1.0 - np.arange(1, len(left) + 1)[:, None] / len(left)
+    draft.fed_m_s2[:, 2] = 0.0
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.tile(low, (rows, 1, 1)))
     draft.add("land", last[None], end[None])

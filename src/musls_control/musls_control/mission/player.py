@@ -109,6 +109,8 @@ class PlanPlayer:
         height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
         if not low_m <= height_m <= high_m:
             found.append(f"the load is {height_m:.2f} m high, not {low_m:.2f} to {high_m:.2f} m")
+        if wait["still"] and not found:
+            found = ["the load still moves aside"]
         waited_s = int(wait["longest"]) / self.plan.rate_hz
         stage = self.plan.stage_at(min(int(wait["row"]), len(self.plan.stage) - 1))
         return f"{', '.join(found)} after {waited_s:g} s: {stage} begins all the same"

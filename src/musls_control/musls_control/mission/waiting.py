@@ -21,6 +21,9 @@ PLAY = np.dtype(
         ("next_wait", np.int64),  # of the waits
         ("waited", np.int64),  # rows at it
         ("missed", np.int64),  # waits that ended before everything was in place
+        ("still", np.int64),  # rows for which the load has stayed where it was seen
+        ("seen_x", float),  # [m]
+        ("seen_y", float),
     ]
 )
 """Where a plan is."""
@@ -32,6 +35,7 @@ WAIT = np.dtype(
         ("near", float),  # distance at which a drone is in its place [m]
         ("lowest", float),  # height of the load [m]
         ("highest", float),
+        ("still", np.int64),  # rows for which the load has to stay near a place
     ]
 )
 """A row that waits until load and drones are in their places."""
@@ -57,6 +61,21 @@ def in_place(wait, planned, places):
 
 
 @compiled()
+def rests(play, wait, places):
+    """Whether the load has stayed near the place where it was seen, for the rows of a wait.
+
+    Any place: wind may hold it aside. A load that swings leaves each place within that time.
+    """
+    if wait.still == 0 or math.isnan(places[0, 0]):
+        return True
+    away = math.hypot(places[0, 0] - play.seen_x, places[0, 1] - play.seen_y)
+    play.still += 1
+    if play.waited == 0 or away > wait.near:
+        play.seen_x, play.seen_y, play.still = places[0, 0], places[0, 1], 0
+    return play.still >= wait.still
+
+
+@compiled()
 def due_row(play, waits, planned, places, time):
     """The row of a plan that is due; a row that waits comes later, and all that follow.
 
@@ -68,7 +87,8 @@ def due_row(play, waits, planned, places, time):
         wait = waits[play.next_wait]
         if due >= wait.row:
             last = min(max(wait.row - 1, 0), planned.shape[0] - 1)
-            there = in_place(wait, planned[last], places)
+            still = rests(play, wait, places)
+            there = still and in_place(wait, planned[last], places)
             if there or play.waited >= wait.longest:
                 if not there:
                     play.missed += 1

@@ -12,9 +12,24 @@ from musls_description.hanging.configuration import (
     Configuration,
     configuration_from_directions,
 )
-from musls_description.hanging.tree import SLACK_RATIO, cable_azimuths_rad
+from musls_description.hanging.tree import (
+    GROUND_TIPS_M,
+    SLACK_RATIO,
+    cable_azimuths_rad,
+    tips_apart_m,
+)
 from musls_description.numerics.arrays import Array
+from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
+
+LANDING_RATIO = 0.75
+"""Distance of a cable's ends over its length where a drone lands beside a load that was flown.
+
+The load may lie a little aside, turned or leaning, and no cable is to come taut by that.
+"""
+
+BESIDE_LOAD_M = 0.1
+"""Rotors keep so far from the load, at least, where a drone comes down nearer than it stood."""
 
 
 def ground_spawn(
@@ -45,6 +60,32 @@ def ground_radius_m(system: SlungLoadSystem, index: int) -> float:
     cable = system.cables[index]
     links = _bow(cable.links, 0.0, _slope_on_ground(system, index))
     return float(np.hypot(*(links[:, :2].sum(axis=0) * cable.link_length_m)))
+
+
+def landing_places_m(system: SlungLoadSystem, standing_m: Array) -> Array:
+    """Places to land with slack cables round a load that was flown, in its frame, (n, 3) [m].
+
+    `standing_m`, (n, 3): where the drones stood before; they land in the same directions, nearer
+    to the load where there is room for all rotors, and nowhere farther away.
+    """
+    load, (ahead_m, aside_m) = system.load, standing_m[:, :2].T
+    hooks = np.array(load.cable_attachments_m)[:, :2]
+    out = np.column_stack([ahead_m, aside_m]) - hooks
+    stood_m = np.linalg.norm(out, axis=1)
+    out /= np.maximum(stood_m, 1e-9)[:, None]
+    corners_m = np.array([corner[:2] for corner in load.collision.corners_m])
+    edge_m = (np.einsum("ik,jk->ij", out, corners_m) - (out * hooks).sum(axis=1)[:, None]).max(1)
+    rotors_m = np.array([tip_radius_m(drone) for drone in system.drones])
+    slack_m = np.array([LANDING_RATIO * cable.length_m for cable in system.cables])
+    near_m = np.minimum(np.maximum(slack_m, edge_m + rotors_m + BESIDE_LOAD_M), stood_m)
+    least_m = min(GROUND_TIPS_M, tips_apart_m(system, standing_m))
+    places = standing_m.copy()
+    for share in np.linspace(0.0, 1.0, 11):
+        far_m = near_m + share * (stood_m - near_m)
+        places[:, :2] = hooks + far_m[:, None] * out
+        if tips_apart_m(system, places) >= least_m - 1e-9:
+            break
+    return places
 
 
 def highest_rise_m(system: SlungLoadSystem) -> Array:

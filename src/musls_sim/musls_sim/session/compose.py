@@ -200,8 +200,10 @@ def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
     if scenario.start.kind != "ground":
         first = mission.stages[0].pose(np.zeros(1))[0]
         return compile_air_plan(mission, scenario.formation, first, n)
-    spot = GroundSpot(state.position_enu_m[0].copy(), 0.0, state.position_enu_m[1:].copy())
-    carried = Carried.of(scenario.hanging_for("start = ground"))
+    hanging = scenario.hanging_for("start = ground")
+    load_enu_m, drones_enu_m = state.position_enu_m[0].copy(), state.position_enu_m[1:].copy()
+    spot = GroundSpot.of(hanging.system, load_enu_m, 0.0, drones_enu_m)
+    carried = Carried.of(hanging)
     if flies_delivery(scenario):
         return compile_delivery(mission, scenario.formation, spot, carried)
     return compile_plan(mission, scenario.formation, spot, carried)

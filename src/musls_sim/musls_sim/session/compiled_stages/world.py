@@ -53,6 +53,9 @@ WORLD = np.dtype(
         ("next_wait", np.int64),
         ("waited", np.int64),
         ("missed", np.int64),
+        ("still", np.int64),
+        ("seen_x", float),
+        ("seen_y", float),
         # What does not change in a flight.
         ("level", np.int64),
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
