@@ -100,6 +100,29 @@ def test_a_controller_takes_over_after_the_lift_without_a_jump(output):
     assert highest_m < 1.1
 
 
+CIRCLE = [{"kind": "circle", "radius_m": 1.0, "speed_m_s": 0.4, "height_m": 1.0, "repetitions": 1}]
+
+
+@pytest.mark.parametrize("output", ["autopilot", "direct"])
+def test_the_formation_takes_over_out_of_a_turn_without_a_jump(output):
+    """Once integrators held on to the tilt of the turn: the load went 1 m aside."""
+    given = {"controller": {"kind": "payload", "output": output}, "mission.stages": CIRCLE}
+    scenario = musls.load_scenario("circle", {**given, "cable_model": "massless"})
+    run = musls.fly(scenario)
+    (begin_s,) = (stage.start_s for stage in run.stages if stage.name == "lower")
+    rows = (run.time_s >= begin_s) & (run.time_s < begin_s + 4.0)
+    places_m = run.body("load").position_enu_m[rows, :2]
+    # A load that swings out of 0.4 m/s on 2.4 m of cable goes on by 0.2 m, its drones too.
+    assert np.linalg.norm(places_m - [1.0, 0.0], axis=1).max() < 0.45
+
+
+def test_a_controller_flies_long_cables():
+    """As stiff as on 2.4 m the drones of a load on 8 m collided in the first turn."""
+    given = {"controller.kind": "payload", "cable_model": "massless", "mission.stages": CIRCLE}
+    seen = predict(musls.load_scenario("circle", {**given, "system.cables.length_m": 8.0}))
+    assert not seen.problems and seen.apart["tips_m"] > 2.0
+
+
 def test_a_flight_that_collides_is_told_before_it():
     """On 0.9 m of cable the turning formation pulls its drones together: in flight, not in plan."""
     scenario = musls.load_scenario("circle", {"system.cables.length_m": 1.2})

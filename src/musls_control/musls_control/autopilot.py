@@ -127,12 +127,17 @@ class Autopilot:
         return None
 
     def resume(
-        self, rotor_speed_rad_s: np.ndarray, estimate: Estimate, fed_enu_m_s2: np.ndarray
+        self,
+        rotor_speed_rad_s: np.ndarray,
+        estimate: Estimate,
+        fed_enu_m_s2: np.ndarray,
+        aside_enu_m_s2: np.ndarray | None = None,
     ) -> None:
         """Take over in flight from rotor speeds (n_drones, n_rotors) that have long been held.
 
         `fed_enu_m_s2`: accelerations in the set-points that come, (n_drones, 3); its integrators
-        have the rest.
+        have the rest of what the drones need. Aside that is `aside_enu_m_s2`, (n_drones, 2), where
+        it is known; else what the present tilt gives, a manoeuvre's too.
         """
 
     def scale_load(self, ratio: np.ndarray) -> None:

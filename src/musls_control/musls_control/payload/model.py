@@ -41,6 +41,10 @@ unstable for an x500 trio in harmonic motion with our own attitude control."""
 FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
 
+LONG_CABLE_M = 3.0
+"""On longer cables all is slower, by the root of the length: drones would have to accelerate by the
+length times the squared frequency of the cables' directions."""
+
 LEAD_RATIO = 2.5
 """An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD_RATIO). It halves the lag of the
 tilt; 4 and more ask for more turning than the rate loops have."""
@@ -229,10 +233,12 @@ def derive_gains(
     """
     lag_s = max(rotor_lag_s(drone) for drone in system.drones)
     turn_s = attitude_lag_s(system, model.gravity_m_s2, direct)
-    cable = given.speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
+    length_m = max(cable.length_m for cable in system.cables)
+    speed = given.speed * min(1.0, np.sqrt(LONG_CABLE_M / length_m))
+    cable = speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
     slow = LOAD_SHARE * cable
-    lift = given.speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
-    tilt = given.speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
+    lift = speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
+    tilt = speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
     position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
     passive = np.array([0.0, 0.0, PASSIVE_SHARE * model.yaw_1_s2 if spread else 0.0])
     # Spread cables hold the yaw more stiffly than drones can follow. What the cables' directions

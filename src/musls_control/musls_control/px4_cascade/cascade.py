@@ -291,12 +291,25 @@ class Px4Cascade(Autopilot):
             s["attitude"]["thrust_setpoint_z"] = s["attitude"]["rates_thrust_z"] = thrust
 
     def resume(
-        self, rotor_speed_rad_s: np.ndarray, estimate: Estimate, fed_enu_m_s2: np.ndarray
+        self,
+        rotor_speed_rad_s: np.ndarray,
+        estimate: Estimate,
+        fed_enu_m_s2: np.ndarray,
+        aside_enu_m_s2: np.ndarray | None = None,
     ) -> None:
-        """Take over in flight: the integrators are as if the present thrust had been held long."""
+        """Take over in flight: the integrators are as if the present thrust had been held long.
+
+        `aside_enu_m_s2`, (n_drones, 2): what the drones need at rest; its tilt counts, not that of
+        a manoeuvre.
+        """
         slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
         throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
+        if aside_enu_m_s2 is not None:
+            upright = up[:, 2:].copy()
+            up = np.column_stack([aside_enu_m_s2, np.full(self.n_drones, GRAVITY_M_S2)])
+            up /= np.linalg.norm(up, axis=1)[:, None]
+            throttle = np.clip(throttle * upright / up[:, 2:], 0.0, 1.0)
         self.trim(throttle, up, fed_enu_m_s2)
 
     def scale_load(self, ratio: np.ndarray) -> None:

@@ -258,7 +258,11 @@ class Control:
             self._mix(np.column_stack([wrench[1:, 5], wrench[1:, 0:3]]), 0)
             speeds[:] = self._command.omega_cmd_rad_s
         if self._level is not ControlLevel.DRONE_SETPOINTS:
-            self._autopilot.resume(speeds, self._estimate, self._guidance.fed_m_s2)
+            carried, aside = self._plan.carried, None
+            if carried is not None:
+                load_yaw_rad = float(yaw_of(self._estimate.orientation_wxyz[0]))
+                aside = carried.aside_m_s2(1.0, load_yaw_rad)
+            self._autopilot.resume(speeds, self._estimate, self._guidance.fed_m_s2, aside)
 
     # What completes the chain from each level down to the plant.
 
