@@ -426,6 +426,37 @@ class Plant(TiedToMemory):
         """
         return None
 
+    def _move(self, move: CompiledStage, inputs: PlantInputs, **others: float) -> int:
+        """Let compiled code advance with the inputs held, see `STEP`; returns the verdict.
+
+        `others`: fields of the `STEP` that are not the plant's own.
+        """
+        system, command = self.system, np.ascontiguousarray(inputs.rotor_command_rad_s)
+        arrays: dict[str, NDArray[Any]] = {
+            **self.step_arrays,
+            "command": command,
+            "wind": inputs.wind_enu_m_s,
+            "wrench_body": inputs.wrench_body,
+            "wrench_enu": inputs.wrench_enu,
+        }
+        record = np.zeros(1, STEP)
+        values: dict[str, float] = {
+            "plant": self.address,
+            "period": self.period_s,
+            "substeps": self.substeps,
+            "refinements": REFINEMENTS,
+            "n_drones": system.n_drones,
+            "n_rotors": system.n_rotors,
+            "n_cables": system.n_cables,
+            **{name: array.ctypes.data for name, array in arrays.items()},
+            **others,
+        }
+        step = record[0]
+        for name, value in values.items():
+            step[name] = value
+        move(record.ctypes.data)
+        return int(step["verdict"])
+
     def _has(self, step: object) -> bool:
         """Whether this is its own `step`, which nobody replaced."""
         return getattr(self.step, "__func__", None) is step

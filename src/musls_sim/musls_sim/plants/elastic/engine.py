@@ -312,7 +312,7 @@ class Engine:
         return self._move(steps, REFINEMENTS, self.period_s)
 
     def _move(self, steps: int, refinements: int, period_s: float) -> int:
-        """The number of steps it took, see `step.advance`."""
+        """The number of steps it took, see `step.move_plant`."""
         record = self._step_record[0]
         record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
         move_plant(self._step_record.ctypes.data)

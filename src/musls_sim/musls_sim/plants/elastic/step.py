@@ -585,14 +585,31 @@ def remember_start(address):
 
 
 @compiled()
-def advance(address, steps, refinements, period):
-    """Advance one control period in equal steps, finer ones where a stage does not converge.
+def _give_up(t, x, mode, copied):
+    """Return to the begin of the period, and keep it."""
+    kept = table_at(t.kept)
+    if copied:
+        copy_numbers(x, kept[0])
+        return
+    if mode >= _EULER:
+        copy_numbers(x, kept[1])
+    _rewind(t)
+    copy_numbers(kept[0], x)
 
-    Takes the address of the system's record, steps (0: find the accelerations), how often they may
-    be halved, the period [s]. Returns the steps used; -1 where none was short enough, -2 where a
-    body is too fast.
+
+@CompiledStage
+def move_plant(address):
+    """One period of a `STEP`, in equal steps, finer ones where a stage does not converge.
+
+    With no substeps it finds the accelerations. The verdict is the number of steps, 0 for the usual
+    one; -1 where none was short enough, -2 where a body is too fast.
     """
-    t = record_at(address, SYSTEM)
+    s = record_at(address, STEP)
+    t, steps, refinements, period = record_at(s.plant, SYSTEM), s.substeps, s.refinements, s.period
+    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
+    copy_numbers(t.wind, vector_at(s.wind))
+    copy_table(table_at(t.wrench_body), grid_at(s.wrench_body, 1 + s.n_drones, 6))
+    copy_table(table_at(t.wrench_enu), grid_at(s.wrench_enu, 1 + s.n_drones, 6))
     t.period, x = period, memory_at(t.memory, t.changing)
     losses, kept, bracket, fragile = t.stage_losses, table_at(t.kept), t.bracket, t.can_break > 0.0
     for segment in segments_of(t):
@@ -620,7 +637,8 @@ def advance(address, steps, refinements, period):
         t.sums.iterations += solved
         failed = solved == 0
         if failed and (start or level == refinements):
-            return -1
+            s.verdict, s.failed = -1, 1
+            return
         if not failed:
             react(t)
             react_shafts(t)
@@ -676,31 +694,7 @@ def advance(address, steps, refinements, period):
                 i += 1
             start = False
     collect(t, 0.0 if finding else period)
-    return steps if finding or fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S else -2
-
-
-@compiled()
-def _give_up(t, x, mode, copied):
-    """Return to the begin of the period, and keep it."""
-    kept = table_at(t.kept)
-    if copied:
-        copy_numbers(x, kept[0])
+    if not finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
+        s.verdict, s.failed = -2, 1
         return
-    if mode >= _EULER:
-        copy_numbers(x, kept[1])
-    _rewind(t)
-    copy_numbers(kept[0], x)
-
-
-@CompiledStage
-def move_plant(address):
-    """One period of a `STEP`; the verdict is the number of steps, 0 for the usual one, or < 0."""
-    s = record_at(address, STEP)
-    t = record_at(s.plant, SYSTEM)
-    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
-    copy_numbers(t.wind, vector_at(s.wind))
-    copy_table(table_at(t.wrench_body), grid_at(s.wrench_body, 1 + s.n_drones, 6))
-    copy_table(table_at(t.wrench_enu), grid_at(s.wrench_enu, 1 + s.n_drones, 6))
-    steps = advance(s.plant, s.substeps, s.refinements, s.period)
-    s.verdict = 0 if steps == s.substeps else steps
-    s.failed = 1 if steps < 0 else 0
+    s.verdict, s.failed = 0 if steps == s.substeps else steps, 0

@@ -33,7 +33,6 @@ from musls_sim.plants.changes import (
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
-    STEP,
     Change,
     EnergyAudit,
     EventRecord,
@@ -112,9 +111,6 @@ class LightLinesPlant(Plant):
         )
         self.address = self.memory.ctypes.data
         t, n = self.records, system.n_drones
-        self._step_record = np.zeros(1, STEP)
-        self._step_record["plant"], self._step_record["n_drones"] = self.address, n
-        self._step_record["n_rotors"] = system.n_rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
@@ -138,15 +134,8 @@ class LightLinesPlant(Plant):
 
     def _advance(self, inputs: PlantInputs, period_s: float) -> int:
         """Advance a time with the inputs held; returns the number of events."""
-        self.records.command[...] = inputs.rotor_command_rad_s  # may be strided
-        step = self._step_record[0]
-        step["period"], step["prescribed"] = period_s, self._motion is not None
-        step["command"] = self.records.command.ctypes.data
-        for name in ("wrench_body", "wrench_enu"):
-            step[name] = getattr(inputs, name).ctypes.data
-        step["wind"] = inputs.wind_enu_m_s.ctypes.data
-        move_plant(self._step_record.ctypes.data)
-        return self._checked(int(step["verdict"]))
+        prescribed = self._motion is not None
+        return self._checked(self._move(move_plant, inputs, period=period_s, prescribed=prescribed))
 
     def _checked(self, count: int) -> int:
         """Refuse to go on after a period that has failed (-1)."""

@@ -59,15 +59,18 @@ BRACKET_S = 1e-11
 """Width to which an event is enclosed."""
 
 
-@compiled()
-def advance(address, period, prescribed, wind, in_body, in_world):
-    """Advance one control period with the inputs held; returns the number of events, or -1."""
-    t, now, steps = record_at(address, SYSTEM), 0.0, 0
+@CompiledStage
+def move_plant(address):
+    """One period of a `STEP`; the verdict is the number of events, or -1."""
+    s = record_at(address, STEP)
+    t, period, now, steps = record_at(s.plant, SYSTEM), s.period, 0.0, 0
+    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
+    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
     bodies, cables, forces = bodies_of(t), cables_of(t), table_at(t.force)
     t.happened, moving = 0, period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
-    if keep_inputs(t, wind, in_body, in_world) or prescribed:
+    if keep_inputs(t, vector_at(s.wind), body, enu) or s.prescribed != 0:
         decide(t, table_at(t.speed), now, moving)
     for c in cables:
         c.peak = c.tension
@@ -87,26 +90,15 @@ def advance(address, period, prescribed, wind, in_body, in_world):
         if event:
             decide(t, table_at(t.end_speed), now, moving)
         if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
-            return -1
+            s.verdict, s.failed = -1, 1
+            return
     if period > 0.0:
         copy_table(table_at(t.speed), table_at(t.end_speed))
         t.refined += steps > np.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
     for k in range(len(cables)):
         forces[k, 0] = forces[k, 3] = cables[k].tension
-    return t.happened
-
-
-@CompiledStage
-def move_plant(address):
-    """One period of a `STEP`; the verdict is the number of events, or -1."""
-    s = record_at(address, STEP)
-    copy_table(
-        table_at(record_at(s.plant, SYSTEM).command), grid_at(s.command, s.n_drones, s.n_rotors)
-    )
-    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
-    s.verdict = advance(s.plant, s.period, s.prescribed != 0, vector_at(s.wind), body, enu)
-    s.failed = 1 if s.verdict < 0 else 0
+    s.verdict, s.failed = t.happened, 0
 
 
 @compiled()

@@ -80,55 +80,37 @@ def find_cable_forces(address, h):
     note_cable_forces(t)
 
 
-@compiled()
-def advance(address, h, count, inputs, limits):
-    """Advance one control period in steps of equal length with the inputs held; the verdict.
-
-    `inputs`: rotor commands, wind, wrenches in body frames and in the world, as in `PlantInputs`.
-    """
-    t = record_at(address, SYSTEM)
-    begin_period(t)
-    keep_inputs(t, inputs)
-    verdict = OK
-    for _ in range(count):
-        if not step(t, h):
-            return NOT_FINITE
-        now = check_step(t, limits)
-        if now == RUNAWAY:
-            return now
-        verdict = max(verdict, now)
-    return end_period(t, verdict, limits)
-
-
-@compiled()
-def advance_refined(address, levels, limits, inputs):
-    """The same; where that was too coarse, the period again with steps half as long.
-
-    Takes `Levels.record` and `Levels.limits`.
-    """
-    record = levels[0]
-    level = record.present
-    while True:
-        count = record.substeps << level
-        h = record.period / count
-        verdict = advance(address, h, count, inputs, limits[level])
-        if verdict in (OK, DOUBTFUL) or level == record.last:
-            settle(record, level)
-            return verdict
-        level += 1
-        rewind(address)
-
-
 @CompiledStage
 def move_plant(address):
-    """One period of a `STEP`."""
+    """One period of a `STEP`; where that was too coarse, again with steps half as long."""
     s = record_at(address, STEP)
-    levels = carray(pointer(s.levels), (1,), LEVELS)
-    limits = carray(pointer(s.limits), (levels[0].last + 1, s.n_cables), LIMIT)
+    t = record_at(s.plant, SYSTEM)
+    levels = carray(pointer(s.levels), (1,), LEVELS)[0]
+    limits = carray(pointer(s.limits), (levels.last + 1, s.n_cables), LIMIT)
     body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
     inputs = grid_at(s.command, s.n_drones, s.n_rotors), vector_at(s.wind), body, enu
-    s.verdict = advance_refined(s.plant, levels, limits, inputs)
-    s.failed = 1 if s.verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY) else 0
+    level = levels.present
+    while True:
+        begin_period(t)
+        keep_inputs(t, inputs)
+        count, verdict, held = levels.substeps << level, OK, limits[level]
+        for _ in range(count):
+            now = NOT_FINITE
+            if step(t, levels.period / count):
+                now = check_step(t, held)
+            verdict = max(verdict, now)
+            if now in (RUNAWAY, NOT_FINITE):
+                verdict = now
+                break
+        if verdict not in (RUNAWAY, NOT_FINITE):
+            verdict = end_period(t, verdict, held)
+        if verdict in (OK, DOUBTFUL) or level == levels.last:
+            break
+        level += 1
+        rewind(s.plant)
+    settle(levels, level)
+    s.verdict = verdict
+    s.failed = 1 if verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY) else 0
 
 
 @compiled()

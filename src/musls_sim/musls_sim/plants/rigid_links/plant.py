@@ -60,16 +60,14 @@ from musls_sim.plants.rigid_links.period import (
     RUNAWAY,
     SPURIOUS_ENERGY,
     TOO_COARSE,
-    advance,
     advance_guided,
-    advance_refined,
     find_cable_forces,
     move_plant,
     restart,
     rewind,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
-from musls_sim.plants.rigid_links.step_control import Levels, settle, stable_step_s
+from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle, stable_step_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
@@ -322,18 +320,14 @@ class RigidLinksPlant(Plant):
         """Advance one control period, see `interface.Plant.step`."""
         if inputs.motion is not self._motion:
             self._prescribe(inputs.motion)
-        # An autopilot's command is strided: without the copy all is compiled once more.
-        command, levels = np.ascontiguousarray(inputs.rotor_command_rad_s), self.levels
-        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         if self._motion is None:
-            verdict = advance_refined(self.address, levels.record, levels.limits, held)
-            self.account(verdict, inputs)
+            self.account(self._move(move_plant, inputs), inputs)
         else:
-            level = levels.present
-            while not self._follow(level, self._motion, inputs, held):
+            level = self.levels.present
+            while not self._follow(level, self._motion, inputs):
                 level += 1
                 rewind(self.address)
-            settle(levels.record[0], level)
+            settle(self.levels.record[0], level)
             self._periods += 1
         if self._fragile:
             self._break_overloaded()
@@ -350,19 +344,15 @@ class RigidLinksPlant(Plant):
         """Periods that needed finer steps than the usual."""
         return int(self.levels.record["refined"][0])
 
-    def _follow(
-        self,
-        level: int,
-        motion: PrescribedMotion,
-        inputs: PlantInputs,
-        held: tuple[Array, Array, Array, Array],
-    ) -> bool:
+    def _follow(self, level: int, motion: PrescribedMotion, inputs: PlantInputs) -> bool:
         """One period with the drones on paths, at a level of refinement; False: too coarse."""
         levels = self.levels
         count = levels.substeps[level]
         step_s = self.period_s / count
         paths = self._paths(motion, step_s, count)
         limits = levels.limits[level]
+        command = np.ascontiguousarray(inputs.rotor_command_rad_s)
+        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         verdict = advance_guided(self.address, step_s, held, limits, *paths)
         if verdict not in (OK, DOUBTFUL) and level < levels.last:
             return False
@@ -606,10 +596,9 @@ class ChainState(LocalState):
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
         """See `interface.LocalState`."""
-        plant = self._plant
-        command = np.ascontiguousarray(inputs.rotor_command_rad_s)
-        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
-        advance(plant.address, time_s, 1, held, plant.levels.limits[0])
+        once = np.zeros(1, LEVELS)
+        once["substeps"], once["period"] = 1, time_s
+        self._plant._move(move_plant, inputs, levels=once.ctypes.data)
 
 
 def check_stops(tree: Tree, positions: Array) -> None:
