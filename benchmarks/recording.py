@@ -89,7 +89,7 @@ def _answer(way: str, drones: int) -> None:
     """Record a turn for every line that comes, and say how long it took."""
     from musls_description.system.system_files import load_system
     from musls_sim.plants.interface import PlantState
-    from musls_sim.session.session import TensionPeaks
+    from musls_sim.session.flight import TensionPeaks
 
     system = load_system(SYSTEMS[drones])
     rng = np.random.default_rng(1)

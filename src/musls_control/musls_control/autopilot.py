@@ -186,6 +186,12 @@ def hold_or_land(row: np.ndarray, place: np.ndarray, *, lands: bool, landed: boo
 DISARM_AFTER_LANDING_S = 2.0
 """Time landed before a drone is disarmed, PX4's COM_DISARM_LAND."""
 
+AFTER_DISARM_S = 0.4
+"""Time that a flight goes on after that."""
+
+LANDING_TIMEOUT_S = 20.0
+"""Time after its plan at which a flight ends with drones that were not found landed."""
+
 
 class LandingTimer:
     """Counts how long something has stood on the ground without a break."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from musls_sim.plants.interface import Plant, PlantState
-from musls_sim.session.session import TensionPeaks
+from musls_sim.session.flight import TensionPeaks
 
 
 def standing_plant(system):

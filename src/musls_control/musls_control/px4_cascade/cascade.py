@@ -181,7 +181,8 @@ def run_outer_loops(state, p):
         numba.from_dtype(STATE_DTYPE)[::1],
         numba.float64[:, :, ::1],
         numba.float64[:, :, ::1],
-    )
+    ),
+    shared=True,
 )
 def step_drones(setpoints, measurements, parameters, states, mixers, commands):
     """Advance all drones by one step."""

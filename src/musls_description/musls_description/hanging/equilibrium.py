@@ -312,7 +312,7 @@ def write_residual(chains, heading, weight, x, out):
         put(gaps[i], add_scaled(gaps[i], stretch, along))
 
 
-@compiled()
+@compiled(shared=True)
 def write_gaps(chains, position, rotation, forces, gaps):
     """Write the way from each drone's place to where its chain holds it, (n, 3).
 

@@ -87,15 +87,18 @@ class _Signals(Listener):
 register("numba:run_pass", _Signals())
 
 
-def compiled(*signatures: Any) -> Callable[[Function], Function]:
+def compiled(*signatures: Any, shared: bool = False) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
+
+    `shared`: Python and compiled code both call it: it is compiled once, with both entries.
 
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
     inf as in C++ and costs no branch. The compiled code releases Python's global lock.
     """
 
     def decorate(function: Function) -> Function:
-        return cast(Function, CompiledFunction(function, signatures))  # is called as itself
+        made = CompiledFunction(function, signatures, shared=shared)
+        return cast(Function, made)  # is called as itself
 
     return decorate
 
@@ -123,9 +126,11 @@ class CompiledFunction:
     for that a function is compiled without them, apart, and kept in a folder of its own.
     """
 
-    def __init__(self, function: Callable[..., Any], signatures: Sequence[Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signatures: Sequence[Any], *, shared: bool
+    ) -> None:
         functools.update_wrapper(self, function)
-        self._signatures = signatures
+        self._signatures, self._shared = signatures, shared
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it from Python."""
@@ -141,7 +146,9 @@ class CompiledFunction:
 
     @functools.cached_property
     def from_compiled(self) -> Any:
-        """Dispatcher that compiled code calls; it has no entry for Python, never call it there."""
+        """Dispatcher that compiled code calls; it may have no entry for Python."""
+        if self._shared:
+            return self.from_python
         return self._dispatcher("compiled", no_cpython_wrapper=True)
 
     def _dispatcher(self, caller: str, **entries: bool) -> Any:

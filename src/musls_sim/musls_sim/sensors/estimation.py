@@ -460,7 +460,7 @@ def _correct(ring, i, then, sensors):
         increase(p.omega, scale(sensors.omega_gain, turn))
 
 
-@compiled()
+@compiled(shared=True)
 def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
     """Advance the estimates of load and drones, or of the drones only, by one period."""
     truths, estimates = motion.reshape(-1).view(MOTION), estimate.reshape(-1).view(MOTION)

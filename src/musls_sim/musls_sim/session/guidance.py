@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import DISARM_AFTER_LANDING_S, Autopilot, DroneSetpoints, LandingTimer
+from musls_control.autopilot import (
+    AFTER_DISARM_S,
+    DISARM_AFTER_LANDING_S,
+    LANDING_TIMEOUT_S,
+    Autopilot,
+    DroneSetpoints,
+    LandingTimer,
+)
 from musls_control.mission.delivery import Delivery, Hooks
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlanPlayer
@@ -19,9 +26,7 @@ from musls_sim.scenario.events import Attach, Release, When
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
 
-LANDING_TIMEOUT_S = 20.0
 ROUNDING_S = 1e-9
-AFTER_DISARM_S = 0.4
 
 ANNOUNCE_EVERY = 5
 """Control periods between two set-points of a controller that are announced: 50 Hz."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from musls_sim.session.compiled_stages.world import end_period
+from musls_sim.session.flight import Flight
 from musls_sim.session.loop import Parts, Stage, Step, always
 from musls_sim.session.world import World
 
@@ -32,7 +33,7 @@ class Runs:
     others are either compiled, or cut the run in the periods in which they are due.
     """
 
-    def __init__(self, session: Any, world: World, stages: Sequence[Stage]) -> None:
+    def __init__(self, session: Flight, world: World, stages: Sequence[Stage]) -> None:
         """Sort the stages of a `Session`, in their order."""
         self._session, self._world = session, world
         first = next((i for i, s in enumerate(stages) if s.may_be_compiled), len(stages))

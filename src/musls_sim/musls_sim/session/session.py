@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
-from musls_control.estimate import Estimate
-from musls_control.reference import LoadReference
-from musls_description.config.registry import failure_of, user_code
+from musls_description.config.registry import user_code
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Air
 from musls_sim.scenario.events import Event, EventContext
@@ -25,17 +21,18 @@ from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import SensorSetup
 from musls_sim.sensors.estimation import LoadCells, Sensors
-from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
+from musls_sim.session.collisions import CollisionWatch, SeparationWatch
 from musls_sim.session.compiled_stages.world import PIECE
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.flight import Flight, TensionPeaks
 from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
 from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
-from musls_sim.session.loop import Loop, Observer, Pace, Stage
+from musls_sim.session.loop import Observer, Pace, Stage
 from musls_sim.session.runs import Runs
-from musls_sim.session.stages import ENERGY_PERIODS, stages_of
+from musls_sim.session.stages import stages_of
 from musls_sim.session.world import World
 
 # ---------- Result of a flight
@@ -68,65 +65,20 @@ YARDSTICK_LINKS = 120
 """Of all cables, up to which DART's own step is measured after a flight: its time grows with their
 third power, 0.1 s here."""
 
-SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
-"""Spurious energy over the work of all drones, and in itself, from which a flight is doubtful."""
-
-# ---------- Largest tensions of all steps, which the recording's rate would miss
-
-
-class TensionPeaks:
-    """Largest tension of each cable over all steps.
-
-    Attributes:
-        largest_n: Largest tension of each cable so far, (n_cables,).
-        recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
-            what happened since the record before, where records are so far apart, (n_cables,).
-    """
-
-    def __init__(self, n_cables: int, periods: int) -> None:
-        self.periods = periods
-        self.recent_n, self.largest_n = np.zeros(n_cables), np.zeros(n_cables)
-
-    def note(self, tick: int, peak_n: Array) -> None:
-        """Take in the largest tension of each cable in a control period, (n_cables,)."""
-        if tick % self.periods == 0:
-            self.recent_n[:] = 0.0
-        np.maximum(self.recent_n, peak_n, out=self.recent_n)
-        np.maximum(self.largest_n, peak_n, out=self.largest_n)
-
-
 MakeController = type[Controller] | Callable[..., Controller]
 
 
-class Session(TiedToMemory, Loop):
+class Session(TiedToMemory, Flight):
     """Composes a simulation from a scenario and runs it.
 
     In every control period: guidance and events set the set-points, the observers look,
     then control, wind, plant and estimator move the system to the end of the period. These steps
     have names (`step_names`); steps of one's own come in by `insert_before` and `insert_after`.
+    Its parts, and what is read of it, stand in `Flight`.
 
         with Session(scenario) as session:
             while not session.finished:
                 session.advance(1)
-
-    Attributes:
-        scenario: What is simulated.
-        components: What it is made of.
-        guidance: Set-points over time.
-        links: What the drones hear of them.
-        power: Motors and batteries; None where no drone has any.
-        latency: Motor commands that come late; None where they do not.
-        separation: How close the drones came; None for one drone.
-        collisions: What begins to collide; None without drones and obstacles.
-        contingency: What is done when a drone is lost; None without.
-        inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
-        command: What the motors are told.
-        events: What happens, and has happened, to the system.
-        tension_peaks: Largest tensions of all steps.
-        load_cells: Those of the cables, and what they show.
-        readings: What sensors of one's own show, one after the other.
-        plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
-            which may compile.
     """
 
     def __repr__(self) -> str:
@@ -180,9 +132,6 @@ class Session(TiedToMemory, Loop):
         for observer in observers:
             self.observe_with(observer)
 
-    latency: CommandLatency | None
-    setpoint_link: SetpointLink | None
-
     def _connect(
         self,
         flying: Controller | None,
@@ -234,8 +183,6 @@ class Session(TiedToMemory, Loop):
         self.contingency = contingency_of(
             scenario, context, guidance, self.events.note, guided=guided
         )
-        self.plant_s = 0.0
-        self._energy_doubted = False
 
         record_s = 1.0 / scenario.recording.rate_hz
         peaks = len(plant.state.tension_peak_n)
@@ -256,42 +203,6 @@ class Session(TiedToMemory, Loop):
         """See `Loop.set_stages`."""
         super().set_stages(stages)
         self._runs: Runs | None = None
-
-    @property
-    def stages(self) -> Sequence[Stage]:
-        """What is done in a period, in its order."""
-        return self._stages
-
-    @property
-    def state(self) -> PlantState:
-        """True state after the last step; the memory stays the same."""
-        return self.plant.state
-
-    @property
-    def estimate(self) -> Estimate:
-        """Estimate of the state by estimators and motion capture; the memory stays the same."""
-        return self.components.estimator.estimate
-
-    @property
-    def reference(self) -> LoadReference:
-        """Reference of the load now, with derivatives."""
-        asked = self.guidance.reference_at(self.time_s)
-        return self.components.plan.reference.at(self.time_s) if asked is None else asked
-
-    @property
-    def max_tension_n(self) -> Array:
-        """Largest tension of each cable over all steps so far, (n_cables,)."""
-        return self.tension_peaks.largest_n
-
-    @property
-    def stage(self) -> str:
-        """Name of the present phase or stage."""
-        return self.guidance.stage
-
-    @property
-    def finished(self) -> bool:
-        """Whether the flight is over, by its plan or because it was stopped."""
-        return self.guidance.finished or self.stopped
 
     @typed
     def add_event(self, event: Event) -> None:
@@ -379,66 +290,3 @@ class Session(TiedToMemory, Loop):
             "ends_on_ground": scenario.start.kind == "ground",
             "seed": scenario.seed,
         }
-
-    def watch_energy(self, tick: int) -> None:
-        """Note once a second whether a good deal of energy came from nothing; only the first."""
-        audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
-        if audit is None or self._energy_doubted:
-            return
-        if audit.spurious_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
-            self._energy_doubted = True
-            what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
-            self.events.note(self.time_s, "doubtful", f"{what} of work")
-
-    def doubt_estimator(self, tick: int) -> None:
-        """Note in the last period what is doubtful about the load's estimate."""
-        estimation = self.components.load_estimation if self.finished else None
-        if estimation is not None and (what := estimation.doubt()):
-            self.events.note(self.time_s, "doubtful", what)
-
-    def watch_collisions(self, tick: int) -> None:
-        """Note what begins to collide."""
-        assert self.collisions is not None
-        time_s = (tick + 1) * CONTROL_PERIOD_S
-        for collision in self.collisions.look(tick):
-            self.events.note(time_s, "collision", str(collision))
-            if self.scenario.limits.collision == "end":
-                raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
-
-    def run_motors(self, tick: int) -> None:
-        """Let motors and batteries act, and note what is empty."""
-        assert self.power is not None
-        for drone in self.power.step(self.plant.state, self.inputs):
-            self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
-
-    def move(self, tick: int) -> None:
-        """Advance the plant by a period."""
-        self.plant.step(self.inputs)
-        self.tension_peaks.note(tick, self.plant.state.tension_peak_n)
-
-    def note_cable_events(self, tick: int) -> None:
-        """Note what happened to cables by itself."""
-        happened = self.plant.happened
-        if happened:
-            for event in happened:
-                self.events.note(event.time_s, event.kind, event.what)
-            happened.clear()
-
-    def note_controller_events(self, tick: int) -> None:
-        """Note what the controller reports."""
-        controller, time_s = self.flying, tick * CONTROL_PERIOD_S
-        assert controller is not None
-        try:
-            if happened := controller.happened:
-                for kind, what in happened:
-                    self.events.note(time_s, kind, what)
-                happened.clear()
-        except (AttributeError, TypeError, ValueError) as error:
-            raise failure_of(type(controller), "happened", f" at {time_s:.3f} s", error) from error
-
-    def estimate_state(self, tick: int) -> None:
-        """Let the estimator look at the state."""
-        sensed = self.components.sensed
-        if sensed is not None:
-            sensed.update()
-        self.components.estimator.step(self.plant.state if sensed is None else sensed.state)

@@ -14,22 +14,20 @@ from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages.world import PIECE, WORLD, advance_worlds
+from musls_sim.session.flight import Flight
 from musls_sim.session.loop import Observer
-
-Session = Any
-"""A `session.Session`, whose module imports this one."""
 
 Arrays = dict[str, NDArray[Any]]
 """Arrays by their names in `WORLD`."""
 
 
-def motion_capture_of(session: Session) -> MotionCapture | None:
+def motion_capture_of(session: Flight) -> MotionCapture | None:
     """Motion capture of a session, None where it knows the truth."""
     estimator = session.components.estimator
     return estimator if isinstance(estimator, MotionCapture) else None
 
 
-def arrays_of(session: Session) -> Arrays:
+def arrays_of(session: Flight) -> Arrays:
     """Arrays of a session, but those of its plant."""
     components, wind, latency = session.components, session.components.wind, session.latency
     cascade, mocap = components.autopilot, motion_capture_of(session)
@@ -68,7 +66,7 @@ def arrays_of(session: Session) -> Arrays:
     }
 
 
-def numbers_of(session: Session) -> dict[str, float]:
+def numbers_of(session: Flight) -> dict[str, float]:
     """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
     system, wind, latency = session.scenario.system, session.components.wind, session.latency
     mocap = motion_capture_of(session)
@@ -110,7 +108,7 @@ class Rows:
 class World:
     """The record of a session, `WORLD`, and what is read from it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Flight) -> None:
         """Take over what the session is at its start."""
         self._session = session
         self._record = np.zeros(1, WORLD)

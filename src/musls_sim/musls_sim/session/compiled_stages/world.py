@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from musls_control.autopilot import DISARM_AFTER_LANDING_S
+from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
 from musls_control.mission.waiting import WAIT, due_row
 from musls_control.px4_cascade.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
@@ -24,14 +24,13 @@ from musls_description.numerics.records import (
 from musls_sim.plants.interface import STEP
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
-from musls_sim.session.collisions import (
+from musls_sim.session.compiled_stages.contacts import (
     CABLE,
     CABLE_PERIODS,
     OWN,
     find_contacts,
     find_near_cables,
 )
-from musls_sim.session.guidance import AFTER_DISARM_S, LANDING_TIMEOUT_S
 
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
@@ -57,7 +56,6 @@ WORLD = np.dtype(
         ("seen_x", float),
         ("seen_y", float),
         # What does not change in a flight.
-        ("level", np.int64),
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
         ("reference_rows", np.int64),
         ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share

@@ -1,0 +1,312 @@
+"""Contact of drones, load, cables and obstacles in compiled code.
+
+A drone is its rotors' discs and the box of its landing gear, the load is its box: solids as the
+obstacles are, a disc a cylinder without height. Projecting a point from one solid onto the other
+and back (von Neumann's alternating projections) ends in one place where they touch, else in the two
+points that are nearest to each other. A cable hits a rotor where one of its segments passes through
+the disc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    cross,
+    dot,
+    norm,
+    put,
+    rotate,
+    rotate_back,
+    rotate_by,
+    scale,
+    sub,
+    write_matrix,
+)
+from musls_description.system.obstacles import CYLINDER, nearest_point
+
+HARD_LANDING_M_S = 1.0
+"""A drone that meets the ground faster than this, downwards, has hit it."""
+
+TOUCH_M = 1e-3
+"""Bodies closer than this touch."""
+
+MAX_PROJECTIONS = 100
+"""Alternating projections converge slowly only where bodies just touch."""
+
+CABLE_PERIODS = 5
+"""Control periods between two looks at the cables."""
+
+STRETCH = 1.05
+"""Largest stretched over free length of a cable that is looked for near a drone."""
+
+OWN = np.dtype(
+    [
+        ("kind", np.int64),
+        ("place", float, 3),  # of its centre, body frame
+        ("position", float, 3),  # from here on as `SOLID`, where the body is
+        ("rotation", float, (3, 3)),
+        ("size", float, 3),
+    ]
+)
+"""Solid of the load or a drone."""
+
+CABLE = np.dtype(
+    [
+        ("index", np.int64),
+        ("body_1", np.int64),
+        ("point_1", float, 3),  # in the body's frame
+        ("body_2", np.int64),
+        ("point_2", float, 3),
+    ]
+)
+
+CLOSEST = np.dtype(
+    [
+        ("gap", float),  # smallest distance so far
+        ("body", np.int64),  # what came so close: load, drones, then cables
+        ("point", float, 3),  # of the obstacle
+        ("time", float),
+    ]
+)
+
+TOUCHING = np.dtype(
+    [
+        ("body", np.int64),
+        ("speed", float),  # -1 where nothing is touched
+        ("point", float, 3),
+    ]
+)
+
+
+@compiled()
+def to_world(row, place):
+    """Point in the world of a place in a body's frame; `row` is the body's motion."""
+    return add(row, rotate_by(row[6:10], place))
+
+
+@compiled(shared=True)
+def placed(solids, first, i, row):
+    """Return the solids of body i, first[i] to first[i + 1], where the body is."""
+    axes = body_axes_in_world(row[6:10])
+    for k in range(first[i], first[i + 1]):
+        put(solids[k].position, to_world(row, solids[k].place))
+        write_matrix(solids[k].rotation, axes)
+    return solids[first[i] : first[i + 1]]
+
+
+@compiled()
+def reach_along(solid, direction):
+    """Support function of a solid about its centre; the direction is not of unit length."""
+    u, v, w = rotate_back(solid.rotation, direction)
+    a, b, c = solid.size[0], solid.size[1], solid.size[2]
+    if solid.kind == CYLINDER:
+        return a * np.hypot(u, v) + c * abs(w)
+    return a * abs(u) + b * abs(v) + c * abs(w)
+
+
+@compiled()
+def gap_between(one, other, limit):
+    """Return the distance of two solids, and the point of the other one nearest to the one.
+
+    The other is behind the plane across the way between two nearest points: what is left of that
+    distance with the one's reach is a lower bound. Ends where that is beyond the limit, too.
+    """
+    point = nearest_point(other, one.position)
+    gap = np.inf
+    for _ in range(MAX_PROJECTIONS):
+        on_one = nearest_point(one, point)
+        point = nearest_point(other, on_one)
+        way = sub(on_one, point)
+        gap = norm(way)
+        if gap < TOUCH_M:
+            break
+        least = (dot(way, sub(one.position, point)) - reach_along(one, way)) / gap
+        if least > limit or (least > TOUCH_M and gap - least < TOUCH_M):
+            break
+    return gap, point
+
+
+@compiled()
+def point_velocity(row, point):
+    """Velocity of a point of a moving body."""
+    arm = sub(point, row)
+    return add(row[3:6], cross(rotate_by(row[6:10], row[10:13]), arm))
+
+
+@compiled()
+def contact(ones, others, motion_1, motion_2):
+    """Return the relative speed of two bodies where they touch, -1 if they do not."""
+    for p in range(len(ones)):
+        for q in range(len(others)):
+            gap, point = gap_between(ones[p], others[q], TOUCH_M)
+            if gap < TOUCH_M:
+                v = point_velocity(motion_1, point)
+                return norm(sub(v, point_velocity(motion_2, point)))
+    return -1.0
+
+
+# ---------- Distances to obstacles, which stand still
+
+
+@compiled()
+def segment_gap(a, b, solid):
+    """Return the distance of a straight line from a to b and a solid, and the solid's point."""
+    along = sub(b, a)
+    share, gap = 0.5, np.inf
+    length2 = max(dot(along, along), 1e-12)
+    point = a[0], a[1], a[2]
+    for _ in range(MAX_PROJECTIONS):
+        on_line = add_scaled(a, share, along)
+        point = nearest_point(solid, on_line)
+        before, gap = gap, norm(sub(on_line, point))
+        if gap < TOUCH_M or before - gap < 0.01 * TOUCH_M:
+            break
+        share = min(max(dot(sub(point, a), along) / length2, 0.0), 1.0)
+    return gap, point
+
+
+@compiled()
+def note_gap(closest, touching, gap, point, speed, time_s):
+    """Take in a distance to an obstacle: its smallest so far, and where it is touched now."""
+    if gap < closest.gap:
+        closest.gap, closest.body, closest.time = gap, touching.body, time_s
+        put(closest.point, point)
+    if gap < TOUCH_M and speed > touching.speed:
+        touching.speed = speed
+        put(touching.point, point)
+
+
+@compiled()
+def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
+    """Distances of load and drones to obstacles; whether any is touched.
+
+    Only what may be closer than ever before is looked at. `closest`: records of `CLOSEST`, one an
+    obstacle; `touching`: of `TOUCHING`, (n, obstacles).
+    """
+    touches = False
+    for row in touching:
+        for record in row:
+            record.speed = -1.0
+    for s in range(len(solids)):
+        solid = solids[s]
+        for i in range(len(reach)):
+            far = norm(sub(nearest_point(solid, motion[i]), motion[i])) - reach[i]
+            limit = max(closest[solid.obstacle].gap, TOUCH_M)
+            if far > limit:
+                continue
+            for one in placed(own, first, i, motion[i]):
+                gap, point = gap_between(one, solid, limit)
+                speed = norm(point_velocity(motion[i], point))
+                note_gap(
+                    closest[solid.obstacle], touching[i, solid.obstacle], gap, point, speed, time_s
+                )
+                touches |= gap < TOUCH_M
+    return touches
+
+
+@compiled()
+def watch_cable(nodes, solids, closest, touching, time_s):
+    """The same for the segments of a cable, (k, 3); `touching`: (obstacles,)."""
+    touches = False
+    for record in touching:
+        record.speed = -1.0
+    for s in range(len(solids)):
+        solid = solids[s]
+        for k in range(1, len(nodes)):
+            middle = scale(0.5, add(nodes[k - 1], nodes[k]))
+            half = 0.5 * norm(sub(nodes[k], nodes[k - 1]))
+            far = norm(sub(nearest_point(solid, middle), middle)) - half
+            if not far > max(closest[solid.obstacle].gap, TOUCH_M):
+                gap, point = segment_gap(nodes[k - 1], nodes[k], solid)
+                note_gap(closest[solid.obstacle], touching[solid.obstacle], gap, point, 0.0, time_s)
+                touches |= gap < TOUCH_M
+    return touches
+
+
+@compiled()
+def depth_and_fall(solid, row):
+    """Depth below z = 0 of a solid's lowest point, and the speed with which it goes down."""
+    up = rotate_back(solid.rotation, (0.0, 0.0, 1.0))  # the vertical in the body's frame
+    a, b, c = solid.size[0], solid.size[1], -np.copysign(solid.size[2], up[2])
+    if solid.kind == CYLINDER:
+        share = -a / max(np.hypot(up[0], up[1]), 1e-12)
+        lowest = (share * up[0], share * up[1], c)
+    else:
+        lowest = (-np.copysign(a, up[0]), -np.copysign(b, up[1]), c)
+    point = add(solid.position, rotate(solid.rotation, lowest))
+    return -point[2], -point_velocity(row, point)[2]
+
+
+@compiled()
+def ground_contact(solids, row):
+    """Return how fast a drone meets the ground, -1 for one that does not, or stands or lands."""
+    speed = -1.0
+    for p in range(len(solids)):
+        depth, fall = depth_and_fall(solids[p], row)
+        if depth > 0.0 and (solids[p].kind == CYLINDER or fall > HARD_LANDING_M_S):
+            speed = max(speed, abs(fall))
+    return speed
+
+
+@compiled(shared=True)
+def find_contacts(solids, first, reach, motion, speed_m_s):
+    """Write with which speed bodies touch, -1 where they do not; whether any do.
+
+    The solids of body i are within reach[i] of its centre of mass.
+    `speed_m_s`: of each pair (n, n), and on the diagonal with the ground.
+    """
+    n, any_touch = len(reach), False
+    for i in range(n):
+        for j in range(i, n):
+            speed_m_s[i, j] = -1.0
+            if i == j:
+                if i > 0 and motion[i, 2] < reach[i]:
+                    speed_m_s[i, i] = ground_contact(placed(solids, first, i, motion[i]), motion[i])
+            elif norm(sub(motion[i], motion[j])) < reach[i] + reach[j]:
+                ones = placed(solids, first, i, motion[i])
+                others = placed(solids, first, j, motion[j])
+                speed_m_s[i, j] = contact(ones, others, motion[i], motion[j])
+            any_touch |= speed_m_s[i, j] >= 0.0
+    return any_touch
+
+
+@compiled(shared=True)
+def find_near_cables(cables, reach, motion, lengths_m, near):
+    """Write which bodies a cable may touch, (n_cables, n); whether there are any.
+
+    A cable of length L from A to B keeps to the points P with |PA| + |PB| <= L.
+    """
+    any_near = False
+    for k in range(len(cables)):
+        cable = cables[k]
+        a = to_world(motion[cable.body_1], cable.point_1)
+        b = to_world(motion[cable.body_2], cable.point_2)
+        for i in range(1, len(reach)):
+            way = norm(sub(motion[i], a)) + norm(sub(motion[i], b))
+            is_near = way < STRETCH * lengths_m[cable.index] + 2.0 * reach[i]
+            near[k, i] = is_near and i != cable.body_1 and i != cable.body_2
+            any_near |= near[k, i]
+    return any_near
+
+
+@compiled()
+def cut(disc, nodes):
+    """Whether a cable, (k, 3), passes through a disc."""
+    before = rotate_back(disc.rotation, sub(nodes[0], disc.position))
+    for k in range(1, len(nodes)):
+        after = rotate_back(disc.rotation, sub(nodes[k], disc.position))
+        if (before[2] < 0.0) != (after[2] < 0.0):
+            share = before[2] / (before[2] - after[2])
+            crossing = add(scale(1.0 - share, before), scale(share, after))
+            if np.hypot(crossing[0], crossing[1]) < disc.size[0]:
+                return True
+        before = after
+    return False
+
+
+# ---------- The watch of a flight

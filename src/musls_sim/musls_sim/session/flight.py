@@ -1,0 +1,206 @@
+"""A flight under way: what it is made of, and what its stages in Python do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from musls_control.autopilot import MotorCommands
+from musls_control.controllers import Controller
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.config.registry import failure_of
+from musls_description.numerics.arrays import Array
+from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.scenario.aerodynamics import Air
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.scenario.scenario import Scenario
+from musls_sim.sensors.estimation import LoadCells, Sensors
+from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
+from musls_sim.session.compose import Components
+from musls_sim.session.contingency import Contingency
+from musls_sim.session.control import Control
+from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.guidance import Guidance
+from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
+from musls_sim.session.loop import Loop, Stage
+
+# ---------- Largest tensions of all steps, which the recording's rate would miss
+
+
+class TensionPeaks:
+    """Largest tension of each cable over all steps.
+
+    Attributes:
+        largest_n: Largest tension of each cable so far, (n_cables,).
+        recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
+            what happened since the record before, where records are so far apart, (n_cables,).
+    """
+
+    def __init__(self, n_cables: int, periods: int) -> None:
+        self.periods = periods
+        self.recent_n, self.largest_n = np.zeros(n_cables), np.zeros(n_cables)
+
+    def note(self, tick: int, peak_n: Array) -> None:
+        """Take in the largest tension of each cable in a control period, (n_cables,)."""
+        if tick % self.periods == 0:
+            self.recent_n[:] = 0.0
+        np.maximum(self.recent_n, peak_n, out=self.recent_n)
+        np.maximum(self.largest_n, peak_n, out=self.largest_n)
+
+
+# ---------- The flight
+
+SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
+"""Spurious energy over the work of all drones, and in itself, from which a flight is doubtful."""
+
+ENERGY_PERIODS = 250
+"""Control periods between two looks at the energy balance."""
+
+
+class Flight(Loop):
+    """What a `Session` builds, and its stages, runs and world work on.
+
+    Attributes:
+        scenario: What is simulated.
+        components: What it is made of.
+        guidance: Set-points over time.
+        links: What the drones hear of them.
+        latency: Motor commands that come late; None where they do not.
+        separation: How close the drones came; None for one drone.
+        collisions: What begins to collide; None without drones and obstacles.
+        contingency: What is done when a drone is lost; None without.
+        inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
+        command: What the motors are told.
+        events: What happens, and has happened, to the system.
+        tension_peaks: Largest tensions of all steps.
+        load_cells: Those of the cables, and what they show.
+        readings: What sensors of one's own show, one after the other.
+        plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
+            which may compile.
+    """
+
+    scenario: Scenario
+    flying: Controller | None
+    components: Components
+    guidance: Guidance
+    links: DroneLinks
+    setpoint_link: SetpointLink | None
+    tilted: TiltedThrust | None
+    control: Control
+    latency: CommandLatency | None
+    separation: SeparationWatch | None
+    collisions: CollisionWatch | None
+    contingency: Contingency | None
+    inputs: PlantInputs
+    command: MotorCommands
+    air: Air
+    events: EventQueue
+    tension_peaks: TensionPeaks
+    load_cells: LoadCells
+    sensors: Sensors
+    readings: Array
+    plant_s = 0.0
+    _energy_doubted = False
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """What is done in a period, in its order."""
+        return self._stages
+
+    @property
+    def state(self) -> PlantState:
+        """True state after the last step; the memory stays the same."""
+        return self.plant.state
+
+    @property
+    def estimate(self) -> Estimate:
+        """Estimate of the state by estimators and motion capture; the memory stays the same."""
+        return self.components.estimator.estimate
+
+    @property
+    def reference(self) -> LoadReference:
+        """Reference of the load now, with derivatives."""
+        asked = self.guidance.reference_at(self.time_s)
+        return self.components.plan.reference.at(self.time_s) if asked is None else asked
+
+    @property
+    def max_tension_n(self) -> Array:
+        """Largest tension of each cable over all steps so far, (n_cables,)."""
+        return self.tension_peaks.largest_n
+
+    @property
+    def stage(self) -> str:
+        """Name of the present phase or stage."""
+        return self.guidance.stage
+
+    @property
+    def finished(self) -> bool:
+        """Whether the flight is over, by its plan or because it was stopped."""
+        return self.guidance.finished or self.stopped
+
+    # ---------- Stages in Python
+
+    def watch_energy(self, tick: int) -> None:
+        """Note once a second whether a good deal of energy came from nothing; only the first."""
+        audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
+        if audit is None or self._energy_doubted:
+            return
+        if audit.spurious_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
+            self._energy_doubted = True
+            what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
+            self.events.note(self.time_s, "doubtful", f"{what} of work")
+
+    def doubt_estimator(self, tick: int) -> None:
+        """Note in the last period what is doubtful about the load's estimate."""
+        estimation = self.components.load_estimation if self.finished else None
+        if estimation is not None and (what := estimation.doubt()):
+            self.events.note(self.time_s, "doubtful", what)
+
+    def watch_collisions(self, tick: int) -> None:
+        """Note what begins to collide."""
+        assert self.collisions is not None
+        time_s = (tick + 1) * CONTROL_PERIOD_S
+        for collision in self.collisions.look(tick):
+            self.events.note(time_s, "collision", str(collision))
+            if self.scenario.limits.collision == "end":
+                raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
+
+    def run_motors(self, tick: int) -> None:
+        """Let motors and batteries act, and note what is empty."""
+        assert self.power is not None
+        for drone in self.power.step(self.plant.state, self.inputs):
+            self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
+
+    def move(self, tick: int) -> None:
+        """Advance the plant by a period."""
+        self.plant.step(self.inputs)
+        self.tension_peaks.note(tick, self.plant.state.tension_peak_n)
+
+    def note_cable_events(self, tick: int) -> None:
+        """Note what happened to cables by itself."""
+        happened = self.plant.happened
+        if happened:
+            for event in happened:
+                self.events.note(event.time_s, event.kind, event.what)
+            happened.clear()
+
+    def note_controller_events(self, tick: int) -> None:
+        """Note what the controller reports."""
+        controller, time_s = self.flying, tick * CONTROL_PERIOD_S
+        assert controller is not None
+        try:
+            if happened := controller.happened:
+                for kind, what in happened:
+                    self.events.note(time_s, kind, what)
+                happened.clear()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise failure_of(type(controller), "happened", f" at {time_s:.3f} s", error) from error
+
+    def estimate_state(self, tick: int) -> None:
+        """Let the estimator look at the state."""
+        sensed = self.components.sensed
+        if sensed is not None:
+            sensed.update()
+        self.components.estimator.step(self.plant.state if sensed is None else sensed.state)
