@@ -60,7 +60,7 @@ ENERGY_PERIODS = 250
 
 
 class Flight(Loop):
-    """What a `Session` builds, and its stages, runs and world work on.
+    """What a `Session` is made of, and what is read of it.
 
     Attributes:
         scenario: What is simulated.
