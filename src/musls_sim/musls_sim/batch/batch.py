@@ -509,6 +509,7 @@ class _Start:
             "reference": (follow_plan,) if mission else (),
             "events": (let_events_happen,),
             "rows": (),
+            "announcements": (),
             "control": (*self._by_law, *OF_LEVEL[self.level]),
             "collisions": (),
         }

@@ -26,8 +26,9 @@ from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import OF_LEVEL, fly_autopilots
 from musls_sim.session.compiled_stages.laws import has_law, law_of, sampled
+from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce
 from musls_sim.session.compose import Components
-from musls_sim.session.guidance import ANNOUNCE_EVERY, Guidance
+from musls_sim.session.guidance import Guidance
 from musls_sim.session.imperfections import DroneLinks, SetpointLink
 from musls_sim.session.loop import Parts
 
@@ -217,14 +218,9 @@ class Control:
         controls = self._controller is not None and self._lawful
         return controls and self._level is ControlLevel.AUTOPILOT_FORCES
 
-    def next_announcement(self, tick: int) -> float:
-        """First period, from one on, in which something is to be announced."""
-        return -(-tick // ANNOUNCE_EVERY) * ANNOUNCE_EVERY if self._flies else math.inf
-
-    def announce(self, tick: int) -> None:
-        """Tell what the controller asks the autopilots for, if it is time to."""
-        if self._flies and tick % ANNOUNCE_EVERY == 0:
-            self._guidance.on_controller_acceleration(tick)
+    def choose_announcements(self, tick: int) -> Parts:
+        """Tell what it asks for as long as it flies."""
+        return (announce,) if self._flies else ()
 
     def next_events(self, tick: int) -> float:
         """First period, from one on, in which a controller may report something."""
@@ -314,7 +310,7 @@ class Control:
         """Let the autopilot exert the wanted forces, by acceleration set-points."""
         self.ask(commands, self._command.throttle)
         if tick % ANNOUNCE_EVERY == 0:
-            self._guidance.on_controller_acceleration(tick)
+            self._guidance.on_controller_acceleration(tick, self._guidance.setpoint.data[:, 6:9])
 
     def _turn_drones(self, commands: Array, tick: int) -> None:
         """Turn the drones so that their thrust gives the wanted forces, then mix the rotors.

@@ -23,13 +23,11 @@ from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
 from musls_sim.scenario.events import Attach, Release, When
+from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
 
 ROUNDING_S = 1e-9
-
-ANNOUNCE_EVERY = 5
-"""Control periods between two set-points of a controller that are announced: 50 Hz."""
 
 
 class Guidance:
@@ -81,7 +79,7 @@ class Guidance:
     def on_controller_setpoints(self, tick: int) -> None:
         """A controller has written places into `setpoint`."""
 
-    def on_controller_acceleration(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int, acceleration_enu_m_s2: Array) -> None:
         """A controller has written accelerations into `setpoint`; called at 50 Hz."""
 
     def on_controller_end(self, tick: int) -> None:
@@ -217,12 +215,12 @@ class MissionGuidance(Guidance):
         asked = np.where(np.isnan(asked), self._planned(), asked)
         self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
-            self.on_controller_acceleration(tick)
+            self.on_controller_acceleration(tick, self.setpoint.data[:, 6:9])
 
-    def on_controller_acceleration(self, tick: int) -> None:
+    def on_controller_acceleration(self, tick: int, acceleration_enu_m_s2: Array) -> None:
         """Announce the accelerations that a controller asks of the autopilots."""
         for observer in self._observers:
-            observer.on_acceleration(tick * self._period_s, self.setpoint.data[:, 6:9])
+            observer.on_acceleration(tick * self._period_s, acceleration_enu_m_s2)
 
     def on_controller_end(self, tick: int) -> None:
         """Announce the formation's poses again."""

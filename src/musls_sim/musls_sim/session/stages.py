@@ -179,8 +179,9 @@ def _control(flight: Flight) -> Stage:
 @entry("tells observers what a compiled controller asks of the autopilots", "session/control.py")
 def _announcements(flight: Flight) -> Stage | None:
     asking = flight.control
-    step = asking.announce if asking.announces else None
-    return in_python("announcements", step, asking.next_announcement)
+    if not asking.announces:
+        return None
+    return Stage("announcements", choose=asking.choose_announcements)
 
 
 @entry("motor commands that come late", "session/imperfections.py")

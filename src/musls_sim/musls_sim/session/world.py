@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from musls_control.px4_cascade.cascade import Px4Cascade
 from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture
-from musls_sim.session.compiled_stages.world import PIECE, WORLD, advance_worlds
+from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
 from musls_sim.session.flight import Flight
 from musls_sim.session.loop import Observer
 
@@ -86,7 +86,17 @@ def numbers_of(session: Flight) -> dict[str, float]:
     }
 
 
-CHANGING = ("tick", "failed", "drawn", "verdict", "touches", "recorded", "plant", "begun")
+CHANGING = (
+    "tick",
+    "failed",
+    "drawn",
+    "verdict",
+    "touches",
+    "recorded",
+    "announced",
+    "plant",
+    "begun",
+)
 """Numbers of the record that Python reads, or sets, in flight."""
 
 
@@ -114,7 +124,9 @@ class World:
         self._record = np.zeros(1, WORLD)
         self.now = {name: self._record[name] for name in CHANGING}
         self.address = int(self._record.ctypes.data)
+        asked = len(session.command.data) * session.control.announces
         self._own = arrays_of(session)
+        self._own["asked_rows"] = np.zeros((PIECE // ANNOUNCE_EVERY, asked, 3))
         self._noisy = bool(len(self._own["gusts_ahead"]) or len(self._own["noise_ahead"]))
         self.now["drawn"][0] = PIECE
         self.rows = self._make_rows()
@@ -197,6 +209,10 @@ class World:
 
     def read_rows(self, tick: int) -> None:
         """Hand out the rows since a period, and note how close the drones came."""
+        if announced := int(self.now["announced"][0]):
+            self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
+            for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
+                self._session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
         count, every = int(self.now["recorded"][0]), self.rows.every
         if count == 0:
             return

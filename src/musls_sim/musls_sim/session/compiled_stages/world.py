@@ -21,6 +21,7 @@ from musls_description.numerics.records import (
     pointer,
     vector_at,
 )
+from musls_description.numerics.vectors import put
 from musls_sim.plants.interface import STEP
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
@@ -35,6 +36,9 @@ from musls_sim.session.compiled_stages.contacts import (
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
 
+ANNOUNCE_EVERY = 5
+"""Control periods between two set-points of a controller that are announced: 50 Hz."""
+
 WORLD = np.dtype(
     [
         *STEP.descr,  # what the plant is given
@@ -47,6 +51,7 @@ WORLD = np.dtype(
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
         ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
         ("recorded", np.int64),  # rows since they were read
+        ("announced", np.int64),  # rows of accelerations, likewise
         ("changed", np.int64),  # rows of `changes` that are done
         ("begun", float),  # the plan, and its waits: see `musls_control.mission.waiting.PLAY`
         ("next_wait", np.int64),
@@ -112,6 +117,7 @@ WORLD = np.dtype(
         ("speed_rows", np.int64),
         ("force_rows", np.int64),
         ("recent_rows", np.int64),
+        ("asked_rows", np.int64),
         ("solids", np.int64),  # what `CollisionWatch` looks at
         ("first_solid", np.int64),
         ("reach", np.int64),
@@ -254,6 +260,18 @@ def record(address):
     copy_row(w.force_rows, row, w.force, 6 * w.n_cables)
     copy_row(w.recent_rows, row, w.recent, w.n_cables)
     w.recorded = row + 1
+
+
+@CompiledStage
+def announce(address):
+    """Copy the accelerations that a controller asks of the autopilots, if it is time to."""
+    w = world_at(address)
+    if w.tick % ANNOUNCE_EVERY != 0:
+        return
+    setpoint, rows = setpoint_of(w), grid_at(w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3)
+    for i in range(w.n_drones):
+        put(rows[w.announced * w.n_drones + i], setpoint[i, 6:])
+    w.announced += 1
 
 
 @compiled()
