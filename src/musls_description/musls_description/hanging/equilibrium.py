@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq, least_squares, lsq_linear
+from scipy.optimize import brentq, least_squares
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import (
@@ -18,6 +18,7 @@ from musls_description.hanging.configuration import (
     configuration_from_directions,
     level_rotation,
 )
+from musls_description.hanging.straight_cables import even_shares, share_balance
 from musls_description.hanging.tree import build_tree, cable_azimuths_rad, joint_in_load
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.compiled import compiled
@@ -257,21 +258,21 @@ def on_massless_cables(chains: HangingEquilibrium, gravity_m_s2: float) -> Hangi
 
 def drones_above(
     system: SlungLoadSystem,
-    load_position_enu_m: Array,
     load_rotation: Array,
     cable_force_n: Array,
     gravity_m_s2: float,
     drone_yaws_rad: Array,
 ) -> Array:
-    """Centres of mass, (n_drones, 3) [m], of hovering drones whose cables pull with given forces.
+    """Places of hovering drones, about the load's centre, whose cables pull with given forces.
 
-    In these places `hanging_equilibrium` finds these forces, if they hold the load. The load is
-    given by its centre of mass, (3,), and its rotation to the world, (3, 3); the forces are those
-    of each cable on the load, world frame, (n_drones, 3); the yaws, (n_drones,), are those of
-    drones on cables that are free to twist.
+    In these places, (n_drones, 3) [m], `hanging_equilibrium` finds these forces, if they hold the
+    load. The forces are those of each cable on the load, world frame, (n_drones, 3); the load's
+    rotation is to the world, (3, 3); the yaws, (n_drones,), are those of drones on cables that are
+    free to twist.
     """
-    problem = _Problem(system, np.zeros((system.n_drones, 3)), gravity_m_s2, 0.0, drone_yaws_rad)
-    return problem.gaps_m(load_position_enu_m, load_rotation, cable_force_n)
+    at = np.zeros((system.n_drones, 3))
+    problem = _Problem(freed(system), at, gravity_m_s2, 0.0, drone_yaws_rad)
+    return problem.gaps_m(np.zeros(3), load_rotation, cable_force_n)
 
 
 CHAIN = np.dtype(
@@ -406,12 +407,9 @@ class _Problem:
         position = least_squares(excess, guess[:3]).x
         along = hooks - anchors - position
         along /= np.linalg.norm(along, axis=1, keepdims=True)
-        columns = (grasp_matrix(anchors).reshape(6, n, 3) * along).sum(axis=2)
-        weight_n, share_n = self.weight_n[2], self.weight_n[2] / n
-        rows = np.vstack([columns * 1e3, np.eye(n)])
-        wanted = np.concatenate([1e3 * weight_n * np.eye(6)[2], np.full(n, share_n)])
-        shares = lsq_linear(rows, wanted, (LEAST_SHARE * share_n, np.inf)).x
-        return np.concatenate([position, np.zeros(3), (shares[:, None] * along).ravel()])
+        shares, _ = even_shares(share_balance(anchors, along), LEAST_SHARE)
+        forces = self.weight_n[2] / n * shares[:, None] * along
+        return np.concatenate([position, np.zeros(3), forces.ravel()])
 
     def rest(self, guess: Array, spring_m: float = SPRING_M) -> HangingEquilibrium | None:
         """Equilibrium near a guess; None where there is none."""

@@ -15,13 +15,18 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, lsq_linear, minimize
+from scipy.optimize import linprog
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone, with_places
 from musls_description.hanging.equilibrium import drones_above, freed, hanging_equilibrium
+from musls_description.hanging.straight_cables import (
+    StraightCables,
+    even_shares,
+    share_balance,
+)
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
-from musls_description.numerics.arrays import Array, grasp_matrix
+from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_yaw, rotate
 from musls_description.system.drone import tip_radius_m
@@ -218,34 +223,24 @@ class Shares:
 
 def upright_shares(system: SlungLoadSystem) -> Shares | None:
     """Find how upright cables can hold the level load; None where they cannot."""
-    at_load = np.array(system.load.cable_attachments_m)
-    n, size_m = len(at_load), max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
-    balance = np.vstack([at_load[:, :2].T / size_m, np.ones(n)]) / n
-    weight = np.eye(3)[2]
+    at_load, n = np.array(system.load.cable_attachments_m), system.n_drones
+    balance = share_balance(at_load, np.tile([0.0, 0.0, 1.0], (n, 1)))
     # Shares `lowest` + what is more: the largest lowest one.
     columns = np.column_stack([balance, balance.sum(axis=1)])
+    moments = columns[3:5]
     found = linprog(
         -np.eye(n + 1)[n],
-        A_ub=np.vstack([columns[:2], -columns[:2]]),
+        A_ub=np.vstack([moments, -moments]),
         b_ub=np.full(4, 0.5 * BALANCE),
-        A_eq=columns[2:],
-        b_eq=weight[2:],
+        A_eq=columns[2:3],
+        b_eq=[1.0],
     )
     if found.status != 0:
         return None
     lowest = float(found.x[n])
     least = min(SHARES[0], 0.5 * lowest)
-    even, _ = _most_even(balance, weight, least)
+    even, _ = even_shares(balance, least)
     return Shares(even, least, max(SHARES[1], 1.5 * float(even.max())), lowest)
-
-
-def _most_even(balance: Array, weight: Array, least: float = 0.0) -> tuple[Array, float]:
-    """Shares nearest to 1, none smaller, with balance @ shares = weight; and what they miss."""
-    n = balance.shape[1]
-    rows = np.vstack([1e3 * balance, np.eye(n) / np.sqrt(n)])
-    wanted = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
-    shares = lsq_linear(rows, wanted, (least, np.inf)).x
-    return shares, float(np.abs(balance @ shares - weight).max())
 
 
 def holds(system: SlungLoadSystem, places_m: Array) -> bool:
@@ -256,17 +251,14 @@ def holds(system: SlungLoadSystem, places_m: Array) -> bool:
     can = upright_shares(system)
     if can is None or tips_apart_m(system, places_m) < FITTING_TIPS_M:
         return False
-    n, at_load = system.n_drones, np.array(system.load.cable_attachments_m)
+    at_load = np.array(system.load.cable_attachments_m)
     yaws = np.arctan2(places_m[:, 1], places_m[:, 0]) + np.pi
     hooks = rotate(from_yaw(yaws), np.array([d.cable_attachment_m for d in system.drones]))
     along = places_m + hooks - at_load
     if (np.linalg.norm(along[:, :2], axis=1) > np.tan(1.01 * STEEPEST_RAD) * along[:, 2]).any():
         return False
-    upright = along / along[:, 2:]
-    size_m = max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
-    wrench = np.einsum("ijk,jk->ij", grasp_matrix(at_load).reshape(6, n, 3), upright)
-    balance = wrench / [[1.0], [1.0], [1.0], [size_m], [size_m], [size_m]] / n
-    shares, missed = _most_even(balance, np.eye(6)[2], 0.8 * can.least)
+    balance = share_balance(at_load, along / along[:, 2:])
+    shares, missed = even_shares(balance, 0.8 * can.least)
     return bool(missed < BALANCE and shares.max() < 1.2 * can.most)
 
 
@@ -290,66 +282,37 @@ def proposed_places_m(system: SlungLoadSystem) -> Array | None:
 
 def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Array | None:
     """Places with rotor tips so far apart, (n, 3), or None; the turn gives another start."""
-    n = system.n_drones
-    at_load = np.array(system.load.cable_attachments_m)
-    lengths = np.array([cable.length_m for cable in system.cables])
-    tips = np.array([tip_radius_m(drone) for drone in system.drones])
-    apart = (tips[:, None] + tips[None] + clearance_m)[np.triu_indices(n, 1)]
-    size_m = max(float(np.linalg.norm(at_load, axis=1).max()), 0.1)
-    scale = np.array([1.0, 1.0, 1.0, *[1.0 / size_m] * 3])
-    grasp = scale[:, None] * grasp_matrix(at_load) / n
-    weight = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-
-    def forces(x: Array) -> Array:  # over an even share of the weight
-        return np.column_stack([x[: 2 * n].reshape(n, 2) * x[2 * n :, None], x[2 * n :]])
-
-    def hooks(x: Array) -> Array:
-        slope = x[: 2 * n].reshape(n, 2)
-        inclined = np.sqrt(1.0 + (slope * slope).sum(axis=1, keepdims=True))
-        return np.asarray(at_load[:, :2] + lengths[:, None] * slope / inclined)
-
-    def clear(x: Array) -> Array:
-        place = hooks(x)
-        gap = (place[:, None] - place[None])[np.triu_indices(n, 1)]
-        return np.asarray((gap * gap).sum(axis=1) / apart**2 - 1.0)
-
     can = upright_shares(system)
     if can is None:
         return None
+    n, at_load = system.n_drones, np.array(system.load.cable_attachments_m)
+    cables = StraightCables(
+        system, STANDARD_GRAVITY_M_S2, clearance_m=clearance_m, steepest=np.tan(STEEPEST_RAD),
+        carries=(can.least / n, can.most / n),
+    )  # fmt: skip
+    largest_m = 2.0 * max(tip_radius_m(drone) for drone in system.drones)
     first_rad = cable_azimuths_rad(system) + turn_rad
-    start = _spread(at_load[:, :2], tips.max() * 2.0 + clearance_m, first_rad)
+    start = _spread(at_load[:, :2], largest_m + clearance_m, first_rad)
     outwards = at_load[:, :2] if np.ptp(at_load[:, :2]) > CENTRAL_M else start - start.mean(axis=0)
     farthest = max(float(np.linalg.norm(outwards, axis=1).max()), CENTRAL_M)
     wanted = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
-    steepest = np.tan(STEEPEST_RAD)
 
     def uneven(x: Array) -> float:
-        off = x[: 2 * n].reshape(n, 2) - wanted
-        return float(((x[2 * n :] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
+        forces = cables.forces(x)
+        off = forces[:, :2] / np.maximum(forces[:, 2:], 1e-9) - wanted
+        return float(((n * forces[:, 2] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
 
-    aside = start - at_load[:, :2]
+    aside, lengths = start - at_load[:, :2], cables.length_m
     upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
-    first = np.concatenate([(aside / upright[:, None]).ravel(), can.even])
-    found = minimize(
-        uneven,
-        first,
-        method="SLSQP",
-        bounds=[(-steepest, steepest)] * (2 * n) + [(can.least, can.most)] * n,
-        constraints=[
-            {"type": "eq", "fun": lambda x: grasp @ forces(x).ravel() - weight},
-            {"type": "ineq", "fun": clear},
-            {"type": "ineq", "fun": lambda x: steepest**2 - (x[: 2 * n] ** 2).reshape(n, 2).sum(1)},
-        ],
-        options={"maxiter": 300, "ftol": 1e-10},
-    )
-    share_n = system.load.mass_kg * STANDARD_GRAVITY_M_S2 / n
-    places = np.column_stack([hooks(found.x), np.zeros(n)])
+    slopes = np.column_stack([aside / upright[:, None], np.ones(n)])
+    found = cables.search(uneven, cables.unknowns(can.even[:, None] / n * slopes))
+    if found is None:
+        return None
+    places = cables.drones_at(found)
     for _ in range(3):  # each drone faces the load's axis, and its hook turns with it
         yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi
-        places = drones_above(
-            freed(system), np.zeros(3), np.eye(3), share_n * forces(found.x),
-            STANDARD_GRAVITY_M_S2, yaws,
-        )  # fmt: skip
+        forces_n = cables.weight_n * cables.forces(found)
+        places = drones_above(system, np.eye(3), forces_n, STANDARD_GRAVITY_M_S2, yaws)
     return places if holds(system, places) else None
 
 
