@@ -18,6 +18,7 @@ from musls_description.config.schema import to_data
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
+from musls_description.system.drone import thrust_margin
 from musls_description.system.slung_system import formation_of
 from musls_sim.preflight.checks import Caution, preflight
 from musls_sim.preflight.feasibility import Feasibility, assess
@@ -76,7 +77,10 @@ def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -
     then = (
         "goes on" if goes_on and scenario.contingency.then == "continue" else "sets the load down"
     )
-    return f"without drone_{number}: thrust margin {found.thrust_margin:.2f}, {then}"
+    return (
+        f"without drone_{number}: full thrust is {found.thrust_margin:.2f} times what a drone "
+        f"needs, {then}"
+    )
 
 
 def as_data(
@@ -136,7 +140,7 @@ def draw(scenario: Scenario, lost: Sequence[Reallocation | None], folder: Path) 
 
 
 def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
-    """Full over needed thrust of the weakest drone of a formation.
+    """Least thrust margin of a formation.
 
     Symmetrical straight cables at an angle from the vertical share the weight: T = m g / (n cos
     angle); the mass of the cables counts as the load's. Angles and loads have the same shape, any.
@@ -145,10 +149,14 @@ def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
     cables_kg = system.carried_mass_kg - system.load.mass_kg
     share_n = (load_kg + cables_kg) * gravity / system.n_drones
     aside_n = share_n * np.tan(np.radians(angle_deg))
-    margins = [
-        drone.max_thrust_n / np.hypot(drone.mass_kg * gravity + share_n, aside_n)
-        for drone in system.drones
-    ]
+    margins = []
+    for drone in set(system.drones):
+        lift_n = drone.mass_kg * gravity + share_n
+        thrust_n = np.hypot(lift_n, aside_n)
+        up, out = lift_n / thrust_n, aside_n / thrust_n  # the drone leans outwards, its back
+        pull = [share_n * out - aside_n * up, 0.0 * up, share_n * up + aside_n * out]
+        moment = np.cross(drone.cable_attachment_m, np.stack(pull, axis=-1))
+        margins.append(thrust_margin(drone, thrust_n, moment))
     return np.min(margins, axis=0)
 
 
@@ -177,7 +185,7 @@ def margins_figure(scenario: Scenario) -> Figure:
         ax.clabel(lines, fmt="%g", fontsize=7)
     own_deg = float(np.degrees(tilt.mean()))
     ax.plot(own_deg, load_kg, "o", color=style.colour("load"), ms=6, label="this scenario")
-    ax.set_title("Thrust margin of the weakest drone")
+    ax.set_title("Thrust margin")
     ax.set(xlabel="cables from the vertical [deg]", ylabel="mass of the load [kg]")
     ax.set(xlim=(0.0, STEEPEST_DEG), ylim=(0.0, most_kg))
     ax.legend(loc="upper right")

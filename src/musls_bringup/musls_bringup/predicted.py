@@ -1,7 +1,8 @@
 """What a flight would be: the phases at the ground and the first stage, flown before the flight.
 
 By the functions of the flight, in compiled code where there is such: a second or two. So what
-`musls check` says of distances and heights is of this scenario, not of its plan.
+`musls check` says of distances and heights is of this scenario, not of its plan. `judge` is what
+every command says about whether something can be flown.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.report.summary import close_pass, flight_warnings
+from musls_bringup.check import check
 from musls_bringup.fly import fly_fast, separation
 from musls_control.controllers import FormationSpec
 from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import MuslsError
+from musls_description.config.schema import to_data
+from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.batch.batch import CONTROLLERS
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.preflight.feasibility import Feasibility
+from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.compose import Components, mission_guidance
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.loop import Observer
@@ -70,8 +75,59 @@ class Prediction:
             )
         if self.margin is not None:
             margin, drone, time_s = self.margin
-            parts.append(f"least margin of a rotor {margin:.2f} ({drone} at {time_s:.1f} s)")
+            parts.append(f"thrust margin at least {margin:.2f} ({drone} at {time_s:.1f} s)")
         return "flown up to the first stage and down: " + "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a scenario can be flown.
+
+    Attributes:
+        found: What margins, formation and plan say.
+        flown: What flying its begin showed; None where that was not asked for, or the plan says no.
+        problems: Why it cannot be flown, one line each; empty if it can.
+        cautions: What is to be known of a flight that is possible, one line each.
+    """
+
+    found: Feasibility
+    flown: Prediction | None
+    problems: Sequence[str]
+    cautions: Sequence[str]
+
+    @property
+    def can_be_flown(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.problems
+
+    @property
+    def sentence(self) -> str:
+        """It in one line."""
+        if self.problems:
+            return f"cannot be flown: {'; '.join(self.problems)}"
+        if self.flown is None:
+            return f"can be flown by its plan, not flown yet: {self.found.sentence}"
+        return f"can be flown: {self.found.margin_sentence}; {self.flown.sentence}"
+
+
+def judge(scenario: Scenario, *, flown: bool = True) -> Verdict:
+    """Judge whether a scenario can be flown; with `flown` its begin is, which takes seconds."""
+    found = check(scenario)
+    if not (flown and found.can_be_flown) or scenario.start.kind == "state":
+        return Verdict(found, None, found.problems, found.cautions)
+    seen = predict(scenario)
+    return Verdict(found, seen, seen.problems, [*found.cautions, *seen.cautions])
+
+
+def judge_system(system: SlungLoadSystem, *, flown: bool = False) -> Verdict:
+    """The verdict on a system: on a flight that lifts its load by a metre and holds it there."""
+    load_m = -system.load.collision.bottom_m
+    hold = {"kind": "hold", "position_m": [0.0, 0.0, load_m + 1.0], "duration_s": 5.0}
+    given = {
+        "name": system.name, "system": to_data(system), "mission": {"stages": [hold]},
+        "cable_model": "massless" if system.load.point_mass else "rigid_links",
+    }  # fmt: skip
+    return judge(load_scenario(given), flown=flown)
 
 
 def predict(scenario: Scenario) -> Prediction:

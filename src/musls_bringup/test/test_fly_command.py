@@ -132,7 +132,8 @@ def test_what_is_printed(here, capsys):
     lines = captured.out.splitlines()
     assert "load" in lines[0] and "drone 2" in lines[0]
     assert any(line.startswith("hold") and " mm " in line for line in lines)
-    assert any("x real time" in line and "thrust margin" in line for line in lines)
+    assert any(line.startswith("before the flight: thrust margin 1.") for line in lines)
+    assert any("x real time" in line for line in lines)
     assert lines[-1] == "results in a[b]"
 
 

@@ -16,7 +16,7 @@ from musls_bringup.cli.options import flight_overrides
 from musls_bringup.predicted import predict
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
-from musls_sim.preflight.feasibility import rotor_margin
+from musls_description.system.drone import thrust_margin
 
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "8"))
 HOLD = [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]
@@ -149,11 +149,11 @@ def test_a_margin_is_that_of_the_rotor_that_works_hardest():
     ]
     ahead = dataclasses.replace(drone, rotors=tuple(moved))
     most_n = drone.max_thrust_n / 4.0
-    found = rotor_margin(ahead, 20.0, np.zeros(3))
+    found = thrust_margin(ahead, 20.0, np.zeros(3))
     assert found == pytest.approx(most_n / (20.0 * (a + d) / (2.0 * a) / 2.0), rel=1e-6)
     one_way = tuple(dataclasses.replace(rotor, spin="ccw") for rotor in drone.rotors)
     spins = dataclasses.replace(drone, rotors=one_way)
-    assert rotor_margin(spins, 20.0, np.zeros(3)) == 0.0
+    assert thrust_margin(spins, 20.0, np.zeros(3)) == 0.0
 
 
 def test_one_drone_hangs_its_load_straight_below():

@@ -116,8 +116,8 @@ WRONG = [
         "hold",
         ["system.load.mass_kg=8"],
         (
-            "the rotors cannot lift the load: thrust margin 0.71 (largest over hover thrust "
-            "of drone_1), at least 1.1 is needed; --force flies anyway"
+            "the rotors cannot lift the load: thrust margin 0.63 (drone_2; "
+            "at least 1.1 is needed); --force flies anyway"
         ),
         id="load too heavy",
     ),
@@ -125,8 +125,8 @@ WRONG = [
         "hold",
         ["system.load.mass_kg=1.4", "physics.gravity_m_s2=30"],
         (
-            "the rotors cannot lift the load: thrust margin 0.44 (largest over hover thrust "
-            "of drone_1), at least 1.1 is needed at gravity 30 m/s2; --force flies anyway"
+            "the rotors cannot lift the load: thrust margin 0.42 (drone_2; "
+            "at least 1.1 is needed) at gravity 30 m/s2; --force flies anyway"
         ),
         id="load too heavy on another planet",
     ),
@@ -177,8 +177,8 @@ WRONG = [
         "hold",
         ["system.cables.0.length_m=1.0", "formation.radius_m=1.0", "formation.height_m=2.3"],
         (
-            "the rotors cannot lift the load: thrust margin 0.92 (largest over hover thrust "
-            "of drone_1), at least 1.1 is needed; --force flies anyway"
+            "the rotors cannot lift the load: thrust margin 0.83 (drone_1; "
+            "at least 1.1 is needed); --force flies anyway"
         ),
         id="one cable short",
     ),
@@ -326,8 +326,8 @@ WRONG = [
         own([[0.2, 0.0, 0.05]]),
         [],
         (
-            "the rotors cannot lift the load: thrust margin 1.06 (largest over hover thrust "
-            "of drone_1), at least 1.1 is needed; --force flies anyway"
+            "the rotors cannot lift the load: thrust margin 1.06 (drone_1; "
+            "at least 1.1 is needed); --force flies anyway"
         ),
         id="one cable beside the centre of mass",
     ),
@@ -408,8 +408,8 @@ WRONG = [
         own(row(2, 1.0), mass_kg=6.0, size_m=(1.2, 0.1, 0.1)),
         [],
         (
-            "the rotors cannot lift the load: thrust margin 0.67 (largest over hover thrust "
-            "of drone_1), at least 1.1 is needed; --force flies anyway"
+            "the rotors cannot lift the load: thrust margin 0.67 (drone_1; "
+            "at least 1.1 is needed); --force flies anyway"
         ),
         id="load heavier than all at the ends of a bar",
     ),

@@ -32,7 +32,6 @@ import scipy
 
 from musls_control.estimate import BodyMotion
 from musls_control.geometric_attitude import GeometricAttitude
-from musls_control.mixing import wrench_of_thrusts
 from musls_control.px4_cascade.allocation import rotor_lag_s
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
@@ -47,7 +46,7 @@ from musls_description.numerics.vectors import (
     scale,
     sub,
 )
-from musls_description.system.drone import Drone
+from musls_description.system.drone import Drone, wrench_of_thrusts
 
 CUT_OFF_HZ = 8.0
 """Of the filter; its delay is 0.225 / CUT_OFF_HZ, 28 ms."""

@@ -21,7 +21,7 @@ import numpy as np
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.system.drone import Drone
+from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
 
 ROTOR = np.dtype(
     [
@@ -34,21 +34,6 @@ ROTOR = np.dtype(
         ("coefficient_n_s2", np.float64),  # thrust over speed squared
     ]
 )
-
-
-def wrench_of_thrusts(drone: Drone) -> Array:
-    """Thrust and moments (roll, pitch, yaw; FLU) per newton of each rotor, (4, n_rotors) [1, m]."""
-    place = np.array([rotor.position_m for rotor in drone.rotors])
-    spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors])
-    ratio = spin * np.array([rotor.moment_ratio_m for rotor in drone.rotors])
-    return np.stack([np.ones(len(place)), place[:, 1], -place[:, 0], -ratio])
-
-
-def thrust_limits_n(drone: Drone) -> tuple[Array, Array]:
-    """Least and largest thrust of each rotor, (n_rotors,) each."""
-    k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
-    least = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
-    return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
 
 
 class RotorMixer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from musls_bringup.predicted import Prediction
-    from musls_sim.preflight.feasibility import DroneMargins, Feasibility
+    from musls_bringup.predicted import Verdict
+    from musls_sim.preflight.feasibility import DroneMargins
 
 
 def run(
@@ -39,24 +38,21 @@ def run(
 
     The phases at the ground and the first stage are flown for it.
     """
-    from musls_bringup.check import as_data, check, draw, loss_sentence, losses
-    from musls_bringup.predicted import predict
+    from musls_bringup.check import as_data, draw, loss_sentence, losses
+    from musls_bringup.predicted import judge
     from musls_description.config.schema import to_data
 
     chosen = find_scenario(scenario, list(settings or []))
     check_older(out, "check.json", overwrite=overwrite)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = check(chosen)
+        verdict = judge(chosen)
         lost = losses(chosen)
-    flown = predict(chosen) if found.can_be_flown and chosen.start.kind != "state" else None
-    cautions = [*found.cautions, *(str(w.message) for w in caught)]
-    data = as_data(chosen, found, lost)
-    if flown is not None:
-        cautions += flown.cautions
-        found = replace(found, problems=[*found.problems, *flown.problems])
-        data |= {"can_be_flown": found.can_be_flown, "problems": list(found.problems)}
-        data |= {"flown": to_data(flown)}
+    cautions = [*verdict.cautions, *(str(w.message) for w in caught)]
+    data = as_data(chosen, verdict.found, lost)
+    data |= {"can_be_flown": verdict.can_be_flown, "problems": list(verdict.problems)}
+    if verdict.flown is not None:
+        data |= {"flown": to_data(verdict.flown)}
     text = json.dumps(data | {"cautions": cautions}, indent=2, allow_nan=False)
     if out is not None:
         with writing(out):
@@ -67,21 +63,14 @@ def run(
         print(text)
     else:
         told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
-        _show(chosen.name, found, cautions, told, flown)
-    return 0 if found.can_be_flown else 1
+        _show(chosen.name, verdict, cautions, told)
+    return 0 if verdict.can_be_flown else 1
 
 
-def _show(
-    name: str,
-    found: Feasibility,
-    cautions: list[str],
-    lost: list[str],
-    flown: Prediction | None,
-) -> None:
+def _show(name: str, verdict: Verdict, cautions: list[str], lost: list[str]) -> None:
     from rich.markup import escape
 
-    from musls_control.contingency.loss import MIN_THRUST_MARGIN
-
+    found, flown = verdict.found, verdict.flown
     console = new_console()
     console.print(_table(f"{name}: in the formation at rest", found.formation))
     if found.moment is not None:
@@ -106,13 +95,10 @@ def _show(
         console.print(escape(flown.sentence))
     for line in cautions:
         console.print(f"[yellow]caution:[/yellow] {escape(line)}")
-    for line in found.problems:
+    for line in verdict.problems:
         console.print(f"[red]problem:[/red] {escape(line)}")
-    verdict = "[green]can be flown" if found.can_be_flown else "[red]cannot be flown"
-    console.print(
-        f"[bold]{verdict}[/bold], least thrust margin {found.thrust_margin:.2f} (at least "
-        f"{MIN_THRUST_MARGIN:g} is needed)"
-    )
+    said = "[green]can be flown" if verdict.can_be_flown else "[red]cannot be flown"
+    console.print(f"[bold]{said}[/bold]: {found.margin_sentence}")
 
 
 COLUMNS = {
@@ -200,6 +186,7 @@ def formation(
         options.out_path(help="Write formation.yaml and formation.png."),
     ] = None,
     overwrite: options.Overwrite = False,
+    fly: options.FlyOnce = False,
 ) -> None:
     """Proposes places for the drones of a system: level load, even shares, rotor discs apart.
 
@@ -207,6 +194,7 @@ def formation(
     (formation.places_m) are always kept.
     """
     from musls_bringup.formation import draw, pasted, propose, with_drones
+    from musls_bringup.predicted import judge_system
     from musls_description.system.slung_system import MAX_CABLES, formation_of
     from musls_description.system.system_files import load_system
 
@@ -218,6 +206,7 @@ def formation(
     found = propose(chosen)
     text = pasted(found, attachments=drones is not None)
     print(found)
+    print(judge_system(chosen, flown=fly).sentence)
     print(text, end="")
     if out is not None:
         with writing(out):
@@ -234,12 +223,14 @@ def draw_system(
         options.out_path("SYSTEM.png", None, "FILE.png"),
     ] = None,
     overwrite: options.Overwrite = False,
+    fly: options.FlyOnce = False,
 ) -> None:
     """Draws a system at rest from above and from the side: names, shares, thrust margins.
 
     The drones are in the formation that a scenario without one of its own gets; nothing is flown.
     """
     from musls_bringup.formation import draw, propose
+    from musls_bringup.predicted import judge_system
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system
 
@@ -252,6 +243,5 @@ def draw_system(
     with writing(path):
         draw(found, path)
     print(chosen)
-    weakest = min(found.margins, key=lambda m: m.thrust_margin)
-    apart = f", rotor tips {found.hanging.tips_apart_m:.2f} m apart" if chosen.n_drones > 1 else ""
-    print(f"least thrust margin {weakest.thrust_margin:.2f}{apart}; picture in {path}")
+    print(judge_system(chosen, flown=fly).sentence)
+    print(f"picture in {path}")

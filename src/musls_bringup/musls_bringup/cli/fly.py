@@ -162,14 +162,12 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         console.print(f"[yellow]{escape(passed)}")
     if any(summary["errors"].values()):
         console.print(_error_table(summary["errors"]))
-    margin = summary["thrust_margin"]
-    margin = "" if margin is None else f"; thrust margin {margin:.2f}"
     compile_s = summary.get("compile_s", 0.0)
     once = f" (and {compile_s:.0f} s of compiling, once)" if compile_s > 0.5 else ""
     console.print(
         f"{summary['sim_time_s']:.1f} s flown in {summary['wall_time_s'] - compile_s:.2f} s{once}: "
         f"[bold]{summary['real_time_factor']:.1f}x real time[/bold] at steps of "
-        f"{1e3 * summary['step_size_s']:g} ms{margin}"
+        f"{1e3 * summary['step_size_s']:g} ms"
     )
     if summary["tension"]:
         console.print(f"largest cable tension: {sentence(summary['tension'])}")
@@ -221,12 +219,10 @@ def show_plan(
                 f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
                 f"drone 1 at {places.first_azimuth_rad:.2f} rad"
             )
-    margin = (
-        "" if scenario.hanging is None else f", thrust margin {scenario.hanging.thrust_margin:.2f}"
-    )
+    margin = "" if scenario.hanging is None else f", {scenario.hanging.margin_sentence}"
     console.print(
-        f"{scenario.name} can be flown: {components.plan.duration_s:.1f} s{margin}; "
-        "nothing was flown. musls view SCENARIO --gif draws its set-points"
+        f"{scenario.name} can be flown by its plan: {components.plan.duration_s:.1f} s{margin}; "
+        "nothing was flown (musls check flies its begin, musls view --gif draws its set-points)"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from musls_bringup.cli.options import within
+from musls_bringup.cli.options import FlyOnce, within
 from musls_bringup.starting import (
     EDGES_M,
     LOAD_SHARE,
@@ -74,6 +74,7 @@ def system(
     drone: Annotated[
         str, typer.Option(help="Airframe: a shipped one, or a file (musls new drone).")
     ] = "x500",
+    fly: FlyOnce = False,
 ) -> None:
     """Load, drones and cables, with attachments that hold the load level; checked to fly."""
     from musls_description.system.slung_system import MAX_CABLES
@@ -94,14 +95,23 @@ def system(
     within("--cable", cable, 0.1, LARGEST_M, " m")
     found = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
     more = " --set cable_model=massless" if load == LoadKind.point else ""
-    write_system(path, found, mass, drone, cable, more)
+    write_system(path, found, mass, drone, cable, more, fly=fly)
 
 
 def write_system(
-    path: Path, found: StartingLoad, mass_kg: float, drone: str, cable_m: float, more: str = ""
+    path: Path,
+    found: StartingLoad,
+    mass_kg: float,
+    drone: str,
+    cable_m: float,
+    more: str = "",
+    *,
+    fly: bool = False,
 ) -> None:
     """Write a system file, if what is in it hangs level and can be lifted."""
     from musls_bringup.formation import propose
+    from musls_bringup.predicted import judge_system
+    from musls_description.hanging.hang import MIN_THRUST_MARGIN
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system
 
@@ -113,19 +123,18 @@ def write_system(
         "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count, cable_m),
     })  # fmt: skip
     hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
-    margin = min(m.thrust_margin for m in hung.margins)
-    if margin < 1.05:
+    margin = hung.hanging.margin_sentence
+    if hung.hanging.thrust_margin < MIN_THRUST_MARGIN:
         raise ConfigError(
-            f"{path.stem}: {count} {kind} cannot lift {mass_kg:g} kg on these cables: full thrust "
-            f"is {margin:.2f} times what they need; less mass, more drones or longer cables"
+            f"{path.stem}: {count} {kind} cannot lift {mass_kg:g} kg on these cables: {margin}; "
+            "less mass, more drones or longer cables"
         )
     _write(path, text)
     _tell(path, [
         f"musls draw {path}", f"musls fly hold --set system={path}{more}",
         f"musls new scenario NAME --system {path.name}",
     ])  # fmt: skip
-    apart = f", rotor tips {hung.hanging.tips_apart_m:.2f} m apart" if count > 1 else ""
-    typer.echo(f"at rest: full thrust is {margin:.2f} times what the drones need{apart}")
+    typer.echo(judge_system(hung.system, flown=fly).sentence)
 
 
 class ImportAs(str, Enum):
@@ -152,6 +161,7 @@ def import_body(
     rpm: Annotated[
         float, typer.Option(help="Speed at full thrust [1/min]; for a drone of MuJoCo's motors.")
     ] = 8500.0,
+    fly: FlyOnce = False,
 ) -> None:
     """Makes a system with a load, or an airframe, of a URDF, SDF or MJCF file.
 
@@ -169,7 +179,8 @@ def import_body(
     if kind is ImportAs.load:
         within("--attach: number of names", len(names), 1, MAX_CABLES)
         body = read_rigid_body(file)
-        write_system(path, imported_load(body, names, file.name), body.mass_kg, drone, cable)
+        found = imported_load(body, names, file.name)
+        write_system(path, found, body.mass_kg, drone, cable, fly=fly)
         return
     within("--attach: number of names of a drone", len(names), 1, 1)
     model = path.stem.replace("-", "_")

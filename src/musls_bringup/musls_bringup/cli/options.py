@@ -77,6 +77,12 @@ Settings = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the result of an earlier run.")
 ]
+FlyOnce = Annotated[
+    bool,
+    typer.Option(
+        "--fly", help="Lift a metre, hold and land with it, as musls check does: takes seconds."
+    ),
+]
 Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
 ]

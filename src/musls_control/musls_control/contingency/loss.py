@@ -9,10 +9,8 @@ from pydantic import Field
 
 from musls_control.estimate import Estimate
 from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
+from musls_description.hanging.hang import MIN_THRUST_MARGIN
 from musls_description.numerics.arrays import Array
-
-MIN_THRUST_MARGIN = 1.1
-"""Largest over hover thrust below which a multirotor cannot be controlled any more."""
 
 MIN_DRONES = 4
 """From so many on the loss of one can be survived."""

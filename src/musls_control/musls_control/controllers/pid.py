@@ -35,13 +35,12 @@ from pydantic import Field
 from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import BodyMotion, Estimate
-from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.reference import LoadReference
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.hanging.cone import drone_poses
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import matrix_to_body, roll_pitch_yaw, wrapped
-from musls_description.system.drone import Drone
+from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
 from musls_description.system.slung_system import formation_of
 
 PROPORTIONAL, INTEGRAL, DERIVATIVE = range(3)

@@ -23,7 +23,6 @@ import numpy as np
 
 from musls_control.estimate import Estimate
 from musls_control.geometric_attitude import desired_axes, reference_rates
-from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.payload.load_law import (
     attitude_errors,
     feed_back,
@@ -57,7 +56,7 @@ from musls_description.numerics.vectors import (
     sub,
     write_matrix,
 )
-from musls_description.system.drone import Drone
+from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
 from musls_description.system.slung_system import Load, SlungLoadSystem
 
 BANDWIDTH, DAMPING = 0.3, 0.8

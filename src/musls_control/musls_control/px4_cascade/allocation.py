@@ -16,13 +16,12 @@ import numpy as np
 from numba import boolean, float64, int64, void
 from pydantic import Field
 
-from musls_control.mixing import wrench_of_thrusts
 from musls_control.px4_cascade.parameters import MAX_ROTORS, PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.system.drone import Drone
+from musls_description.system.drone import Drone, wrench_of_thrusts
 
 MIN_ROTORS = 4
 

@@ -305,9 +305,7 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     aside, lengths = start - at_load[:, :2], cables.length_m
     upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
     slopes = np.column_stack([aside / upright[:, None], np.ones(n)])
-    found = cables.search(uneven, cables.unknowns(can.even[:, None] / n * slopes))
-    if found is None:
-        return None
+    found, _ = cables.search(uneven, cables.unknowns(can.even[:, None] / n * slopes))
     places = cables.drones_at(found)
     for _ in range(3):  # each drone faces the load's axis, and its hook turns with it
         yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi

@@ -30,9 +30,13 @@ from musls_description.hanging.tree import tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_matrix, matrix, yaw_of
+from musls_description.system.drone import thrust_margin
 from musls_description.system.slung_system import SlungLoadSystem
 
 PROPOSES = "`musls formation` proposes places that fit"
+
+MIN_THRUST_MARGIN = 1.1
+"""Thrust margin below which a multirotor cannot be controlled any more."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +102,35 @@ class Hanging:
 
     @cached_property
     def thrust_margins(self) -> Array:
-        """Largest over needed thrust of each drone, (n,)."""
-        needed = np.linalg.norm(self.rest.drone_force_n, axis=1)
-        margins: Array = np.array([d.max_thrust_n for d in self.system.drones]) / needed
-        return margins
+        """Full over needed thrust of the rotor of each drone that works hardest, (n,).
+
+        0 where its rotors cannot give the thrust without turning the drone.
+        """
+        needed = zip(
+            self.system.drones,
+            np.linalg.norm(self.rest.drone_force_n, axis=1),
+            self.rest.drone_moment_n_m,
+            strict=True,
+        )
+        return np.array([thrust_margin(*of_one) for of_one in needed])
 
     @property
     def thrust_margin(self) -> float:
-        """Least thrust margin."""
+        """Least thrust margin: the figure by which a system is judged, see `margin_sentence`."""
         return float(self.thrust_margins.min())
 
     @property
+    def margin_sentence(self) -> str:
+        """Least thrust margin, whose it is, and the one that is needed."""
+        return (
+            f"thrust margin {self.thrust_margin:.2f} (drone_{self.weakest}; at least "
+            f"{MIN_THRUST_MARGIN:g} is needed)"
+        )
+
+    @property
     def weakest(self) -> int:
-        """Number of the drone with the least thrust margin, from 1."""
-        return int(self.thrust_margins.argmin()) + 1
+        """Number of the drone with the least thrust margin, from 1; of equal ones the first."""
+        return int(np.argmax(self.thrust_margins <= 1.000001 * self.thrust_margin)) + 1
 
     @property
     def shares(self) -> Array:

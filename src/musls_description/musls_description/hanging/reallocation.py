@@ -39,6 +39,8 @@ MIN_SHARE = 0.1
 RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
 """Share of the thrust margin above the one to keep that is given for moving less, and the least."""
 
+MISSED = 1e-4
+"""Of the weight, and of limits: what a formation may miss."""
 
 ASTRAY_M = 0.3
 """So far from its place a drone may stop that leaves a moving formation: it follows late."""
@@ -117,16 +119,16 @@ def reallocate(
 
     along = offsets[left] - at_load[left]
     even = cables.unknowns(along / along[:, 2:] / len(left))
-    strongest = cables.search(
+    strongest, missed = cables.search(
         lambda y: float(y[-1]), np.append(even, efforts(even).max()),
         away, lambda y: y[-1] - efforts(y),
     )  # fmt: skip
-    if strongest is None or strongest[-1] <= 0.0:
+    if missed > MISSED or strongest[-1] <= 0.0:
         return None
     most, best = 1.0 / strongest[-1], strongest[:-1]
     wanted = most - max(RESERVE_GIVEN * (most - margin), SLIGHTLY)
-    nearest = cables.search(way, best, away, lambda x: 1.0 / wanted - efforts(x))
-    best = best if nearest is None else nearest
+    nearest, missed = cables.search(way, best, away, lambda x: 1.0 / wanted - efforts(x))
+    best = best if missed > MISSED else nearest
     if not _stable(cables, best):
         return None
     places, turn, forces_n = np.full((n, 3), np.nan), cables.turn(best), cables.forces(best)

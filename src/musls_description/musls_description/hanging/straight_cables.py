@@ -23,9 +23,6 @@ from musls_description.system.slung_system import SlungLoadSystem
 SMALLEST_ARM_M = 0.1
 """Moments are counted over the weight and the farthest attachment's arm, at least this one."""
 
-MISSED = 1e-4
-"""Of the weight, and of limits: what a search may miss."""
-
 
 def share_balance(at_load_m: Array, along: Array) -> Array:
     """Force and moment of cables on a load, over its weight and arm, by their shares, (6, n).
@@ -141,10 +138,11 @@ class StraightCables:
 
     def search(
         self, cost: Callable[[Array], float], start: Array, *limits: Callable[[Array], Array]
-    ) -> Array | None:
-        """Forces of the least cost that hold the load within all limits, or None.
+    ) -> tuple[Array, float]:
+        """Search the forces of the least cost that hold the load within all limits.
 
-        `start`: unknowns x, and those that cost and `limits` (>= 0) have beside them.
+        `start`: unknowns x, and those that cost and `limits` (>= 0) have beside them. Also returns
+        what they miss, of the weight or of a limit: all of them do a little.
         """
         positive = [self.room, *limits]
         bounds = [(None, None), (None, None), self.carries] * self.count
@@ -156,4 +154,4 @@ class StraightCables:
             options={"maxiter": 300, "ftol": 1e-10},
         ).x  # fmt: skip
         short = np.concatenate([np.abs(self.balance(x)), *(-fun(x) for fun in positive)])
-        return x if short.max() < MISSED else None
+        return x, float(short.max())

@@ -7,6 +7,7 @@ import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from musls_description.config.schema import (
@@ -20,6 +21,7 @@ from musls_description.config.schema import (
     Vector3,
     spec,
 )
+from musls_description.numerics.arrays import Array
 from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3, Propulsion
 
 # ---------- Homogeneous shapes: inertia and box of a body follow from them
@@ -326,6 +328,40 @@ class Drone:
         """Thrust with all rotors at full speed [N]."""
         return sum(rotor.max_thrust_n for rotor in self.rotors)
 
+
+# ---------- Rotors that share a thrust and moments
+
+
+def wrench_of_thrusts(drone: Drone) -> Array:
+    """Thrust and moments (roll, pitch, yaw; FLU) per newton of each rotor, (4, n_rotors) [1, m]."""
+    place = np.array([rotor.position_m for rotor in drone.rotors])
+    spin = np.array([1.0 if rotor.spin == "ccw" else -1.0 for rotor in drone.rotors])
+    ratio = spin * np.array([rotor.moment_ratio_m for rotor in drone.rotors])
+    return np.stack([np.ones(len(place)), place[:, 1], -place[:, 0], -ratio])
+
+
+def thrust_limits_n(drone: Drone) -> tuple[Array, Array]:
+    """Least and largest thrust of each rotor, (n_rotors,) each."""
+    k = np.array([rotor.thrust_coefficient_n_s2 for rotor in drone.rotors])
+    least = k * [rotor.speed_min_rad_s**2 for rotor in drone.rotors]
+    return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
+
+
+def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> Array:
+    """Full over needed thrust of the rotor that works hardest, (...,).
+
+    For thrusts (...,) and moments (..., 3), which the rotors share as evenly as they can; 0 where
+    they cannot give both.
+    """
+    effect, thrust = wrench_of_thrusts(drone), np.asarray(thrust_n)[..., None]
+    wanted = np.concatenate([thrust, moment_body_n_m], axis=-1)
+    thrusts_n = wanted @ np.linalg.pinv(effect).T
+    missed = np.abs(thrusts_n @ effect.T - wanted).max(axis=-1) > 1e-6 * thrust[..., 0]
+    shares = (thrusts_n / thrust_limits_n(drone)[1]).max(axis=-1)
+    return np.where(missed | (thrusts_n.min(axis=-1) < 0.0), 0.0, 1.0 / shares)
+
+
+# ---------- Drag
 
 FASTEST_DRAG_1_S = 100.0
 """Drag per mass: air that stops a body sooner than in 10 ms is none, nor could a step follow it."""

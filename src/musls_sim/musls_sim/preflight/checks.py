@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.mission.plan import closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.hang import Hanging
+from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import tip_radius_m
 from musls_sim.plants.interface import substeps
@@ -199,6 +198,9 @@ def _size_text(size: float) -> str:
 
 # ---------- Formation: how the system hangs
 
+UNEVEN = ": rotors, centre of mass and cable do not balance, one rotor works harder than the others"
+"""What is told of a margin that is that of one rotor."""
+
 MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
 
@@ -230,11 +232,12 @@ def check_lift(hanging: Hanging, scenario: Scenario) -> Refusal | None:
             f"{weight_n:.3g} N; drone_{weakest} has a thrust margin of {margin:.2f}"
         )
         return Refusal(str(hanging.refuse(reason)), forced=True)
+    drone, thrust_n = hanging.system.drones[weakest - 1], hanging.rest.drone_force_n[weakest - 1]
+    uneven = drone.max_thrust_n / np.linalg.norm(thrust_n) >= MIN_THRUST_MARGIN
     return Refusal(
-        f"the rotors cannot lift the load: thrust margin {margin:.2f} (largest over hover thrust "
-        f"of drone_{weakest}), at least {MIN_THRUST_MARGIN} is needed"
-        f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}; "
-        "--force flies anyway",
+        f"the rotors cannot lift the load: {hanging.margin_sentence}"
+        f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}"
+        f"{UNEVEN if uneven else ''}; --force flies anyway",
         forced=True,
     )
 

@@ -10,18 +10,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from musls_control.contingency.loss import MIN_THRUST_MARGIN
 from musls_control.mission.plan import Closest
-from musls_control.mixing import thrust_limits_n, wrench_of_thrusts
 from musls_control.px4_cascade.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.hang import Hanging
+from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
 from musls_description.numerics.arrays import Array
-from musls_description.system.drone import impossible_radius, propeller_radius_m
+from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
 from musls_description.system.slung_system import Drone
 from musls_sim.plants.trim import drag_n_s_m, hover_throttle
-from musls_sim.preflight.checks import flight_duration_s
+from musls_sim.preflight.checks import UNEVEN, flight_duration_s
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
@@ -228,8 +226,7 @@ class DroneMargins:
 
     Attributes:
         thrust_n: What its rotors give.
-        thrust_margin: Full thrust over that.
-        rotor_margin: Full over needed thrust of the rotor that works hardest, with the moments
+        thrust_margin: Full over needed thrust of the rotor that works hardest, with the moments
             against the cable's pull; 0 where the rotors cannot give thrust and moments at once.
         empty_margin: The same at the battery's reserve, with the voltage that is left; None
             without a battery.
@@ -242,7 +239,6 @@ class DroneMargins:
 
     thrust_n: float
     thrust_margin: float
-    rotor_margin: float
     empty_margin: float | None
     tilt_deg: float
     level_tilt_deg: float
@@ -292,22 +288,26 @@ class Feasibility:
 
     @property
     def weakest(self) -> int:
-        """Number of the drone with the least thrust margin at the hardest moment."""
-        margins = [m.thrust_margin for m in self.hardest or self.formation]
-        return int(np.argmin(margins)) + 1
+        """Number of the drone with the least thrust margin in the formation at rest."""
+        return self.scenario.hanging_for(WHAT).weakest
 
     @property
     def thrust_margin(self) -> float:
-        """Least thrust margin."""
-        return min(m.thrust_margin for m in [*self.formation, *self.hardest])
+        """Least thrust margin in the formation at rest: the same that everything else prints."""
+        return self.scenario.hanging_for(WHAT).thrust_margin
+
+    @property
+    def margin_sentence(self) -> str:
+        """Least thrust margin in the formation at rest, and at the hardest moment."""
+        found = self.scenario.hanging_for(WHAT).margin_sentence
+        if self.hardest and self.moment is not None:
+            found += f", {_least(self.hardest):.2f} in {self.moment.where}"
+        return found
 
     @property
     def sentence(self) -> str:
         """The worst of it in one line."""
-        moment = "in the formation"
-        if self.hardest and self.moment is not None:
-            moment = f"in {self.moment.where}"
-        parts = [f"least thrust margin {self.thrust_margin:.2f} (drone_{self.weakest}, {moment})"]
+        parts = [self.margin_sentence]
         if self.separation is not None:
             parts.append(f"rotor tips at least {self.separation.tips_m:.2f} m apart")
         if self.first_empty is not None:
@@ -379,14 +379,10 @@ def _problems(
     for i, (drone, m) in enumerate(zip(system.drones, margins, strict=False), start=1):
         weak = m.thrust_margin < MIN_THRUST_MARGIN
         if weak:
+            uneven = drone.max_thrust_n / m.thrust_n >= MIN_THRUST_MARGIN
             yield (
                 f"{where}: drone_{i} has a thrust margin of {m.thrust_margin:.2f}, at least "
-                f"{MIN_THRUST_MARGIN} is needed"
-            )
-        elif m.rotor_margin < 1.0:
-            yield (
-                f"{where}: a rotor of drone_{i} has a margin of {m.rotor_margin:.2f} and would "
-                "have to turn faster than it can: rotors, centre of mass and cable do not balance"
+                f"{MIN_THRUST_MARGIN} is needed{UNEVEN if uneven else ''}"
             )
         if m.tilt_deg > limit_deg:
             yield (
@@ -394,7 +390,7 @@ def _problems(
                 f"{limit_deg:g} at most (MPC_TILTMAX_AIR)"
             )
         for time, charge in () if weak else _charges(drone, m, flight_s):
-            margin = full_thrust_n(drone, charge) / m.thrust_n
+            margin = m.thrust_margin * full_thrust_n(drone, charge) / drone.max_thrust_n
             if margin < MIN_THRUST_MARGIN:
                 yield (
                     f"{where}: the voltage that is left {time} gives drone_{i} a thrust margin "
@@ -466,18 +462,6 @@ def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
     ]
 
 
-def rotor_margin(drone: Drone, thrust_n: float, moment_body_n_m: Array) -> float:
-    """Full over needed thrust of the rotor that works hardest for a thrust and a moment, (3,).
-
-    0 where the rotors cannot give both.
-    """
-    effect, wanted = wrench_of_thrusts(drone), np.array([thrust_n, *moment_body_n_m])
-    thrusts_n = np.linalg.lstsq(effect, wanted, rcond=None)[0]
-    if np.abs(effect @ thrusts_n - wanted).max() > 1e-6 * thrust_n or thrusts_n.min() < 0.0:
-        return 0.0
-    return float((thrust_limits_n(drone)[1] / thrusts_n).min())
-
-
 def drone_margins(
     drone: Drone, thrust_enu_n: Array, tension_n: float, moment_body_n_m: Array
 ) -> DroneMargins:
@@ -489,6 +473,7 @@ def drone_margins(
     """
     thrust_n = float(np.linalg.norm(thrust_enu_n))
     most_n = drone.max_thrust_n
+    margin = float(thrust_margin(drone, thrust_n, moment_body_n_m))
     share = thrust_n / most_n
     speeds = [rotor.speed_max_rad_s * math.sqrt(share) for rotor in drone.rotors]
     power_w = electrical_power_w(drone, speeds)
@@ -496,9 +481,9 @@ def drone_margins(
     minutes = empty = None
     if battery is not None and power_w is not None:
         minutes = battery.duration_s(power_w) / 60.0
-        empty = full_thrust_n(drone, battery.reserve) / thrust_n
+        empty = margin * full_thrust_n(drone, battery.reserve) / most_n
     return DroneMargins(
-        thrust_n, most_n / thrust_n, rotor_margin(drone, thrust_n, moment_body_n_m), empty,
+        thrust_n, margin, empty,
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / thrust_n, -1.0, 1.0))),
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / most_n, -1.0, 1.0))),
         hover_throttle(drone, thrust_n), tension_n, power_w, minutes,
