@@ -12,11 +12,14 @@ from random_flights import as_scenario, flown, random_flight
 
 import musls
 from musls_bringup.check import check
+from musls_bringup.cli.app import run
 from musls_bringup.cli.options import flight_overrides
-from musls_bringup.predicted import predict
+from musls_bringup.formation import propose
+from musls_bringup.predicted import judge_system, predict
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 from musls_description.system.drone import thrust_margin
+from musls_description.system.system_files import load_system
 
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "8"))
 HOLD = [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]
@@ -156,12 +159,72 @@ def test_a_margin_is_that_of_the_rotor_that_works_hardest():
     assert thrust_margin(spins, 20.0, np.zeros(3)) == 0.0
 
 
-def test_one_drone_hangs_its_load_straight_below():
-    for length_m in (2.3, 2.5, 2.65):
-        scenario = musls.load_scenario(
-            "circle", {"system": "x500_solo", "system.cables.length_m": length_m}
-        )
-        assert scenario.formation.radius_m == 0.0
+def changed(system, **rotor):
+    """A system whose drones' rotors are otherwise: functions of a rotor."""
+    drones = [
+        dataclasses.replace(drone, rotors=tuple(
+            dataclasses.replace(r, **{key: of(r) for key, of in rotor.items()})
+            for r in drone.rotors
+        ))
+        for drone in system.drones
+    ]  # fmt: skip
+    return dataclasses.replace(system, drones=tuple(drones))
+
+
+@pytest.mark.parametrize(
+    ("system", "rotor", "why"),
+    [  # mass ahead of the rotors; all motors one way; no moment about the vertical
+        ("x500_solo", {"position_m": lambda r: (r.position_m[0] - 0.075, *r.position_m[1:])},
+         "do not balance"),
+        ("x500_trio", {"spin": lambda r: "ccw"}, "cannot give the thrust without turning it"),
+        ("x500_trio", {"moment_ratio_m": lambda r: 1e-9}, ""),
+    ],
+)  # fmt: skip
+def test_rotors_that_do_not_balance_are_told_before_the_flight(system, rotor, why):
+    """Once `check` said "can be flown" of these: `fly` refused, or the front rotors had 0.95."""
+    said = judge_system(changed(load_system(system), **rotor))
+    assert not said.can_be_flown and why in said.sentence
+    hanging = said.found.scenario.hanging
+    assert hanging.thrust_margin < 1.1 and hanging.margin_sentence in said.found.sentence
+
+
+def test_one_heavy_drone_needs_no_room_beside_others():
+    """Discs of 2.2 m: once "no places side by side", beside nobody."""
+    system = changed(
+        load_system("x500_solo"),
+        position_m=lambda r: tuple(3.0 * p for p in r.position_m),
+        thrust_coefficient_n_s2=lambda r: 8.0 * r.thrust_coefficient_n_s2,
+    )
+    hanging = propose(system).hanging
+    assert hanging.formation.radius_m == 0.0 and hanging.why_none is None
+
+
+@pytest.mark.parametrize("length_m", [2.3, 2.5, 2.65])
+def test_one_drone_hangs_its_load_straight_below_at_its_set_point(length_m):
+    """Once the paper's cone was taken for a single drone: the load 1.01 m beside."""
+    given = {"system": "x500_solo", "system.cables.length_m": length_m, "mission.stages": HOLD}
+    hanging = musls.load_scenario("circle", given).hanging
+    assert hanging.formation.radius_m == 0.0
+    np.testing.assert_allclose(hanging.rest.load_position_enu_m, [0.0, 0.0, 1.0], atol=1e-6)
+
+
+def test_every_command_says_the_same_margin(tmp_path, monkeypatch, capsys):
+    """`new system`, `draw`, `formation`, `check` and `fly`: one figure, one sentence."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["new", "system", "box", "--drones", "3", "--mass", "1.2"]) == 0
+    margin = find_scenario("hold", ["system=box.yaml"]).hanging.margin_sentence
+    said = [capsys.readouterr().out]
+    for arguments in (
+        ["draw", "box.yaml"],
+        ["formation", "box.yaml"],
+        ["fly", "hold", "--set", "system=box.yaml", "--dry-run"],
+    ):
+        assert run(arguments) == 0
+        said.append(capsys.readouterr().out)
+    start, tail = margin.split(" (drone_")
+    for text in said:
+        flat = " ".join(text.split())
+        assert start in flat and tail.partition("; ")[2] in flat, text
 
 
 def test_a_named_controller_and_what_is_set_of_it_combine():

@@ -18,7 +18,7 @@ from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import tip_radius_m
+from musls_description.system.drone import Drone, tip_radius_m
 from musls_sim.plants.interface import substeps
 from musls_sim.plants.rigid_links.step_control import (
     ENGAGEMENT_MARGIN,
@@ -198,9 +198,6 @@ def _size_text(size: float) -> str:
 
 # ---------- Formation: how the system hangs
 
-UNEVEN = ": rotors, centre of mass and cable do not balance, one rotor works harder than the others"
-"""What is told of a margin that is that of one rotor."""
-
 MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
 
@@ -232,14 +229,22 @@ def check_lift(hanging: Hanging, scenario: Scenario) -> Refusal | None:
             f"{weight_n:.3g} N; drone_{weakest} has a thrust margin of {margin:.2f}"
         )
         return Refusal(str(hanging.refuse(reason)), forced=True)
-    drone, thrust_n = hanging.system.drones[weakest - 1], hanging.rest.drone_force_n[weakest - 1]
-    uneven = drone.max_thrust_n / np.linalg.norm(thrust_n) >= MIN_THRUST_MARGIN
+    thrust_n = float(np.linalg.norm(hanging.rest.drone_force_n[weakest - 1]))
     return Refusal(
         f"the rotors cannot lift the load: {hanging.margin_sentence}"
         f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}"
-        f"{UNEVEN if uneven else ''}; --force flies anyway",
+        f"{why_uneven(hanging.system.drones[weakest - 1], thrust_n, margin)}; --force flies anyway",
         forced=True,
     )
+
+
+def why_uneven(drone: Drone, thrust_n: float, margin: float) -> str:
+    """Why a thrust margin is small though all rotors together give more than enough, or empty."""
+    if margin == 0.0:
+        return ": its rotors cannot give the thrust without turning it"
+    if drone.max_thrust_n / thrust_n < MIN_THRUST_MARGIN:
+        return ""
+    return ": rotors, centre of mass and cable do not balance, one rotor works harder than others"
 
 
 def check_discs(hanging: Hanging, scenario: Scenario) -> Refusal | None:

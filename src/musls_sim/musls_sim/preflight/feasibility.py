@@ -19,7 +19,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
 from musls_description.system.slung_system import Drone
 from musls_sim.plants.trim import drag_n_s_m, hover_throttle
-from musls_sim.preflight.checks import UNEVEN, flight_duration_s
+from musls_sim.preflight.checks import flight_duration_s, why_uneven
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
@@ -343,8 +343,10 @@ def assess(
         "MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default
     )
     flight_s = flight_duration_s(scenario)
-    for where, of in (("formation", formation), (moment.where if moment else "", hardest)):
-        found += _problems(scenario, where, of, limit_deg, flight_s)
+    weak = list(_problems(scenario, "formation", formation, limit_deg, flight_s))
+    if not weak and moment is not None:  # what fails at rest fails when it is hardest
+        weak = list(_problems(scenario, moment.where, hardest, limit_deg, flight_s))
+    found += weak
     if separation is not None and separation.tips_m <= 0.0:
         i, j = separation.pair
         found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2f} m")
@@ -379,10 +381,9 @@ def _problems(
     for i, (drone, m) in enumerate(zip(system.drones, margins, strict=False), start=1):
         weak = m.thrust_margin < MIN_THRUST_MARGIN
         if weak:
-            uneven = drone.max_thrust_n / m.thrust_n >= MIN_THRUST_MARGIN
             yield (
                 f"{where}: drone_{i} has a thrust margin of {m.thrust_margin:.2f}, at least "
-                f"{MIN_THRUST_MARGIN} is needed{UNEVEN if uneven else ''}"
+                f"{MIN_THRUST_MARGIN} is needed{why_uneven(drone, m.thrust_n, m.thrust_margin)}"
             )
         if m.tilt_deg > limit_deg:
             yield (
