@@ -94,7 +94,8 @@ def plant_at_start(
 ) -> tuple[Plant, Array]:
     """The load at rest below the drones' first poses, or lying below slack cables.
 
-    The system is as the model wants it (`with_links`); also the drones' attitudes (n, 4).
+    The system is as the model wants it (`with_links`); also the drones' attitudes (n, 4). Places
+    are those of the recording, which are in no formation: no `Hanging` knows how the load hangs.
     """
     kind, _ = _kind_and_links(model)
     position, orientation = motion.drones_at(0.0)

@@ -288,7 +288,7 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     n, at_load = system.n_drones, np.array(system.load.cable_attachments_m)
     cables = StraightCables(
         system, STANDARD_GRAVITY_M_S2, clearance_m=clearance_m, steepest=np.tan(STEEPEST_RAD),
-        carries=(can.least / n, can.most / n),
+        shares=(can.least, can.most),
     )  # fmt: skip
     largest_m = 2.0 * max(tip_radius_m(drone) for drone in system.drones)
     first_rad = cable_azimuths_rad(system) + turn_rad
@@ -298,14 +298,12 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     wanted = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
 
     def uneven(x: Array) -> float:
-        forces = cables.forces(x)
-        off = forces[:, :2] / np.maximum(forces[:, 2:], 1e-9) - wanted
-        return float(((n * forces[:, 2] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
+        off = cables.slopes(x) - wanted
+        return float(((x[2 * n :] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
 
     aside, lengths = start - at_load[:, :2], cables.length_m
     upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
-    slopes = np.column_stack([aside / upright[:, None], np.ones(n)])
-    found, _ = cables.search(uneven, cables.unknowns(can.even[:, None] / n * slopes))
+    found, _ = cables.search(uneven, cables.unknowns(aside / upright[:, None], can.even))
     places = cables.drones_at(found)
     for _ in range(3):  # each drone faces the load's axis, and its hook turns with it
         yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi

@@ -93,7 +93,7 @@ def reallocate(
     ]
     cables = StraightCables(
         few, gravity_m_s2, clearance_m=clearance_m, steepest=STEEPEST_CABLE,
-        carries=(MIN_SHARE / len(left), 1.0), lean_rad=STEEPEST_LOAD_RAD, hung=hung,
+        shares=(MIN_SHARE, float(len(left))), lean_rad=STEEPEST_LOAD_RAD, hung=hung,
         hooks_m=rotate(from_yaw(yaws[left]), np.array([d.cable_attachment_m for d in drones])),
     )  # fmt: skip
     own = np.array([d.mass_kg + c.mass_kg for d, c in zip(drones, ropes, strict=True)])
@@ -118,7 +118,7 @@ def reallocate(
         return float((aside**2).sum() + LEAN_M**2 * (x[-2] ** 2 + x[-1] ** 2))
 
     along = offsets[left] - at_load[left]
-    even = cables.unknowns(along / along[:, 2:] / len(left))
+    even = cables.unknowns(along[:, :2] / along[:, 2:], np.ones(len(left)))
     strongest, missed = cables.search(
         lambda y: float(y[-1]), np.append(even, efforts(even).max()),
         away, lambda y: y[-1] - efforts(y),

@@ -53,7 +53,10 @@ def _arm_m(at_load_m: Array) -> float:
 
 
 class StraightCables:
-    """Unknowns x: forces on the load over the weight (n, 3), then roll and pitch where it leans."""
+    """Unknowns x: slopes of cables (n, 2), their shares (n,), and roll and pitch where it leans.
+
+    A share is the upright force of a cable over an even share of the weight.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class StraightCables:
         *,
         clearance_m: float,
         steepest: float,
-        carries: tuple[float, float],
+        shares: tuple[float, float],
         lean_rad: float = 0.0,
         hooks_m: ArrayLike = 0.0,
         hung: Sequence[tuple[float, Array]] = (),
@@ -74,13 +77,13 @@ class StraightCables:
             gravity_m_s2: Gravity.
             clearance_m: Least distance of rotor tips, seen from above.
             steepest: Horizontal over vertical force of a cable at most.
-            carries: Upright force of a cable over the weight, at least and at most.
+            shares: Least and largest share of a cable.
             lean_rad: Largest tilt of the load.
             hooks_m: From each drone's centre to its cable, world frame, (n, 3).
             hung: What else hangs from the load: mass [kg] and place in its frame, (3,).
         """
         self.system, self.gravity_m_s2, self.count = system, gravity_m_s2, system.n_drones
-        self.steepest, self.carries, self.lean_rad = steepest, carries, lean_rad
+        self.steepest, self.shares, self.lean_rad = steepest, shares, lean_rad
         self.hooks_m = np.asarray(hooks_m)
         self.at_load = np.array(system.load.cable_attachments_m)
         self.length_m = np.array([cable.length_m for cable in system.cables])
@@ -95,13 +98,18 @@ class StraightCables:
         self.apart_m = (tips[:, None] + tips + clearance_m)[self.pairs]
         self.arm_m = _arm_m(self.at_load)
 
-    def unknowns(self, forces: Array) -> Array:
-        """Unknowns of forces on the level load over the weight, (n, 3)."""
-        return np.append(forces, np.zeros(2 * (self.lean_rad > 0.0)))
+    def unknowns(self, slopes: Array, shares: Array) -> Array:
+        """Unknowns of a level load."""
+        return np.concatenate([slopes.ravel(), shares, np.zeros(2 * (self.lean_rad > 0.0))])
+
+    def slopes(self, x: Array) -> Array:
+        """Horizontal over vertical force of the cables, (n, 2)."""
+        return x[: 2 * self.count].reshape(-1, 2)
 
     def forces(self, x: Array) -> Array:
         """Of the cables on the load, over the weight, (n, 3)."""
-        return x[: 3 * self.count].reshape(-1, 3)
+        upright = x[2 * self.count : 3 * self.count, None] / self.count
+        return np.hstack([self.slopes(x) * upright, upright])
 
     def turn(self, x: Array) -> Array:
         """Rotation of the load by its tilt, (3, 3)."""
@@ -127,10 +135,10 @@ class StraightCables:
 
     def room(self, x: Array) -> Array:
         """What is left of the limits, >= 0: rotors apart, slopes of the cables, tilt."""
-        forces, places = self.forces(x), self.drones_at(x)[:, :2]
+        places = self.drones_at(x)[:, :2]
         gap = places[self.pairs[0]] - places[self.pairs[1]]
         apart = (gap * gap).sum(axis=1) / self.apart_m**2 - 1.0
-        flat = (self.steepest * forces[:, 2]) ** 2 - (forces[:, :2] ** 2).sum(axis=1)
+        flat = self.steepest**2 - (self.slopes(x) ** 2).sum(axis=1)
         if self.lean_rad == 0.0:
             return np.concatenate([apart, flat])
         roll, pitch = x[3 * self.count : 3 * self.count + 2]
@@ -145,7 +153,8 @@ class StraightCables:
         what they miss, of the weight or of a limit: all of them do a little.
         """
         positive = [self.room, *limits]
-        bounds = [(None, None), (None, None), self.carries] * self.count
+        bounds: list[Any] = [(-self.steepest, self.steepest)] * (2 * self.count)
+        bounds += [self.shares] * self.count
         bounds += [(None, None)] * (len(start) - len(bounds))
         constraints: list[Any] = [{"type": "eq", "fun": self.balance}]
         constraints += [{"type": "ineq", "fun": fun} for fun in positive]

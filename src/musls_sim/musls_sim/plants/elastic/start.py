@@ -324,7 +324,10 @@ def rig_parts(
 def _state_of_links(
     formation: SlungLoadSystem, start: StartSpec, gravity: float
 ) -> tuple[SlungLoadSystem, Configuration, Motion]:
-    """Rigid links that hang between bodies in a given state, and their motion."""
+    """Rigid links that hang between bodies in a given state, and their motion.
+
+    Poses of `start: state` are in no formation, so that `Hanging` does not know these chains.
+    """
     motion = given_motion(formation, start)
     places, turns = motion.position_enu_m, motion.rotations
     # Point masses do not twist: the drones may look anywhere.

@@ -138,7 +138,10 @@ def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
 def _configuration_of(
     system: SlungLoadSystem, motion: Motion, gravity_m_s2: float
 ) -> Configuration:
-    """Chains that hang between load and drones in given poses."""
+    """Chains that hang between load and drones in given poses.
+
+    Poses of `start: state` are in no formation, so that `Hanging` does not know these chains.
+    """
     places, turns = motion.position_enu_m, motion.rotations
     configuration, reached = slung_state(
         system, places[0], turns[0], places[1:], turns[1:], gravity_m_s2
