@@ -1,8 +1,8 @@
-"""Flights through a ROS graph, without ROS: mission file, motion, controller, delivery, loss."""
+"""Flights through a ROS graph, without ROS: what is heard, the controller, the mission file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,32 +11,23 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
-from musls_control.contingency.loss import MIN_DRONES, ContingencySpec, LossDetector
-from musls_control.contingency.rest_of_flight import (
-    Situation,
-    goes_on,
-    landed,
-    landed_clear,
-    rest_of_flight,
-    room_to_land,
-    sentence,
-)
+from musls_control.contingency.contingency import Contingency
+from musls_control.contingency.loss import ContingencySpec
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
+from musls_control.guard import Guard
 from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.carrying import Carried
-from musls_control.mission.delivery import (
-    Delivery,
-    compile_delivery,
-    delivery_of,
-)
+from musls_control.mission.delivery import Delivery, Outlet, compile_delivery
+from musls_control.mission.guidance import FlightGuidance, Known
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
     compile_air_plan,
     compile_plan,
 )
+from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.reference import LoadReference
@@ -48,7 +39,6 @@ from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
-from musls_description.system.drone import tip_radius_m
 from musls_description.system.obstacles import WorldSpec
 from musls_description.system.slung_system import (
     RigSystem,
@@ -64,27 +54,48 @@ _STAMP_TOLERANCE_S = 1e-4
 """Two stamps that differ by less are the same moment."""
 
 
-class ReceivedMotion:
+LONGEST_STEP_S = 0.5
+"""Two poses that are farther apart tell no velocity."""
+
+
+class ReceivedMotion(Known):
     """Keeps the newest pose and twist of load and drones and the speeds of the rotors.
 
-    Attributes:
-        estimate: What is known of load and drones, row 0 the load; without `omega_body_rad_s`, see
-            `turn_rates`.
-        speeds_rad_s: Rotors, (n, n_rotors).
+    The angular velocities of the estimate are written by `turn_rates`. Without twists, velocities
+    are those between two poses. Nobody tells the tensions.
     """
 
     def __init__(self, n_drones: int, n_rotors: int) -> None:
-        self.estimate = Estimate.zeros(n_drones)
-        self.speeds_rad_s = np.zeros((n_drones, n_rotors))
+        estimate = Estimate.zeros(n_drones)
+        for unknown in (estimate.position_enu_m, estimate.velocity_enu_m_s, estimate.tension_n):
+            unknown[:] = np.nan
+        super().__init__(estimate, np.zeros((n_drones, n_rotors)))
         self._omega_enu_rad_s = np.zeros((1 + n_drones, 3))
-        self._heard_s = np.full((3, 1 + n_drones), -np.inf)
-        self._heard_s[2, 0] = np.inf  # a load has no rotors
+        self._stamps_s = np.full((3, 1 + n_drones), -np.inf)
+        self.expect_rotors(n_rotors)
+
+    def forget(self) -> None:
+        """Nothing is known of before, where load and drones stand."""
+        self.heard_s.clear()
+        self.expect_rotors(self.rotor_speed_rad_s.shape[1])
+        self._stamps_s[:2] = -np.inf
+
+    def expect_rotors(self, n_rotors: int) -> None:
+        """Hear so many rotors of each drone from now on."""
+        self.rotor_speed_rad_s = np.zeros((len(self.drones), n_rotors))
+        self._stamps_s[2] = -np.inf
+        self._stamps_s[2, 0] = np.inf  # a load has no rotors
 
     def on_pose(
         self, body: int, time_s: float, position: Sequence[float], q: Sequence[float]
     ) -> None:
         """Take a pose of body 0 (load) to n [m, ENU; unit quaternion w, x, y, z]."""
-        self._heard_s[0, body] = time_s
+        since_s, estimate = time_s - self._stamps_s[0, body], self.estimate
+        if since_s > 0.0 and not np.isfinite(self._stamps_s[1, body]):
+            way_m = np.subtract(position, estimate.position_enu_m[body])
+            known = since_s < LONGEST_STEP_S
+            estimate.velocity_enu_m_s[body] = way_m / since_s if known else np.nan
+        self._stamps_s[0, body] = time_s
         self.estimate.position_enu_m[body] = position
         self.estimate.orientation_wxyz[body] = q
 
@@ -92,22 +103,22 @@ class ReceivedMotion:
         self, body: int, time_s: float, velocity: Sequence[float], omega_enu: Sequence[float]
     ) -> None:
         """Take a twist, both parts seen in the world [m/s, rad/s]."""
-        self._heard_s[1, body] = time_s
+        self._stamps_s[1, body] = time_s
         self.estimate.velocity_enu_m_s[body] = velocity
         self._omega_enu_rad_s[body] = omega_enu
 
     def on_rotors(self, body: int, time_s: float, speed_rad_s: Sequence[float]) -> None:
         """Take the rotor speeds of a drone, body 1 to n."""
-        self._heard_s[2, body] = time_s
-        self.speeds_rad_s[body - 1] = speed_rad_s
+        self._stamps_s[2, body] = time_s
+        self.rotor_speed_rad_s[body - 1] = speed_rad_s
 
     def is_complete_until(self, time_s: float) -> bool:
         """Whether everything was heard up to a time."""
-        return bool((self._heard_s >= time_s - _STAMP_TOLERANCE_S).all())
+        return bool((self._stamps_s >= time_s - _STAMP_TOLERANCE_S).all())
 
-    def age_s(self, time_s: float) -> float:
+    def oldest_s(self, time_s: float) -> float:
         """Age of the oldest thing that is known; infinite before all was heard."""
-        return time_s - float(self._heard_s.min())
+        return time_s - float(self._stamps_s.min())
 
     def turn_rates(self) -> None:
         """Write the angular velocities into the estimate, as the bodies see them."""
@@ -123,7 +134,7 @@ STEP_S = 0.02
 """Time between two messages of /clock, and two steps."""
 
 
-class GraphControl(ReceivedMotion):
+class GraphControl:
     """Runs a controller of level `autopilot_forces` on what was heard.
 
     Attributes:
@@ -133,7 +144,6 @@ class GraphControl(ReceivedMotion):
 
     def __init__(self, controller: Controller, system: SlungLoadSystem, period_s: float) -> None:
         """Prepare a controller of level `autopilot_forces` that was built for this period."""
-        super().__init__(system.n_drones, system.n_rotors)
         self.controller, self.flies = controller, False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
@@ -142,18 +152,21 @@ class GraphControl(ReceivedMotion):
 
     def _compile(self, system: SlungLoadSystem) -> None:
         """Ask once before anything flies: the first call of ours may compile for half a minute."""
-        places, speeds = self.estimate.position_enu_m[1:], self.speeds_rad_s
+        motion = ReceivedMotion(system.n_drones, system.n_rotors)
+        motion.estimate.data[:, :6] = 0.0
         for place, root, cable in zip(
-            places, system.load.cable_attachments_m, system.cables, strict=True
+            motion.estimate.drones.position_enu_m,
+            system.load.cable_attachments_m,
+            system.cables,
+            strict=True,
         ):
             place[:] = np.add(root, [0.0, 0.0, cable.length_m])
-        speeds[:] = [
+        motion.rotor_speed_rad_s[:] = [
             [0.5 * (rotor.speed_min_rad_s + rotor.speed_max_rad_s) for rotor in drone.rotors]
             for drone in system.drones
         ]
-        self.step(0.0, LoadReference(np.zeros((5, 4))))
+        self.step(0.0, LoadReference(np.zeros((5, 4))), motion)
         self.rest()
-        places[:], speeds[:] = 0.0, 0.0
 
     def rest(self) -> None:
         """Somebody else flies; the next step takes over anew."""
@@ -169,193 +182,28 @@ class GraphControl(ReceivedMotion):
         self.controller.happened.clear()
         return events
 
-    def step(self, time_s: float, reference: LoadReference) -> tuple[Array, Array]:
+    def asked(
+        self, flight: FlightGuidance, motion: ReceivedMotion, time_s: float
+    ) -> tuple[Array, Array] | None:
+        """What it asks for where it flies, as `step`; None where the formation does."""
+        if flight.controls(motion.oldest_s(time_s)):
+            return self.step(time_s, flight.player.reference_at(time_s), motion)
+        self.rest()
+        return None
+
+    def step(
+        self, time_s: float, reference: LoadReference, motion: ReceivedMotion
+    ) -> tuple[Array, Array]:
         """Return accelerations (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept."""
-        estimate = self.estimate
-        self.turn_rates()
+        estimate, speeds = motion.estimate, motion.rotor_speed_rad_s
+        motion.turn_rates()
         if not self.flies:
-            self._ask.start(self.speeds_rad_s, estimate.drones)
+            self._ask.start(speeds, estimate.drones)
             self.controller.start(time_s, estimate)
             self.flies = True
         forces = self.controller.step(time_s, reference, estimate)
-        self._ask(forces, self._ask.throttle(self.speeds_rad_s))
+        self._ask(forces, self._ask.throttle(speeds))
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
-
-
-# ---------- A delivery that flies in a ROS graph: measured motion in, gates and events out
-#
-# Hooks open and close through events of the simulator; that they have closed is heard as an
-# event, too.
-
-LONGEST_STEP_S = 0.5
-"""A longer gap between two samples is not weighed over."""
-
-
-class GraphDelivery(ReceivedMotion):
-    """A delivery that is watched with what was heard, its hooks behind a topic (see `Hooks`).
-
-    Attributes:
-        closed: Hooks that were heard to close since they were asked to.
-    """
-
-    def __init__(
-        self, mission: MissionSpec, cone: Cone, system: SlungLoadSystem, gravity_m_s2: float
-    ) -> None:
-        super().__init__(system.n_drones, system.n_rotors)
-        self._mission, self._cone, self.system = mission, cone, system
-        self._given, self._gravity_m_s2 = delivery_of(mission), gravity_m_s2
-        self.closed = 0
-        self.watch: Delivery
-
-    def begin(
-        self,
-        plan: FlightPlan,
-        send: Callable[[dict[str, Any]], None],
-        tell: Callable[[str, str], None],
-    ) -> None:
-        """Get ready for a flight; hooks that are to close later open now.
-
-        `send` lets an event happen, given by its fields; `tell` gets kind and text of it.
-        """
-        self._send, self._tell = send, tell
-        self._told, self._last_s, self.closed = False, -np.inf, 0
-        self.watch = Delivery(
-            self._mission,
-            self._cone,
-            self.system,
-            plan,
-            self,
-            estimate=self.estimate,
-            rotor_speed_rad_s=self.speeds_rad_s,
-            gravity_m_s2=self._gravity_m_s2,
-        )
-        if self._given.pick_up == "hook":
-            self.open()
-
-    def open(self) -> None:
-        """See `Hooks`."""
-        self._send({"kind": "release"})
-
-    def close(self) -> None:
-        """See `Hooks`."""
-        self.closed = 0
-        hook = {"distance_m": self._given.hook_distance_m, "speed_m_s": self._given.hook_speed_m_s}
-        for cable in range(1, len(self.system.cables) + 1):
-            self._send({"kind": "attach", "cable": cable, **hook})
-
-    def note(self, time_s: float, kind: str, what: str) -> None:
-        """See `Hooks`."""
-        self._tell(kind, what)
-
-    def weigh(self, time_s: float) -> None:
-        """Weigh what hangs on the drones since the last time."""
-        step_s, self._last_s = time_s - self._last_s, time_s
-        if 0.0 < step_s < LONGEST_STEP_S:
-            self.watch.weigh(step_s)
-
-    def on_event(self, kind: str) -> None:
-        """Something has happened: a hook has closed, or the delivery is to be given up."""
-        if kind == "attach":
-            self.closed += 1
-        elif kind == "abort":
-            self.watch.abort("asked for")
-
-    def tell_abort(self) -> None:
-        """Say once that the delivery turns back, and why."""
-        if not self._told:
-            self._told = True
-            self.watch.tell_abort(0.0)
-
-
-# ---------- A contingency that flies in a ROS graph: places of drones in, rest of the flight out
-
-
-class GraphContingency:
-    """Finds the rest of a flight without a drone, for the first one that is lost.
-
-    The formations are found beforehand, because each takes up to a second. They keep clear of the
-    place of the lost drone, where it may hover or sink; its hook at the load is to be opened.
-    """
-
-    def __init__(
-        self,
-        system: SlungLoadSystem,
-        formation: Cone,
-        mission: MissionSpec,
-        gravity_m_s2: float,
-        spec: ContingencySpec,
-    ) -> None:
-        self._system, self._mission, self.spec = system, mission, spec
-        self._offsets_m, n = formation.offsets_m(system.n_drones), system.n_drones
-        hanging = hang(system, formation, gravity_m_s2)
-        self.answers = [
-            hanging.without([i], margin=spec.margin, clearance_m=spec.clearance_m, hovering=[i])
-            for i in range(1, n + 1)
-        ]
-        even_n = system.load.mass_kg * gravity_m_s2 / n
-        self._detector = LossDetector(spec, np.full(n, even_n), np.inf)
-        self._estimate, self._seen_s = Estimate.zeros(n), -np.inf
-
-    def fallen(self, time_s: float, drones_enu_m: Array, setpoint_enu_m: Array) -> list[int]:
-        """Drones (from 0) that fall, by their places, (n, 3), now and at the last call."""
-        drones = self._estimate.drones
-        since_s, self._seen_s = time_s - self._seen_s, time_s
-        drones.velocity_enu_m_s[:] = (drones_enu_m - drones.position_enu_m) / max(since_s, 1e-3)
-        drones.position_enu_m[:] = drones_enu_m
-        if since_s > LONGEST_STEP_S:
-            return []
-        return [drone for drone, _ in self._detector.fallen(self._estimate, setpoint_enu_m)]
-
-    def without(
-        self, plan: FlightPlan, row: int, drone: int, place_enu_m: Array, *, falls: bool
-    ) -> tuple[FlightPlan, bool, str] | None:
-        """The rest of a flight without a drone (from 0) that is at a place, (3,).
-
-        Returns:
-            The plan, whether the mission goes on in it after a first phase, and what it is; None
-            where the others would come too near a drone that does not fall. A load that is set
-            down may go so far back that the drone, which stayed behind, is in its place again.
-        """
-        found, spec, offsets = self.answers[drone], self.spec, self._offsets_m.copy()
-        if found is not None:
-            offsets[:] = found.offsets_m
-        offsets[drone] = np.nan
-        now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
-        lands = replace(spec, then="land")
-        back = replace(now, shift_m=(place_enu_m - now.drones_enu_m[drone])[:2])
-        for asked, begin in ((spec, now), (lands, now), (lands, back)):
-            way = rest_of_flight(begin, found, self._system, self._mission, asked)
-            if falls or self._is_clear(way, drone, place_enu_m):
-                self._offsets_m = offsets
-                return way, goes_on(found, asked), sentence(found, asked)
-        return None
-
-    def down(self, plan: FlightPlan, row: int) -> FlightPlan:
-        """The way down, after a loss, from a row of the plan that is flown."""
-        drones = plan.drone_position_enu_m[row].copy()
-        now = Situation(plan, row, drones, self._offsets_m)
-        return landed(now, self._system, self._mission, self.spec, reforms=True)
-
-    def beside(
-        self, plan: FlightPlan, row: int, lost: int, drones_enu_m: Array
-    ) -> FlightPlan | None:
-        """The rest of a landing clear of a drone (from 0) on the ground; None where it is clear."""
-        gone = np.arange(self._system.n_drones) == lost
-        room = room_to_land(self._system, self.spec.clearance_m)
-        return landed_clear(plan, row, gone, drones_enu_m, *room)
-
-    def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
-        """Whether the others keep clear of what is above and below a place.
-
-        On the way to their new places they may be as near as they are already.
-        """
-        radii = np.array([tip_radius_m(d) for d in self._system.drones])
-        others = np.arange(len(radii)) != drone
-        level = way.drone_position_enu_m[:, others, :2] - place_enu_m[:2]
-        tips_m = (np.linalg.norm(level, axis=2) - radii[others] - radii[drone]).min(axis=1)
-        clear_m = 0.5 * self.spec.clearance_m
-        allowed_m = np.where(way.stage == 0, np.clip(tips_m[0], 0.0, clear_m), clear_m)
-        return bool((tips_m >= allowed_m).all())
 
 
 @spec
@@ -402,9 +250,11 @@ class MissionFile:
         """Make the scenario's controller, None for the formation's set-points alone."""
         flown = self.flown
         kind = flown.controller.kind
+        if self.delivers:
+            slung_system(self.system, "mission.kind = delivery")
         if isinstance(flown.controller, FormationSpec):
             return None
-        if self.mission.kind == "delivery" and self.lands:
+        if self.delivers:
             raise ConfigError(
                 f"controller.kind = {kind}: mission.kind = delivery is flown by the formation; "
                 "choose controller.kind: formation"
@@ -428,32 +278,58 @@ class MissionFile:
         prepare_controller(controller, setup)
         return GraphControl(controller, system, period_s)
 
-    def delivery(self) -> GraphDelivery | None:
-        """Make the watch over a delivery, None for other missions and for a start in the air."""
-        if self.mission.kind != "delivery" or not self.lands:
-            return None
-        system = slung_system(self.system, "mission.kind = delivery")
-        return GraphDelivery(self.mission, self.formation, system, self.flown.gravity_m_s2)
+    @property
+    def delivers(self) -> bool:
+        """Whether a load is picked up and left; from a start in the air only its way is flown."""
+        return self.mission.kind == "delivery" and self.lands
 
-    def contingency(self) -> GraphContingency | None:
+    def contingency(self) -> Contingency | None:
         """Make what answers the loss of a drone, None without one and for a start in the air."""
         spec = self.flown.contingency
         if spec is None or not self.lands:
             return None
-        formed = isinstance(self.flown.controller, FormationSpec)
-        if not formed or self.mission.kind == "delivery":
+        if not isinstance(self.flown.controller, FormationSpec):
             raise ConfigError(
                 "contingency changes the set-points of the formation and needs controller.kind: "
-                "formation and a mission without delivery; or leave contingency out"
+                "formation; or leave contingency out"
+            )
+        if spec.hook != "release":
+            raise ConfigError(
+                f"contingency.hook = {spec.hook}: in the ROS graph hook: release is needed"
             )
         system = formation_of(self.system, "contingency")
-        if system.n_drones < MIN_DRONES or spec.hook != "release":
-            raise ConfigError(
-                f"contingency: in the ROS graph {MIN_DRONES} or more drones and hook: release are "
-                f"needed; there are {system.n_drones} drones and hook: {spec.hook}"
+        hanging = hang(system, self.formation, self.flown.gravity_m_s2)
+        return Contingency(replace(spec, delay_s=0.0), hanging, self.mission, ahead=True)
+
+    def guidance(
+        self,
+        plan: FlightPlan,
+        goals: GoalSettings,
+        known: Known,
+        out: Outlet,
+        *,
+        guard: Guard | None = None,
+        contingency: Contingency | None = None,
+        resume_by: str = "resume",
+    ) -> FlightGuidance:
+        """Make what guides a flight of a plan; hooks that are to close later open now."""
+        delivery = None
+        if self.delivers:
+            delivery = Delivery(
+                self.mission,
+                self.formation,
+                slung_system(self.system, "mission.kind = delivery"),
+                plan,
+                out,
+                estimate=known.estimate,
+                rotor_speed_rad_s=known.rotor_speed_rad_s,
+                gravity_m_s2=self.flown.gravity_m_s2,
             )
-        gravity = self.flown.gravity_m_s2
-        return GraphContingency(system, self.formation, self.mission, gravity, spec)
+            delivery.begin()
+        player = FlightPlayer(plan, self.formation, self.mission, goals, delivery)
+        return FlightGuidance(
+            player, known, out, guard=guard, contingency=contingency, resume_by=resume_by
+        )
 
     def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
         """Refuse to arm for a plan, see `check_before_arming` (raises ConfigError)."""
@@ -468,7 +344,7 @@ class MissionFile:
             system = formation_of(self.system, "start = ground")
             spot = GroundSpot.of(system, load_enu_m, load_yaw_rad, drones_enu_m)
             carried = Carried.of(hang(system, self.formation, self.flown.gravity_m_s2, first))
-            if self.mission.kind == "delivery":
+            if self.delivers:
                 return compile_delivery(self.mission, self.formation, spot, carried)
             return compile_plan(self.mission, self.formation, spot, carried)
         return compile_air_plan(self.mission, self.formation, first, self.n_drones)

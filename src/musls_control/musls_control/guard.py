@@ -1,7 +1,7 @@
 """The guard of a flight with real drones: what is wrong, and what is done about it, without ROS.
 
 A fault pauses the formation at once. Where the others can go on without a drone whose fault lasts,
-they do (`GraphContingency`). What lasts otherwise has the load lowered where it is, after which the
+they do (`Contingency`). What lasts otherwise has the load lowered where it is, after which the
 drones land around it; if a drone is still lost from sight or far from its place then, all land in
 PX4's own land mode. After a fault that has ended, a pause that nobody ends is followed by the way
 back. The flight is over when all drones are disarmed, or lost and said so (`FlightEnd`).
@@ -9,7 +9,7 @@ back. The flight is over when all drones are disarmed, or lost and said so (`Fli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
@@ -199,7 +199,7 @@ class FlightEnd:
         lost_after_s: float,
         heard: bool = True,
         descends: bool = False,
-        given_up: str = "",
+        given_up: Collection[str] = (),
     ) -> bool:
         """Whether the flight is over.
 
@@ -209,11 +209,11 @@ class FlightEnd:
             lost_after_s: See `GuardSettings`.
             heard: Whether the offboard node lives; without it phases are not news.
             descends: Whether the drones are on their way to the ground.
-            given_up: Drone that was said to be lost in flight; one with a pilot is waited for.
+            given_up: Drones that were said to be lost in flight; one with a pilot is waited for.
         """
         self.waits_for = {}
         for drone, phase in phases.items():
-            if phase == LANDED or (drone == given_up and phase != RELEASED):
+            if phase == LANDED or (drone in given_up and phase != RELEASED):
                 continue
             if descends and (phase == SILENT or not heard):
                 since_s = self._unheard_s.setdefault(drone, time_s)

@@ -6,7 +6,7 @@ import pytest
 from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.carrying import MOST_UPWARDS_M_S2, Carried
 from musls_control.mission.plan import GroundSpot, compile_plan
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlanPlayer
+from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.mission.waiting import PLAY, WAIT, due_row, in_place
 from musls_control.px4_cascade.position_control import GRAVITY_M_S2
@@ -138,8 +138,8 @@ def test_what_is_not_known_is_not_waited_for(load_m, off_m, there):
 
 
 def test_the_player_says_who_is_not_where():
-    _, flight = plan(carried())
-    player, places = PlanPlayer(flight), np.zeros((4, 3))
+    mission, flight = plan(carried())
+    player, places = FlightPlayer(flight, CONE, mission, GoalSettings()), np.zeros((4, 3))
     told = []
     for tick in range(2000):
         player.advance(0.1 * tick, places)

@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.controllers.interface import ControlSetup
 from musls_control.controllers.payload import PayloadSpec
-from musls_control.graph_flight import GraphControl, read_mission_file
+from musls_control.graph_flight import GraphControl, ReceivedMotion, read_mission_file
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
@@ -21,25 +21,26 @@ G = 9.80665
 
 @pytest.fixture
 def heard():
-    """Controller of the trio that has heard load and drones at rest in formation."""
+    """Controller of the trio, and what was heard of load and drones at rest in formation."""
     system, cone = load_system("x500_trio_swivel"), Cone()
     controller = PayloadSpec().build(ControlSetup(system, cone, G, 0.02))
-    control = GraphControl(controller, system, 0.02)
+    control, motion = GraphControl(controller, system, 0.02), ReceivedMotion(3, 4)
     places = np.vstack([np.zeros(3), cone.offsets_m(3)]) + [0.0, 0.0, 1.0]
     for body, place in enumerate(places):
-        control.on_pose(body, 5.0, place, (1.0, 0.0, 0.0, 0.0))
-        control.on_twist(body, 5.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        motion.on_pose(body, 5.0, place, (1.0, 0.0, 0.0, 0.0))
+        motion.on_twist(body, 5.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         if body:
-            control.on_rotors(body, 5.0, [700.0] * 4)
-    return control
+            motion.on_rotors(body, 5.0, [700.0] * 4)
+    return control, motion
 
 
 def test_at_rest_forces_carry_load_and_drones(heard):
     """Vertical set-points are about the throttle's own, horizontal ones lean against the cables."""
     reference = np.zeros((5, 4))
     reference[0, 2] = 1.0
-    assert heard.is_complete_until(5.0) and not heard.is_complete_until(5.02)
-    acceleration, yaw = heard.step(5.0, LoadReference(reference))
+    control, motion = heard
+    assert motion.is_complete_until(5.0) and not motion.is_complete_until(5.02)
+    acceleration, yaw = control.step(5.0, LoadReference(reference), motion)
     outwards = Cone().offsets_m(3)[:, :2] / Cone().radius_m
     lean = np.sum(acceleration[:, :2] * outwards, axis=1)
     assert lean == pytest.approx(np.full(3, lean[0]), rel=0.1)  # the load is not quite even
@@ -49,8 +50,21 @@ def test_at_rest_forces_carry_load_and_drones(heard):
 
 
 def test_what_is_missing_is_old(heard):
-    heard.on_pose(0, 5.3, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0, 0.0))
-    assert heard.age_s(5.3) == pytest.approx(0.3)
+    _, motion = heard
+    motion.on_pose(0, 5.3, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0, 0.0))
+    assert motion.oldest_s(5.3) == pytest.approx(0.3)
+
+
+def test_velocities_that_nobody_tells_are_those_between_two_poses():
+    motion, level = ReceivedMotion(1, 4), (1.0, 0.0, 0.0, 0.0)
+    for time_s, height_m in ((1.0, 2.0), (1.1, 1.9), (1.1, 1.9)):
+        motion.on_pose(1, time_s, (0.0, 0.0, height_m), level)
+    assert motion.estimate.velocity_enu_m_s[1] == pytest.approx([0.0, 0.0, -1.0])
+    motion.on_pose(1, 9.0, (0.0, 0.0, 0.0), level)
+    assert np.isnan(motion.estimate.velocity_enu_m_s).all()
+    motion.on_twist(1, 9.0, (0.0, 0.0, -3.0), (0.0, 0.0, 0.0))
+    motion.on_pose(1, 9.1, (0.0, 0.0, 0.0), level)
+    assert motion.estimate.velocity_enu_m_s[1, 2] == -3.0
 
 
 def test_a_mission_file_tells_the_controller(tmp_path):

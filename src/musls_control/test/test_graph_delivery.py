@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.graph_flight import read_mission_file
-from musls_control.mission.delivery import hanging_share
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
+from musls_control.graph_flight import ReceivedMotion, read_mission_file
+from musls_control.mission.delivery import Outlet, hanging_share
+from musls_control.mission.player import GoalSettings, PlayState, Refused
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
@@ -17,38 +17,31 @@ STEP_S, G = 0.02, 9.80665
 
 
 class Flight:
-    """The delivery drone hovers with what hangs on it: `carried_kg`."""
+    """The delivery drone hovers with what hangs on it: `carried_kg`; its place is not known."""
 
     def __init__(self, tmp_path, *changes):
         file = tmp_path / "scenario.yaml"
         file.write_text(to_yaml(load_scenario(SHIPPED / "delivery.yaml", changes)))
         self.file = read_mission_file(file)
-        self.delivery = self.file.delivery()
+        self.known = ReceivedMotion(1, 4)
         places = np.array([[0.0, 0.0, 0.1], [1.0, 0.0, 0.2]])
         plan = self.file.plan(places[0], 0.0, places[1:])
         self.sent, self.told = [], []
-        self.delivery.begin(
-            plan, self.sent.append, lambda kind, what: self.told.append((kind, what))
-        )
-        self.player = FlightPlayer(
-            plan, self.file.formation, self.file.mission, GoalSettings(), self.delivery.watch
-        )
+        out = Outlet(lambda _, kind, what: self.told.append((kind, what)), self.sent.append)
+        self.flight = self.file.guidance(plan, GoalSettings(), self.known, out)
+        self.player, self.delivery = self.flight.player, self.flight.player.keeper
         self.player.start(0.0)
         self.time_s, self.stages, self.carried_kg = 0.0, [], 0.0
-        (self.drone,) = self.delivery.system.drones
+        (self.drone,) = self.file.system.drones
 
     def step(self):
-        level = (1.0, 0.0, 0.0, 0.0)
-        cable = self.delivery.system.cables[0].mass_kg
+        cable = self.file.system.cables[0].mass_kg
         mass = self.drone.mass_kg + cable + self.carried_kg
         k = self.drone.rotors[0].thrust_coefficient_n_s2
         for body in (0, 1):
-            self.delivery.on_pose(body, self.time_s, (0.0, 0.0, 0.0), level)
-            self.delivery.on_twist(body, self.time_s, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-        self.delivery.on_rotors(1, self.time_s, [np.sqrt(mass * G / 4.0 / k)] * 4)
-        self.delivery.weigh(self.time_s)
-        stage = self.player.at(self.time_s).stage
-        self.delivery.watch.enter(stage)
+            self.known.on_twist(body, self.time_s, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        self.known.on_rotors(1, self.time_s, [np.sqrt(mass * G / 4.0 / k)] * 4)
+        stage = self.flight.step(self.time_s).stage
         if self.stages[-1:] != [stage]:
             self.stages.append(stage)
         self.time_s += STEP_S
@@ -85,7 +78,7 @@ def test_a_delivery_waits_for_its_hook_weighs_and_waits_for_slack_cables(tmp_pat
     assert flight.stages[-1] == "set_down"  # it still hangs
     flight.carried_kg = 0.0
     flight.until("release")
-    assert flight.sent[-1] == {"kind": "release"}
+    assert flight.sent[-1] == {"kind": "release", "name": "delivered"}
     flight.until("land")
     assert flight.stages[-5:] == ["climb", "return", "descend", "spread", "land"]
 
@@ -107,8 +100,6 @@ def test_a_delivery_that_is_given_up_brings_the_load_back(tmp_path, how):
     assert flight.player.state is PlayState.ABORTING
     assert flight.stages[-5:] == ["return", "lower", "slacken", "spread", "land"]
     assert not any(event["kind"] == "release" for event in flight.sent[1:])
-    flight.delivery.tell_abort()
-    flight.delivery.tell_abort()
     ((_, why),) = [note for note in flight.told if note[0] == "abort"]
     assert why == ("not hooked after 2 s: return" if how == "hook" else "asked for: return")
 

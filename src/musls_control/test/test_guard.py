@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from musls_control.contingency.contingency import Loss, LossKind
+from musls_control.estimate import Estimate
 from musls_control.graph_flight import read_mission_file
 from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
 from musls_control.mission.plan import GroundSpot, compile_plan
@@ -127,7 +129,7 @@ def test_without_the_offboard_node_what_it_said_last_is_no_news():
 @pytest.mark.parametrize(("phase", "waits"), [("silent", 0), ("flying", 0), ("released", 1)])
 def test_a_drone_that_was_given_up_is_waited_for_while_a_pilot_has_it(phase, waits):
     end = FlightEnd()
-    given_up = {"given_up": "drone_2", "descends": True}
+    given_up = {"given_up": ["drone_2"], "descends": True}
     assert over(end, 0.0, ["landed", phase, "landed"], **given_up) == (not waits)
     assert list(end.waits_for) == ["drone_2"] * waits
 
@@ -200,13 +202,35 @@ def survives(tmp_path_factory):
     return found, plan, int(line[len(line) // 2])
 
 
+@pytest.fixture(scope="module")
+def prepared(survives):
+    return survives[0].contingency()
+
+
+@pytest.fixture
+def way(prepared):
+    """Answers to the loss of each drone of the hexa, at the begin of a flight."""
+    prepared.begin()
+    return prepared
+
+
+def without(way, plan, row, place, *, falls):
+    """Answer to the loss of drone 2, which is at a place."""
+    places = plan.drone_position_enu_m[row].copy()
+    places[1] = place
+    kind = LossKind.FALLS if falls else LossKind.UNGUIDED
+    return way.without(Loss(1, kind, "seen"), plan, row, places)
+
+
 @pytest.mark.parametrize("falls", [True, False])
-def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers(survives, falls):
+def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers(
+    survives, way, falls
+):
     found, plan, row = survives
-    way = found.contingency()
     place = plan.drone_position_enu_m[row, 1]
-    rest, goes_on, what = way.without(plan, row, 1, place, falls=falls)
-    assert goes_on == ("goes on" in what) == ("line" in rest.stage_names)
+    answer = without(way, plan, row, place, falls=falls)
+    rest = answer.plan
+    assert answer.goes_on == ("goes on" in answer.what) == ("line" in rest.stage_names)
     drones = np.concatenate([plan.drone_position_enu_m[row : row + 1], rest.drone_position_enu_m])
     steps = np.linalg.norm(np.diff(drones, axis=0), axis=2)
     assert steps[:-1].max() < 0.4  # at 5 Hz; the last one is PX4's landing
@@ -223,10 +247,10 @@ def test_without_a_drone_set_points_never_jump_and_keep_clear_of_one_that_hovers
 
 
 @pytest.mark.parametrize("person", ["before", "after", "nobody"])
-def test_without_a_drone_the_mission_waits_for_the_person_who_paused_it(survives, person):
+def test_without_a_drone_the_mission_waits_for_the_person_who_paused_it(survives, way, person):
     """New places are taken at once, because the load must be held; the load does not move."""
     found, plan, row = survives
-    way, begin_s = found.contingency(), row / plan.rate_hz
+    begin_s = row / plan.rate_hz
     player = FlightPlayer(plan, found.formation, found.mission, GoalSettings())
     player.start(0.0)
     player.at(begin_s)
@@ -235,9 +259,8 @@ def test_without_a_drone_the_mission_waits_for_the_person_who_paused_it(survives
             player.pause(begin_s, by_guard=who == "g")
     assert player.held == (person != "nobody")
     place = player.at(begin_s + 1.0).load_pose
-    rest, goes_on, _ = way.without(
-        plan, player.row, 1, plan.drone_position_enu_m[row, 1], falls=True
-    )
+    answer = without(way, plan, player.row, plan.drone_position_enu_m[row, 1], falls=True)
+    rest, goes_on = answer.plan, answer.goes_on
     first = int((rest.stage == 0).sum()) - 1
     assert goes_on and rest.stage_names[0] == "reform"
     player.swap(rest, begin_s + 1.0, way.down, hold_row=first)
@@ -284,22 +307,24 @@ def test_turning_back_goes_on_with_what_is_landing_already(survives):
         assert player.state is (PlayState.ABORTING if begin_s else PlayState.FLYING)
 
 
-def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives):
-    found, plan, row = survives
+def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives, way):
+    _, plan, row = survives
     near = plan.drone_position_enu_m[row, 2] + [0.1, 0.0, 0.0]
-    assert found.contingency().without(plan, row, 1, near, falls=False) is None
+    assert without(way, plan, row, near, falls=False) is None
+    assert not way.gone.any()
 
 
-def test_the_others_go_back_to_a_drone_that_stayed_behind_a_moving_formation(survives):
+def test_the_others_go_back_to_a_drone_that_stayed_behind_a_moving_formation(survives, way):
     """They are near it already, and on none of the ways from where they are it gets better."""
     found, plan, row = survives
     asked, behind = plan.drone_position_enu_m[row], np.array([0.0, 0.65])
     place = asked[1] - [*behind, 0.0]
-    rest, goes_on, _ = found.contingency().without(plan, row, 1, place, falls=False)
-    assert not goes_on and rest.stage_names[:2] == ("reform", "lower")
-    way = np.concatenate([plan.load_pose[row : row + 1], rest.load_pose])
-    assert way[-1, :2] == pytest.approx(way[0, :2] - behind)
-    assert np.linalg.norm(np.diff(way, axis=0), axis=1).max() < 0.4
+    answer = without(way, plan, row, place, falls=False)
+    rest = answer.plan
+    assert not answer.goes_on and rest.stage_names[:2] == ("reform", "lower")
+    path = np.concatenate([plan.load_pose[row : row + 1], rest.load_pose])
+    assert path[-1, :2] == pytest.approx(path[0, :2] - behind)
+    assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.4
     others = np.delete(rest.drone_position_enu_m, 1, axis=1)[..., :2]
     tips_m = np.linalg.norm(others - place[:2], axis=2).min(axis=1)
     tips_m -= 2 * tip_radius_m(found.system.drones[1])
@@ -322,11 +347,19 @@ def test_poses_of_a_busy_computer_do_not_hide_the_drone_that_is_lost():
     assert done == [pytest.approx(3.2, abs=0.11)]
 
 
-def test_a_fall_is_seen_in_two_looks(survives):
-    way = survives[0].contingency()
+def test_a_fall_is_seen_and_a_second_loss_is_left_to_the_guard(survives, way):
+    """Only the formations that were found beforehand are flown in real time."""
     asked = survives[1].drone_position_enu_m[survives[2]]
-    assert way.fallen(1.0, asked - [0.0, 0.0, 0.6], asked) == []  # no speed yet
-    low = asked - [0.0, 0.0, 0.6]
-    low[3, 2] -= 0.2
-    assert way.fallen(1.1, low, asked) == [3]
-    assert way.fallen(9.0, low - [0.0, 0.0, 0.2], asked) == []  # nothing is known of between
+    estimate = Estimate.zeros(6)
+    estimate.tension_n[:] = np.nan  # nobody tells
+    estimate.drones.position_enu_m[:] = asked - [0.0, 0.0, 0.6]
+    estimate.drones.velocity_enu_m_s[[3, 4], 2] = np.nan, -2.0
+
+    def lost():
+        seen = way.look(1.0, estimate, asked, lifting=False)
+        return [(loss.drone, loss.kind) for loss in seen]
+
+    assert lost() == [(4, LossKind.FALLS)]
+    way.note(Loss(4, LossKind.FALLS, ""))
+    estimate.drones.velocity_enu_m_s[3, 2] = -2.0
+    assert lost() == []

@@ -1,5 +1,9 @@
 """Playing a plan: time, pause, goals and aborts, without jumps of the set-points."""
 
+import re
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -206,3 +210,48 @@ def test_impossible_goals_are_refused(goal):
     with pytest.raises(Refused, match="goal"):
         player.go_to(np.array(goal), begin)
     assert player.state is PlayState.FLYING
+
+
+# ---------- The states, as the documentation draws them
+
+PAGE = Path(__file__).parents[3] / "docs" / "ros2.md"
+ASKS = {
+    "pause": lambda p, t: p.pause(t),
+    "resume": lambda p, t: p.resume(t),
+    "goal": lambda p, t: p.go_to(np.array([0.5, 0.5, 1.0, 0.0]), t),
+    "abort": lambda p, t: p.abort(t),
+    "set down": lambda p, t: p.set_down(t),
+}
+
+
+def test_the_states_are_those_of_the_documented_diagram():
+    """All that can be asked for, three times one after another, from the middle of a stage."""
+    found = set()
+    for asks in product(ASKS, repeat=3):
+        player = ground_player()
+        found.add(("idle", player.state.value, "start"))
+        now_s = time_of(player, "hold")
+        for ask in asks:
+            player.at(now_s)
+            before = player.state.value
+            try:
+                ASKS[ask](player, now_s)
+            except Refused:
+                continue
+            found |= {(before, player.state.value, ask)} if player.state.value != before else set()
+            now_s += 0.5
+        if player.state in (PlayState.FLYING, PlayState.ABORTING):
+            before, end_s = player.state.value, now_s + player.plan.duration_s
+            while not player.touches_down and now_s < end_s:
+                now_s += 0.2
+                player.at(now_s)
+            assert player.touches_down
+            player.finish()
+            found.add((before, player.state.value, "disarmed"))
+    first = MISSION.stages[0].pose(np.zeros(1))[0]
+    player = FlightPlayer(compile_air_plan(MISSION, CONE, first, 3), CONE, MISSION, GoalSettings())
+    player.start(0.0)
+    player.at(player.plan.duration_s + 1.0)
+    found.add(("flying", player.state.value, "end in the air"))
+    drawn = re.findall(r"^    (\w+) --> (\w+) : (.+)$", PAGE.read_text(), re.M)
+    assert len(drawn) == len(set(drawn)) and set(drawn) == found

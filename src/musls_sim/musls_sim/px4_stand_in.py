@@ -15,11 +15,10 @@ from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
-from musls_sim.scenario.events import Release
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import RecordingSpec, Scenario
 from musls_sim.session.compose import Components, flies_delivery
-from musls_sim.session.guidance import AT_ONCE, Guidance, check_hooks_of
+from musls_sim.session.guidance import Guidance, check_hooks_of
 from musls_sim.session.session import Session
 
 # ---------- PX4's commander as an offboard flight meets it: arming, modes, failsafes
@@ -252,7 +251,7 @@ def check_hooks(session: Session, scenario: Scenario) -> None:
     if given is not None and flies_delivery(scenario):
         check_hooks_of(given, len(scenario.system.cables), session.events)
     if scenario.contingency is not None:
-        session.events.check(Release(when=AT_ONCE, cable=1))
+        session.events.check({"kind": "release", "cable": 1})
 
 
 def stand_in_session(

@@ -13,7 +13,11 @@ import pytest
 from flight_helpers import Look, session_with_bag
 from rosbags.highlevel import AnyReader
 
+from musls_control.estimate import Estimate
+from musls_control.mission.delivery import Outlet
+from musls_control.mission.guidance import FlightGuidance, Known
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
+from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import PHASES, MissionSpec
 from musls_control.trajectories import Circle
 from musls_description.config.errors import ConfigError
@@ -299,13 +303,20 @@ class Log(Observer):
         self.stages.append((time_s, name))
 
 
+def guidance_of(plan, mission, autopilot, log):
+    """Guidance of two drones that are never where a plan waits for them."""
+    player, out = FlightPlayer(plan, Cone(), mission, GoalSettings()), Outlet()
+    flight = FlightGuidance(player, Known.always(Estimate.zeros(2), np.zeros((2, 4))), out)
+    return MissionGuidance(flight, autopilot, [log], 0.004, out)
+
+
 @pytest.mark.parametrize("rate", [1.0, 5.0, 7.0, 30.0, 100.0, 250.0])
 def test_set_points_are_handed_out_at_their_rate_and_held(rate):
     """Also for rates that do not divide 250 Hz: at the first period in which they are due."""
     mission = MissionSpec(stages=(Circle(speed_m_s=3.0),), setpoint_rate_hz=rate, settle_s=1.0)
     plan = compile_air_plan(mission, Cone(), np.array([1.5, 0.0, 1.0, 0.0]), 2)
     log = Log()
-    guidance = MissionGuidance(plan, SimpleNamespace(), [log], 0.004)
+    guidance = guidance_of(plan, mission, SimpleNamespace(), log)
     held = []
     for tick in range(10**5):
         guidance.step(tick)
@@ -333,7 +344,7 @@ def test_a_flight_ends_after_landing_or_when_no_landing_is_found(lands, wait_s):
     places = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
     plan = compile_plan(mission, Cone(), GroundSpot(np.zeros(3), 0.0, places))
     log = Log()
-    guidance = MissionGuidance(plan, SimpleNamespace(landed=np.full(2, lands)), [log], 0.004)
+    guidance = guidance_of(plan, mission, SimpleNamespace(landed=np.full(2, lands)), log)
     tick = 0
     while not guidance.finished:
         guidance.step(tick)

@@ -160,7 +160,6 @@ def fly_through_graph(
         file.write_text(to_yaml(scenario), encoding="utf-8")
         mission = read_mission_file(file)  # says here what the formation would refuse
         mission.control(STEP_S)
-        mission.delivery()
         statistics, controller = work / "simulator.json", work / "controller.json"
         fault = work / "fault.txt"
         with graph.Graph(work / "logs") as nodes:

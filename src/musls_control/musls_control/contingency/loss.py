@@ -12,6 +12,9 @@ from musls_description.config.schema import Fraction, NonNegative, Number, Posit
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 from musls_description.numerics.arrays import Array
 
+LONGEST_GAP_S = 0.5
+"""Over a longer time between two looks nothing is known of the forces meanwhile."""
+
 MIN_DRONES = 4
 """From so many on the loss of one can be survived."""
 
@@ -61,11 +64,15 @@ class ContingencySpec:
 class LossDetector:
     """Watches places of drones and forces of cables."""
 
-    def __init__(self, spec: ContingencySpec, even_share_n: Array, period_s: float) -> None:
+    def __init__(self, spec: ContingencySpec, even_share_n: Array) -> None:
         """`even_share_n`: even part of the load's weight, of each cable, (n,)."""
-        self._spec, self._slack_n, self._period_s = spec, spec.slack_share * even_share_n, period_s
-        self._slack_s, self._taut_s = np.zeros((2, len(even_share_n)))
-        self._carried = np.zeros(len(even_share_n), bool)
+        self._spec, self._slack_n = spec, spec.slack_share * even_share_n
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was seen."""
+        n, self._looked_s = len(self._slack_n), np.nan
+        self._slack_s, self._taut_s, self._carried = *np.zeros((2, n)), np.zeros(n, bool)
 
     def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
         """Drones (from 0) that fall, and what was seen.
@@ -81,17 +88,22 @@ class LossDetector:
             for i in np.flatnonzero(found)
         ]
 
-    def slackened(self, estimate: Estimate, *, lifting: bool = False) -> list[tuple[int, str]]:
+    def slackened(
+        self, time_s: float, estimate: Estimate, *, lifting: bool = False
+    ) -> list[tuple[int, str]]:
         """Cables (from 0) that have carried nothing for too long, and what was seen.
 
+        A force that nobody knows (NaN) tells nothing.
         `lifting`: the load is only being taken up: a cable that has not carried yet, for as long as
         it may be slack, is not lost, it is late.
         """
+        since_s, self._looked_s = time_s - self._looked_s, time_s
+        since_s = since_s if since_s < LONGEST_GAP_S else 0.0
         slack = estimate.tension_n[:, 0] < self._slack_n
-        self._taut_s = np.where(slack, 0.0, self._taut_s + self._period_s)
+        self._taut_s = np.where(slack, 0.0, self._taut_s + since_s)
         self._carried |= self._taut_s > self._spec.slack_s
         counts = slack & self._carried if lifting else slack
-        self._slack_s = np.where(counts, self._slack_s + self._period_s, 0.0)
+        self._slack_s = np.where(counts, self._slack_s + since_s, 0.0)
         late = self._slack_s > self._spec.slack_s
         return [
             (int(i), f"no force in its cable for {self._slack_s[i]:.1f} s")

@@ -15,7 +15,9 @@ A wait that takes too long aborts: the load comes back, or is landed where it is
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -183,21 +185,30 @@ class PayloadScale:
         self.carried_kg = 0.0
 
 
-class Hooks(Protocol):
-    """Hooks at the load, and the log of what happens to them."""
+WEIGH_EVERY_S, LONGEST_STEP_S = 0.02, 0.5
+"""Between two samples of the rotor speeds; over a longer gap than the second nothing is weighed."""
 
-    def open(self) -> None:
-        """Let the load go at all hooks."""
 
-    def close(self) -> None:
-        """Let each hook close, once it is close and slow enough."""
+@dataclass
+class Outlet:
+    """What guidance has to say; who flies it puts in who listens.
 
-    @property
-    def closed(self) -> int:
-        """Number of hooks closed since they were asked to."""
+    Attributes:
+        tell: Gets what happened: time, kind and text.
+        ask: Gets what is to happen, as the fields of an event: `{"kind": "release", "cable": 2}`;
+            `{"kind": "land"}` has all autopilots land where they are.
+    """
 
-    def note(self, time_s: float, kind: str, what: str) -> None:
-        """Write down what happened."""
+    tell: Callable[[float, str, str], None] = lambda time_s, kind, what: None
+    ask: Callable[[dict[str, Any]], None] = lambda request: None
+
+
+def hook_requests(given: DeliverySpec, n_cables: int) -> list[dict[str, Any]]:
+    """What closes the hooks of a delivery that are open at first; nothing where they are closed."""
+    if given.pick_up != "hook":
+        return []
+    close = {"distance_m": given.hook_distance_m, "speed_m_s": given.hook_speed_m_s}
+    return [{"kind": "attach", "cable": 1 + i, **close} for i in range(n_cables)]
 
 
 class Delivery:
@@ -215,7 +226,7 @@ class Delivery:
         cone: Cone,
         system: SlungLoadSystem,
         plan: FlightPlan,
-        hooks: Hooks,
+        out: Outlet,
         *,
         estimate: Estimate,
         rotor_speed_rad_s: Array,
@@ -228,7 +239,8 @@ class Delivery:
         """
         assert plan.ground is not None  # a delivery begins there
         self._mission, self._cone, self._plan, self._ground = mission, cone, plan, plan.ground
-        self._hooks, self.n_cables = hooks, len(system.cables)
+        self._out, self._n_cables, self._closed = out, len(system.cables), 0
+        self._weighed_s, self._told = -np.inf, False
         self._estimate, self._rotor_speed = estimate, rotor_speed_rad_s
         self.given = given = delivery_of(mission)
         slack_m = float(plan.ground.load_position_enu_m[2]) - mission.slack_height_m
@@ -244,8 +256,31 @@ class Delivery:
         self._stage = ""
         self._waits_since_s: float | None = None
 
-    def weigh(self, step_s: float) -> None:
-        """Weigh what hangs on the drones since the last time."""
+    def begin(self) -> None:
+        """Open the hooks that are to close later."""
+        if hook_requests(self.given, self._n_cables):
+            self._out.ask({"kind": "release"})
+
+    def on_event(self, kind: str) -> None:
+        """Something has happened: a hook has closed, or the delivery is to be given up."""
+        if kind == "attach":
+            self._closed += 1
+        elif kind == "abort":
+            self.abort("asked for")
+
+    def stand_still(self, time_s: float) -> None:
+        """For a time the flight was held: no gate has waited meanwhile."""
+        if self._waits_since_s is not None:
+            self._waits_since_s += time_s
+
+    def weigh(self, time_s: float) -> None:
+        """Weigh what hangs on the drones since the last time, if it is time to."""
+        step_s = time_s - self._weighed_s
+        if step_s < WEIGH_EVERY_S - 1e-6:
+            return
+        self._weighed_s = time_s
+        if step_s >= LONGEST_STEP_S:
+            return
         drones = self._estimate.drones
         up = rotate(drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
         self.scale.add(step_s, self._rotor_speed, up, drones.velocity_enu_m_s[:, 2])
@@ -265,8 +300,10 @@ class Delivery:
         return compile_abort(self._mission, self._cone, self._ground, self._plan, row)
 
     def tell_abort(self, time_s: float) -> None:
-        """Write down that the delivery turns back, and why."""
-        self._hooks.note(time_s, "abort", f"{self.aborted or 'asked for'}: {self.given.abort}")
+        """Say once that the delivery turns back, and why."""
+        if not self._told:
+            self._told = True
+            self._out.tell(time_s, "abort", f"{self.aborted or 'asked for'}: {self.given.abort}")
 
     def enter(self, stage: str) -> None:
         """Note that a phase or stage has begun; the present one again changes nothing."""
@@ -278,7 +315,9 @@ class Delivery:
         if stage in ("tare", "weigh"):
             self.scale.begin()
         if stage == "pick_up":
-            self._hooks.close()
+            self._closed = 0
+            for hook in hook_requests(self.given, self._n_cables):
+                self._out.ask(hook)
 
     def passes(self, gate: Gate, time_s: float) -> bool:
         """Whether a gate lets the next row through; gives up after its time."""
@@ -289,7 +328,7 @@ class Delivery:
         if self._is_over(gate):
             self._waits_since_s = None
             if gate.what == RESTED:
-                self._hooks.open()
+                self._out.ask({"kind": "release", "name": "delivered"})
             return True
         if time_s - self._waits_since_s > gate.timeout_s + 1e-9:
             self.abort(f"not {gate.what} after {gate.timeout_s:g} s")
@@ -304,12 +343,12 @@ class Delivery:
     def _weighed(self, time_s: float) -> None:
         own = self.scale.own_kg
         self.payload_kg = float((self.scale.masses_kg() - own).sum()) - self._cables_kg
-        self._hooks.note(time_s, "weighed", f"load: {self.payload_kg:.3f} kg")
+        self._out.tell(time_s, "weighed", f"load: {self.payload_kg:.3f} kg")
 
     def _is_over(self, gate: Gate) -> bool:
         """Whether what a gate waits for has happened."""
         if gate.what == HOOKED:
-            return self._hooks.closed >= self.n_cables
+            return self._closed >= self._n_cables
         slack = self.scale.carried_kg < self.given.slack_share * (self.payload_kg or 0.0)
         if gate.what == RELEASED:
             return slack

@@ -33,95 +33,6 @@ from musls_description.numerics.arrays import Array
 NOWHERE = np.full((1, 3), np.nan)
 
 
-class PlanPlayer:
-    """Present row of a plan; waits at its gates for a delivery that passes them.
-
-    Attributes:
-        row: Present row; -1 before the first.
-        next_s: When the next row is due; now while it waits, and after the last row.
-    """
-
-    def __init__(self, plan: FlightPlan, keeper: Delivery | None = None) -> None:
-        self.keeper = keeper
-        self.take(plan, 0.0)
-
-    def take(self, plan: FlightPlan, time_s: float) -> None:
-        """Fly a plan from a time on."""
-        self.plan, self.next_s, self.row = plan, time_s, -1
-        self._play = np.zeros(1, PLAY)
-        self._play["begun"], self._play["rate"] = time_s, plan.rate_hz
-        self._gates = [] if self.keeper is None else list(plan.gates)
-        self._missed = 0
-
-    @property
-    def begin_s(self) -> float:
-        """When the plan began, or would have begun without its waits."""
-        return float(self._play["begun"][0])
-
-    @begin_s.setter
-    def begin_s(self, time_s: float) -> None:
-        self._play["begun"] = time_s
-
-    @property
-    def ended(self) -> bool:
-        """Whether the last row has been shown for its time, at the last `advance`."""
-        return self._due >= len(self.plan.stage)
-
-    def advance(self, time_s: float, places_enu_m: Array | None = None) -> bool:
-        """Go to the row that is due; returns whether it is another one than before.
-
-        `places_enu_m`: where load and drones are, (1 + n, 3), for rows that wait for them; None
-        waits for nobody.
-        """
-        rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
-        waits = plan.waits if places_enu_m is not None else plan.waits[:0]
-        places = NOWHERE if places_enu_m is None else places_enu_m
-        due = int(due_row(self._play[0], waits, plan.drone_position_enu_m, places, time_s))
-        if self._gates and due >= self._gates[0].row:
-            gate = self._gates[0]
-            assert self.keeper is not None
-            if self._waits or due > gate.row:
-                self.begin_s, due = time_s - gate.row / rate, gate.row
-            self._waits = not self.keeper.passes(gate, time_s)
-            if self._waits:
-                due = gate.row - 1
-            else:
-                del self._gates[0]
-        self._due = due
-        row = min(max(due, 0), rows - 1)
-        held = self._waits or due >= rows
-        self.next_s = time_s if held else self.begin_s + (due + 1) / rate
-        changed, self.row = row != self.row, row
-        return changed
-
-    def missed(self, places_enu_m: Array) -> str:
-        """What was not in place when the last wait ended; empty if nothing new was."""
-        count, before = int(self._play["missed"][0]), self._missed
-        self._missed = count
-        return "" if count == before else self._what_is_off(places_enu_m)
-
-    def _what_is_off(self, places_enu_m: Array) -> str:
-        wait = self.plan.waits[int(self._play["next_wait"][0]) - 1]
-        planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
-        off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
-        found = [f"drone_{i + 1} is {off_m[i]:.2f} m from its place" for i in
-                 np.flatnonzero(off_m > wait["near"])]  # fmt: skip
-        height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
-        if not low_m <= height_m <= high_m:
-            found.append(f"the load is {height_m:.2f} m high, not {low_m:.2f} to {high_m:.2f} m")
-        if wait["still"] and not found:
-            found = ["the load still moves aside"]
-        waited_s = int(wait["longest"]) / self.plan.rate_hz
-        stage = self.plan.stage_at(min(int(wait["row"]), len(self.plan.stage) - 1))
-        return f"{', '.join(found)} after {waited_s:g} s: {stage} begins all the same"
-
-    _waits, _due = False, -1
-
-    def reference_at(self, time_s: float) -> LoadReference:
-        """Set-point of the load at a time, with derivatives."""
-        return self.plan.reference.at(time_s - self.begin_s)
-
-
 WayDown = Callable[[FlightPlan, int], FlightPlan]
 
 
@@ -179,8 +90,14 @@ class GoalSettings:
     goal_height_m: Annotated[float, Field(ge=0.1, le=1000.0)] = 5.0
 
 
-class FlightPlayer(PlanPlayer):
-    """Set-points over time of one flight that people may pause, send elsewhere and abort."""
+class FlightPlayer:
+    """Set-points over time of one flight that people may pause, send elsewhere and abort.
+
+    At its gates it waits for a delivery that passes them.
+
+    Attributes:
+        row: Present row of the plan.
+    """
 
     def __init__(
         self,
@@ -191,14 +108,97 @@ class FlightPlayer(PlanPlayer):
         keeper: Delivery | None = None,
     ) -> None:
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
-        super().__init__(plan, keeper)
+        self.keeper = keeper
+        self._rest: Reference | None
+        self._take(plan, 0.0)
         self.state, self.goals = PlayState.IDLE, goals
         self._whole, self._cone, self._mission = plan, cone, mission
+        self._rest = Reference.rest(plan.load_pose[0])
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
-        self._rows_before, self.row, self._lands = 0, 0, False
+        self._rows_before, self._lands = 0, False
         self._down: WayDown | None = None
         self._held, self._hold_row = False, -1
+
+    def _take(self, plan: FlightPlan, time_s: float) -> None:
+        """Fly a plan from a time on."""
+        self.plan, self.row, self._next_s = plan, 0, time_s
+        self._rest = None
+        self._play = np.zeros(1, PLAY)
+        self._play["begun"], self._play["rate"] = time_s, plan.rate_hz
+        self._gates = [] if self.keeper is None else list(plan.gates)
+        self._waits, self._due, self._missed = False, -1, 0
+
+    @property
+    def begin_s(self) -> float:
+        """When the plan began, or would have begun without its waits."""
+        return float(self._play["begun"][0])
+
+    @property
+    def next_s(self) -> float:
+        """When the next row is due; now while it waits, and after the last row."""
+        return np.inf if self.state is PlayState.PAUSED else self._next_s
+
+    @property
+    def stage(self) -> str:
+        """Present phase or stage."""
+        return self.plan.stage_at(self.row)
+
+    @property
+    def reference(self) -> Reference:
+        """What is asked of the load since `begin_s`; at rest while paused or idle."""
+        return self._rest or self.plan.reference
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last row has been shown for its time, at the last `advance`."""
+        return self._due >= len(self.plan.stage)
+
+    def advance(self, time_s: float, places_enu_m: Array | None = None) -> None:
+        """Go to the row that is due.
+
+        `places_enu_m`: where load and drones are, (1 + n, 3), for rows that wait for them; None
+        waits for nobody.
+        """
+        rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
+        waits = plan.waits if places_enu_m is not None else plan.waits[:0]
+        places = NOWHERE if places_enu_m is None else places_enu_m
+        due = int(due_row(self._play[0], waits, plan.drone_position_enu_m, places, time_s))
+        if self._gates and due >= self._gates[0].row:
+            gate = self._gates[0]
+            assert self.keeper is not None
+            if self._waits or due > gate.row:
+                self._play["begun"], due = time_s - gate.row / rate, gate.row
+            self._waits = not self.keeper.passes(gate, time_s)
+            if self._waits:
+                due = gate.row - 1
+            else:
+                del self._gates[0]
+        self._due = due
+        self.row = min(max(due, 0), rows - 1)
+        held = self._waits or due >= rows
+        self._next_s = time_s if held else self.begin_s + (due + 1) / rate
+
+    def missed(self, places_enu_m: Array) -> str:
+        """What was not in place when the last wait ended; empty if nothing new was."""
+        count, before = int(self._play["missed"][0]), self._missed
+        self._missed = count
+        return "" if count == before else self._what_is_off(places_enu_m)
+
+    def _what_is_off(self, places_enu_m: Array) -> str:
+        wait = self.plan.waits[int(self._play["next_wait"][0]) - 1]
+        planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
+        off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
+        found = [f"drone_{i + 1} is {off_m[i]:.2f} m from its place" for i in
+                 np.flatnonzero(off_m > wait["near"])]  # fmt: skip
+        height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
+        if not low_m <= height_m <= high_m:
+            found.append(f"the load is {height_m:.2f} m high, not {low_m:.2f} to {high_m:.2f} m")
+        if wait["still"] and not found:
+            found = ["the load still moves aside"]
+        waited_s = int(wait["longest"]) / self.plan.rate_hz
+        stage = self.plan.stage_at(min(int(wait["row"]), len(self.plan.stage) - 1))
+        return f"{', '.join(found)} after {waited_s:g} s: {stage} begins all the same"
 
     @property
     def held(self) -> bool:
@@ -223,7 +223,8 @@ class FlightPlayer(PlanPlayer):
         """
         if self.state is not PlayState.IDLE:
             raise Refused(f"cannot start: {self.state.value}")
-        self.state, self.begin_s = PlayState.FLYING, time_s
+        self.state, self._rest = PlayState.FLYING, None
+        self._play["begun"] = time_s
 
     def at(self, time_s: float, places_enu_m: Array | None = None) -> FormationSetpoint:
         """Set-points at a time, which must not go back; places as for `advance`."""
@@ -238,6 +239,12 @@ class FlightPlayer(PlanPlayer):
         if self.state is PlayState.FLYING and self.ended and plan.landing_speed_m_s is None:
             self.state = PlayState.DONE
         self._lands = plan.lands_in(row) and self.state in _MOVING
+        return self.setpoint
+
+    @property
+    def setpoint(self) -> FormationSetpoint:
+        """Present set-points."""
+        plan, row = self.plan, self.row
         drones = plan.drone_setpoints(row, touches_down=self._lands)
         return FormationSetpoint(
             plan.load_pose[row],
@@ -251,9 +258,7 @@ class FlightPlayer(PlanPlayer):
 
     def reference_at(self, time_s: float) -> LoadReference:
         """Set-point of the load at a time, with derivatives; at rest while paused or idle."""
-        if self.state is PlayState.IDLE or self._paused_at_s is not None:
-            return Reference.rest(self.plan.load_pose[self.row]).at(0.0)
-        return super().reference_at(time_s)
+        return self.reference.at(time_s - self.begin_s)
 
     def pause(self, time_s: float, *, by_guard: bool = False) -> None:
         """Hold the present set-points; a pause of the guard's may become a person's.
@@ -270,6 +275,7 @@ class FlightPlayer(PlanPlayer):
             raise Refused("cannot pause: touching down")
         self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
         self._held, self._hold_row = not by_guard, -1
+        self._rest = Reference.rest(self.plan.load_pose[self.row])
 
     def resume(self, time_s: float) -> None:
         """Go on after a pause.
@@ -279,13 +285,18 @@ class FlightPlayer(PlanPlayer):
         """
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise Refused(f"cannot resume: {self.state.value}")
-        self.begin_s += time_s - self._paused_at_s
-        self.state, self._paused_at_s, self._held = self._resume, None, False
+        self.state, self._held, self._rest = self._resume, False, None
+        self.stand_still(time_s - self._paused_at_s)
+        self._paused_at_s = None
 
     def stand_still(self, time_s: float) -> None:
         """For a time nobody played: the plan goes on where it was, so that nothing jumps."""
-        if self.state is not PlayState.PAUSED:
-            self.begin_s += time_s
+        if self.state is PlayState.PAUSED:
+            return
+        self._play["begun"] += time_s
+        self._next_s += time_s
+        if self.keeper is not None:
+            self.keeper.stand_still(time_s)
 
     def go_to(self, load_pose: Array, time_s: float) -> None:
         """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
@@ -294,8 +305,9 @@ class FlightPlayer(PlanPlayer):
             Refused: The load is not in the air, or the pose is not finite, too low, too high or
                 too far away.
         """
-        if self.state not in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED):
-            raise Refused(f"no goal accepted: {self.state.value}")
+        state = self._resume if self.state is PlayState.PAUSED else self.state
+        if state not in (PlayState.FLYING, PlayState.GOAL):
+            raise Refused(f"no goal accepted: {state.value}")
         if self.keeper is not None:
             raise Refused("no goal accepted: a delivery is flown")
         if self._down is not None:
@@ -304,7 +316,7 @@ class FlightPlayer(PlanPlayer):
         rest = -np.inf
         if ground is not None:
             rest = self._draft("").floor_m(ground.load_position_enu_m[2]) + 1e-9
-        if pose[2] <= rest or self._stage in (*LOWERING, *LANDING):
+        if pose[2] <= rest or self.stage in (*LOWERING, *LANDING):
             raise Refused("no goal accepted: the load is not in the air")
         goals = self.goals
         near = np.hypot(*load_pose[:2]) <= goals.goal_radius_m
@@ -329,7 +341,7 @@ class FlightPlayer(PlanPlayer):
         if self.state in (PlayState.IDLE, PlayState.DONE, PlayState.ABORTING):
             raise Refused(f"nothing to abort: {self.state.value}")
         landing = (*LOWERING, *LANDING) if self.keeper is None else LANDING
-        if self._stage in landing and self.state is not PlayState.GOAL:
+        if self.stage in landing and self.state is not PlayState.GOAL:
             raise Refused("nothing to abort: landing already")
         ground = self._whole.ground
         down = self._draft("abort").plan() if ground is None else self._way_down(ground)
@@ -353,7 +365,7 @@ class FlightPlayer(PlanPlayer):
         ground = self._whole.ground
         if ground is None or self.state in (PlayState.IDLE, PlayState.DONE):
             return
-        if self._stage in (*LOWERING, *LANDING):
+        if self.stage in (*LOWERING, *LANDING):
             if self.state is PlayState.PAUSED:
                 self.resume(time_s)
             return
@@ -373,7 +385,7 @@ class FlightPlayer(PlanPlayer):
         """
         if self.state is PlayState.PAUSED:
             self.state = self._resume
-        held, self._down = self._held, down or self._down
+        held, self._down, self.keeper = self._held, down or self._down, None
         self._replace(plan, time_s)
         self._hold_row = hold_row if held else -1
 
@@ -381,15 +393,11 @@ class FlightPlayer(PlanPlayer):
         """All drones are down and disarmed."""
         self.state = PlayState.DONE
 
-    @property
-    def _stage(self) -> str:
-        return self.plan.stage_at(self.row)
-
     def _replace(self, plan: FlightPlan, time_s: float) -> None:
         """Go on with another plan, which begins with the present set-points."""
         self._rows_before += self.row + 1
-        self.take(plan, time_s)
-        self.row, self._gates, self._paused_at_s = 0, [], None
+        self._take(plan, time_s)
+        self._gates, self._paused_at_s = [], None
         self._held, self._hold_row = False, -1
 
     def _draft(self, name: str) -> Draft:
@@ -409,7 +417,7 @@ class FlightPlayer(PlanPlayer):
 
     def _way_down(self, ground: GroundSpot, *, carries: bool = True) -> FlightPlan:
         """The rest of an aborted flight; `carries` the load to its planned place first."""
-        pose, whole, stage = self.plan.load_pose[self.row], self._whole, self._stage
+        pose, whole, stage = self.plan.load_pose[self.row], self._whole, self.stage
         if self._down is not None:
             return self._down(self.plan, self.row)
         if stage in BELOW_FORMATION:  # touch down below the present places

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
+from musls_control.contingency.contingency import Contingency
 from musls_control.mission.carrying import Carried
-from musls_control.mission.delivery import Delivery, compile_delivery
+from musls_control.mission.delivery import Delivery, Outlet, compile_delivery
+from musls_control.mission.guidance import FlightGuidance, Known
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
@@ -19,6 +20,7 @@ from musls_control.mission.plan import (
     compile_plan,
     hold_plan,
 )
+from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.slung_system import extended_load, slung_system
@@ -35,7 +37,7 @@ from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, 
 from musls_sim.sensors.load import LoadEstimation
 from musls_sim.session.collisions import check_separation
 from musls_sim.session.event_queue import check_triggers
-from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
+from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.loop import Observer
 
 MakeAutopilot = Callable[[AutopilotSetup], Autopilot]
@@ -173,22 +175,28 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    places = components.estimator.estimate.position_enu_m
-    common = components.plan, components.autopilot, observers, components.plant.period_s, places
-    scenario = components.scenario
-    if not flies_delivery(scenario):
-        return MissionGuidance(*common)
-    make_watch = partial(
-        Delivery,
-        scenario.mission,
-        scenario.formation,
-        slung_system(scenario.system, "mission.kind = delivery"),
-        components.plan,
-        estimate=components.estimator.estimate,
-        rotor_speed_rad_s=components.plant.state.rotor_speed_rad_s,
-        gravity_m_s2=scenario.physics.gravity_m_s2,
-    )
-    return DeliveryGuidance(*common, make_watch)
+    scenario, plan, out = components.scenario, components.plan, Outlet()
+    estimate = components.estimator.estimate
+    known = Known.always(estimate, components.plant.state.rotor_speed_rad_s)
+    delivery = contingency = None
+    if flies_delivery(scenario):
+        delivery = Delivery(
+            scenario.mission,
+            scenario.formation,
+            slung_system(scenario.system, "mission.kind = delivery"),
+            plan,
+            out,
+            estimate=estimate,
+            rotor_speed_rad_s=known.rotor_speed_rad_s,
+            gravity_m_s2=scenario.physics.gravity_m_s2,
+        )
+    if scenario.contingency is not None:
+        hanging = scenario.hanging_for("contingency")
+        contingency = Contingency(scenario.contingency, hanging, scenario.mission)
+    player = FlightPlayer(plan, scenario.formation, scenario.mission, GoalSettings(), delivery)
+    flight = FlightGuidance(player, known, out, contingency=contingency)
+    period_s = components.plant.period_s
+    return MissionGuidance(flight, components.autopilot, observers, period_s, out)
 
 
 def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:

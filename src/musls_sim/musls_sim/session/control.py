@@ -14,10 +14,10 @@ from musls_control.controllers import Controller, ControlLevel, ControlSetup, Fo
 from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
 from musls_control.geometric_attitude import GeometricAttitude, tilting_rad_s
 from musls_control.indi import Incremental
-from musls_control.mission.spec import GROUND_PHASES
 from musls_control.mixing import RotorMixer
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
@@ -149,7 +149,7 @@ class Control:
             takes_nan=level is ControlLevel.DRONE_SETPOINTS,
             largest=self._largest(level),
         )
-        self._reference = components.plan.reference.stepped(self._period_s)
+        self._asked_of: Reference | None = None
         self.step = self._step_controller
 
     @property
@@ -168,7 +168,7 @@ class Control:
     def _step_controller(self, tick: int) -> None:
         """The controller while the load hangs in the air, else the autopilot alone."""
         controller = self._controller
-        if controller is None or self._guidance.stage in GROUND_PHASES:
+        if controller is None or not self._guidance.controls:
             if self._flies:
                 self._hand_back()
                 self._guidance.on_controller_end(tick)
@@ -179,6 +179,9 @@ class Control:
             self.take_over(time_s)
         self._inputs.wrench_body.fill(0.0)
         in_plan = tick - round(self._guidance.begin_s / self._period_s)
+        asked = self._guidance.reference or self._plan.reference
+        if asked is not self._asked_of:
+            self._asked_of, self._reference = asked, asked.stepped(self._period_s)
         self._apply(controller.step(time_s, self._reference.at(in_plan), self._estimate), tick)
         if self._level in BY_AUTOPILOT:
             self._step_autopilot(tick)
@@ -188,13 +191,14 @@ class Control:
     def choose(self, tick: int) -> Parts:
         """What compiled code does from this period on; nothing where `step` is to be called."""
         controller = self._controller
-        if controller is None or (self._by_cascade and self._guidance.stage in GROUND_PHASES):
+        if controller is None or (self._by_cascade and not self._guidance.controls):
             if self._flies:
                 self._hand_back()
                 self._guidance.on_controller_end(tick)
             return self._by_cascade
-        if not self._lawful or self._guidance.stage in GROUND_PHASES:
-            return ()
+        planned = self._guidance.reference in (None, self._plan.reference)
+        if not (self._lawful and planned and self._guidance.controls):
+            return ()  # what people ask for beside the plan, `step` follows
         if not self._flies:
             if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
                 return ()  # `step` takes over: the rotors rest, but not before they are recorded

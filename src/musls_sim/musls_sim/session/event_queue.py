@@ -59,7 +59,7 @@ class EventQueue:
 
     def apply(self, event: Event | Mapping[str, Any]) -> None:
         """Let an event, or one of such fields, happen in the next period, whatever `when` says."""
-        self._waiting.append(_Waiting(self.check(_built(event)), at_once=True))
+        self._waiting.append(_Waiting(self.check(event), at_once=True))
 
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at the beginning of the next period."""
@@ -119,8 +119,9 @@ class EventQueue:
         for observer in self._observers:
             observer.on_event(time_s, kind, what)
 
-    def check(self, event: Event) -> Event:
+    def check(self, given: Event | Mapping[str, Any]) -> Event:
         """Refuse what this system or this flight cannot have; returns the event."""
+        event = _built(given)
         system = self._context.plant.system
         if not event.kind or ":" in event.kind:
             raise ConfigError(f"events: kind {event.kind!r}: must be a word without a colon")

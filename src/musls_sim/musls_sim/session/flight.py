@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from musls_control.autopilot import MotorCommands
+from musls_control.contingency.contingency import Contingency
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
@@ -19,7 +20,6 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
 from musls_sim.session.compose import Components
-from musls_sim.session.contingency import Contingency
 from musls_sim.session.control import Control
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import Guidance

@@ -1,11 +1,14 @@
-"""Guidance: tells the drones where to be, and when the flight is over."""
+"""Guidance: tells the drones where to be, and when the flight is over.
+
+What is decided, `musls_control.mission.guidance` decides, as on the ROS graph; here it is fed with
+the estimate of each period, and its set-points are handed out and announced.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from musls_control.autopilot import (
     AFTER_DISARM_S,
@@ -15,19 +18,22 @@ from musls_control.autopilot import (
     DroneSetpoints,
     LandingTimer,
 )
-from musls_control.mission.delivery import Delivery, Hooks
+from musls_control.mission.delivery import Delivery, Outlet, hook_requests
+from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
-from musls_control.mission.player import PlanPlayer
-from musls_control.mission.spec import DeliverySpec
+from musls_control.mission.player import PlayState
+from musls_control.mission.spec import GROUND_PHASES, DeliverySpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
-from musls_sim.scenario.events import Attach, Release, When
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
 
 ROUNDING_S = 1e-9
+
+LOOK_EVERY = 5
+"""Control periods between two looks for faults and losses: 50 Hz."""
 
 
 class Guidance:
@@ -66,6 +72,16 @@ class Guidance:
         """Accelerations that the plan feeds forward now, world ENU, (n, 3)."""
         return np.zeros((len(self.setpoint.data), 3))
 
+    @property
+    def controls(self) -> bool:
+        """Whether a controller of the load flies now, where there is one."""
+        return self.stage not in GROUND_PHASES
+
+    @property
+    def reference(self) -> Reference | None:
+        """What is asked of the load since `begin_s`; None for what the mission's plan asks."""
+        return None
+
     def reference_at(self, time_s: float) -> LoadReference | None:
         """Reference of the load at a time, with derivatives; None for the plan's."""
         return None
@@ -89,56 +105,62 @@ class Guidance:
         """A controller keeps these headings of the drones, (n,), from a time on."""
 
 
-Note = Callable[[float, str, str], None]
-
-
 class MissionGuidance(Guidance):
-    """Plays a flight plan: hands out its set-points, disarms after landing, ends the flight."""
+    """Flies a mission: hands out its set-points, disarms after landing, ends the flight.
+
+    Attributes:
+        flight: What decides; people's requests (pause, goals, abort) go to `flight.player`.
+        watch: What a delivery waits for, and what was weighed; None for other missions.
+    """
 
     def __init__(
         self,
-        plan: FlightPlan,
+        flight: FlightGuidance,
         autopilot: Autopilot,
         observers: Sequence[Observer],
         period_s: float,
-        places_enu_m: Array | None = None,
+        out: Outlet,
     ) -> None:
-        """`places_enu_m`: where load and drones are found to be, (1 + n, 3), one memory."""
+        """`out`: what the flight tells and asks for, see `act_through`."""
+        plan = flight.player.plan
         super().__init__(plan.drone_yaw_rad.shape[1])
-        self._autopilot, self._observers, self._places = autopilot, observers, places_enu_m
-        self.note: Note = lambda time_s, kind, what: None
-        self._period_s = period_s
-        self._player = PlanPlayer(plan)
-        self._gone = np.zeros(plan.drone_yaw_rad.shape[1], bool)
+        self.flight, self._autopilot, self._observers = flight, autopilot, observers
+        self.watch: Delivery | None = flight.player.keeper
+        self.can_abort = self.watch is not None
+        self._period_s, self._out = period_s, out
+        self._shown, self._heard = -1, 0
+        self._queue: EventQueue | None = None
+        looks = flight.contingency is not None or flight.guard is not None
+        self._look_s = 0.0 if looks else np.inf
         self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
         self._by_controller = self._fresh = False
         self._headings: Array | None = None
         self._told: tuple[Reference, float] | None = None
         self._landing = LandingTimer()
         self._disarmed_at_s: float | None = None
+        flight.begin(0.0)
+
+    def act_through(self, queue: EventQueue) -> None:
+        """Take the queue by which hooks open and close; open what is to be closed later."""
+        self._queue, self._out.tell, self._out.ask = queue, queue.note, queue.apply
+        if self.watch is not None:
+            check_hooks_of(self.watch.given, len(self.flight.known.estimate.tension_n), queue)
+            self.watch.begin()
 
     @property
     def plan(self) -> FlightPlan:
         """Plan that is flown now."""
-        return self._player.plan
+        return self.flight.player.plan
 
     @property
     def row(self) -> int:
         """Present row of the plan."""
-        return max(self._player.row, 0)
-
-    def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
-        """Fly another plan from the next period on.
-
-        `gone`: drones that do not fly any more, (n,): they are disarmed, and not waited for.
-        """
-        self._gone = self._gone | gone
-        self._player.take(plan, (tick + 1) * self._period_s)
+        return self.flight.player.row
 
     @property
     def begin_s(self) -> float:
         """See `Guidance`."""
-        return self._player.begin_s
+        return self.flight.player.begin_s
 
     @property
     def fed_m_s2(self) -> Array:
@@ -146,45 +168,62 @@ class MissionGuidance(Guidance):
         fed = self.plan.drone_acceleration_enu_m_s2
         return super().fed_m_s2 if fed is None else fed[self.row]
 
+    @property
+    def controls(self) -> bool:
+        """See `Guidance`."""
+        return super().controls and self.flight.controls()
+
+    @property
+    def reference(self) -> Reference:
+        """See `Guidance`."""
+        return self.flight.player.reference
+
     def reference_at(self, time_s: float) -> LoadReference:
         """Reference of the load at a time, with derivatives."""
-        return self._player.reference_at(time_s)
+        return self.flight.player.reference_at(time_s)
 
     @property
     def planned_s(self) -> float:
         """About how long the flight takes."""
         lands = self.plan.landing_speed_m_s is not None
         after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if lands else 0.0
-        return self._player.begin_s + self.plan.duration_s + after_landing
+        return self.begin_s + self.plan.duration_s + after_landing
 
     @property
     def next_s(self) -> float:
         """See `Guidance`."""
-        return self._player.next_s - ROUNDING_S
+        flight = self.flight
+        return min(flight.next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
+
+    def abort(self, why: str) -> None:
+        """Give the delivery up, as soon as the drones fly in formation; not while they land."""
+        if self.watch is not None:
+            self.watch.abort(why)
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
-        time_s, player = tick * self._period_s, self._player
+        time_s, flight, player = tick * self._period_s, self.flight, self.flight.player
         if time_s < self.next_s:
             return
-        places = self._places
-        if places is not None and self._gone.any():  # nobody waits for a drone that is lost
-            places = places.copy()
-            places[1:][self._gone] = np.nan
-        changed = player.advance(time_s, places)
-        if places is not None and (missed := player.missed(places)):
-            self.note(time_s, "not_in_place", missed)
-        if self._told != (player.plan.reference, player.begin_s):
-            self._told = (player.plan.reference, player.begin_s)
+        if self.watch is not None and self._queue is not None:
+            for event in self._queue.happened[self._heard :]:
+                self.watch.on_event(event.kind)
+            self._heard = len(self._queue.happened)
+        if min(self._look_s, flight.next_reaction_s) - ROUNDING_S <= time_s:
+            self._look_s = (tick // LOOK_EVERY + 1) * LOOK_EVERY * self._period_s
+            flight.look(time_s)
+        if time_s < flight.next_s - ROUNDING_S:
+            return
+        shown, self._shown = self._shown, flight.step(time_s).row
+        if self._told != (player.reference, player.begin_s):
+            self._told = (player.reference, player.begin_s)
             for observer in self._observers:
                 observer.on_reference(time_s, *self._told)
-        if changed:
+        if self._shown != shown:
             self._hand_out(time_s)
-        elif not player.ended:
-            return
-        elif self.plan.landing_speed_m_s is None:
+        elif player.state is PlayState.DONE:
             self.finished = True
-        else:
+        elif player.ended:
             self._wait_for_landing(time_s)
 
     def _hand_out(self, time_s: float) -> None:
@@ -197,7 +236,8 @@ class MissionGuidance(Guidance):
     def _fly_row(self) -> None:
         """Ask the drones for what the plan says now."""
         self.setpoint.data[:] = self._planned()
-        self.setpoint.armed[self._gone] = 0.0
+        if (way := self.flight.contingency) is not None:
+            self.setpoint.armed[way.gone] = 0.0
 
     def _planned(self) -> Array:
         plan, row = self.plan, self.row
@@ -254,6 +294,9 @@ class MissionGuidance(Guidance):
     def _enter(self, time_s: float, stage: str) -> None:
         if stage != self.stage:
             self.stage = stage
+            watch = self.watch
+            if stage == "release" and watch is not None and watch.given.drop == "air":
+                self._autopilot.scale_load(watch.left_share())  # they fly on with their own weight
             for observer in self._observers:
                 observer.on_stage(time_s, stage)
 
@@ -261,127 +304,17 @@ class MissionGuidance(Guidance):
         if self._disarmed_at_s is not None:
             self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
             return
-        down = bool((self._autopilot.landed | self._gone).all())
+        way = self.flight.contingency
+        gone = False if way is None else way.gone
+        down = bool((self._autopilot.landed | gone).all())
         self.landed = self._landing.update(time_s, down)
-        if self.landed or time_s - self._player.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S:
+        if self.landed or time_s - self.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S:
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")
 
 
-# ---------- A delivery: a flight plan whose gates wait for what really happens
-
-WEIGH_EVERY = 5
-"""Control periods between two samples of the rotor speeds: 50 Hz."""
-
-AT_ONCE = When(time_s=0.0)
-
-
-class QueueHooks:
-    """Hooks that open and close by events of the session, see `musls_control.mission.delivery`.
-
-    Attributes:
-        closing: What closes them, once they are to close.
-    """
-
-    def __init__(self, queue: EventQueue) -> None:
-        self._queue, self.note, self.closing = queue, queue.note, list[Attach]()
-
-    def open(self, name: str | None = "delivered") -> None:
-        """See `Hooks`."""
-        self._queue.apply(Release(when=AT_ONCE, name=name))
-
-    def close(self) -> None:
-        """See `Hooks`."""
-        for hook in self.closing:
-            self._queue.apply(hook)
-
-    @property
-    def closed(self) -> int:
-        """See `Hooks`."""
-        return sum(event.kind == "attach" for event in self._queue.happened)
-
-
-class DeliveryGuidance(MissionGuidance):
-    """Plays the plan of a delivery; it waits at its gates, opens hooks, aborts.
-
-    Attributes:
-        watch: What it waits for, and what was weighed.
-    """
-
-    watch: Delivery
-
-    def __init__(
-        self,
-        plan: FlightPlan,
-        autopilot: Autopilot,
-        observers: Sequence[Observer],
-        period_s: float,
-        places_enu_m: Array | None,
-        make_watch: Callable[[Hooks], Delivery],
-    ) -> None:
-        """`make_watch`: makes what watches over the delivery, given its hooks (`act_through`)."""
-        super().__init__(plan, autopilot, observers, period_s, places_enu_m)
-        self._make_watch = make_watch
-        self.can_abort = True
-
-    def act_through(self, queue: EventQueue) -> None:
-        """Take the queue through which hooks open and close; open what is to be closed later."""
-        hooks = QueueHooks(queue)
-        self.watch = self._make_watch(hooks)
-        hooks.closing = check_hooks_of(self.watch.given, self.watch.n_cables, queue)
-        if hooks.closing:
-            hooks.open(None)
-        self._player = PlanPlayer(self.plan, self.watch)
-
-    def abort(self, why: str) -> None:
-        """Give the delivery up, as soon as the drones fly in formation; not while they land."""
-        self.watch.abort(why)
-
-    def replace(self, plan: FlightPlan, tick: int, gone: NDArray[np.bool_]) -> None:
-        """See `MissionGuidance.replace`: what takes over waits for nothing."""
-        self._player.keeper = None
-        super().replace(plan, tick, gone)
-
-    @property
-    def next_s(self) -> float:
-        """See `Guidance`: it weighs, and its gates look, all the time."""
-        return 0.0
-
-    def step(self, tick: int) -> None:
-        """See `MissionGuidance.step`."""
-        player, period_s = self._player, self._period_s
-        if tick % WEIGH_EVERY == 0:
-            self.watch.weigh(WEIGH_EVERY * period_s)
-        if self.watch.turns_back and player.keeper is not None:
-            player.keeper = None
-            self.watch.tell_abort(tick * period_s)
-            player.take(self.watch.way_back(self.row), tick * period_s)
-        super().step(tick)
-
-    def _enter(self, time_s: float, stage: str) -> None:
-        """See `MissionGuidance`; drones that let the load go fly on with their own weight."""
-        lets_go = stage == "release" != self.stage
-        super()._enter(time_s, stage)
-        self.watch.enter(stage)
-        if lets_go and self.watch.given.drop == "air":
-            self._autopilot.scale_load(self.watch.left_share())
-
-
-def check_hooks_of(given: DeliverySpec, n_cables: int, queue: EventQueue) -> list[Attach]:
-    """Refuse, before the flight, a delivery whose hooks this cable model cannot have.
-
-    Returns:
-        What closes the hooks of all cables; nothing where they are not to close.
-    """
-    queue.check(Release(when=AT_ONCE))
-    if given.pick_up != "hook":
-        return []
-    close_m, slow_m_s = given.hook_distance_m, given.hook_speed_m_s
-    hooks = [
-        Attach(when=AT_ONCE, cable=1 + i, distance_m=close_m, speed_m_s=slow_m_s)
-        for i in range(n_cables)
-    ]
-    for hook in hooks:
-        queue.check(hook)
-    return hooks
+def check_hooks_of(given: DeliverySpec, n_cables: int, queue: EventQueue) -> None:
+    """Refuse, before the flight, a delivery whose hooks this cable model cannot have."""
+    for request in ({"kind": "release"}, *hook_requests(given, n_cables)):
+        queue.check(request)

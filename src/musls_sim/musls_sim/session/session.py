@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from musls_control.autopilot import MotorCommands
+from musls_control.contingency.loss import ContingencySpec
 from musls_control.controllers import Controller
+from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
@@ -24,11 +26,10 @@ from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionWatch, SeparationWatch
 from musls_sim.session.compiled_stages.world import PIECE
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
-from musls_sim.session.contingency import contingency_of
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.flight import Flight, TensionPeaks
-from musls_sim.session.guidance import DeliveryGuidance, Guidance, MissionGuidance
+from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Observer, Pace, Stage
 from musls_sim.session.runs import Runs
@@ -174,15 +175,14 @@ class Session(TiedToMemory, Flight):
             guidance.abort if guidance.can_abort else None,
         )
         self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
-        if isinstance(guidance, DeliveryGuidance):
+        self.contingency = None
+        if isinstance(guidance, MissionGuidance):
             guidance.act_through(self.events)
+            self.contingency = guidance.flight.contingency
+        if scenario.contingency is not None:
+            self._check_contingency(scenario.contingency, guided=guided)
         for event in scenario.events:
             self.events.add(event)
-        if isinstance(guidance, MissionGuidance):
-            guidance.note = self.events.note
-        self.contingency = contingency_of(
-            scenario, context, guidance, self.events.note, guided=guided
-        )
 
         record_s = 1.0 / scenario.recording.rate_hz
         peaks = len(plant.state.tension_peak_n)
@@ -198,6 +198,20 @@ class Session(TiedToMemory, Flight):
         self.sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
         self.set_stages(stages_of(self))
+
+    def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:
+        """Refuse, before the flight, a contingency that could not act."""
+        if self.contingency is None or not guided:
+            raise ConfigError(
+                "contingency changes the set-points of the formation and needs controller.kind: "
+                f"formation, not {self.scenario.controller.kind}; or leave contingency out "
+                "(--set contingency=null)"
+            )
+        if spec.hook == "release":
+            try:
+                self.events.check({"kind": "release", "cable": 1})
+            except ConfigError as error:
+                raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
 
     def set_stages(self, stages: Sequence[Stage]) -> None:
         """See `Loop.set_stages`."""

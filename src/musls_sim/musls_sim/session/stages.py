@@ -81,10 +81,17 @@ def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
 # ---------- Stages before the plant
 
 
+def _mission_asks(scenario: Scenario) -> str:
+    if scenario.mission.kind == "delivery":
+        return "mission.kind = delivery"
+    return "contingency" if scenario.contingency is not None else ""
+
+
 @entry(
-    "hands out the mission's set-points, disarms after landing, says when the flight is over",
-    "session/guidance.py",
-    lambda s: "mission.kind = delivery" if s.mission.kind == "delivery" else "",
+    "hands out the mission's set-points, answers lost drones, disarms after landing, says when "
+    "the flight is over",
+    "session/guidance.py, musls_control/mission/guidance.py",
+    _mission_asks,
 )
 def _reference(flight: Flight) -> Stage:
     guidance = flight.guidance
@@ -116,16 +123,6 @@ def _events(flight: Flight) -> Stage:
 def _links(flight: Flight) -> Stage:
     heard = flight.links
     return Stage("links", heard.step, lambda tick: tick if heard.any_lost else NEVER)
-
-
-@entry(
-    "lost drones",
-    "session/contingency.py",
-    lambda s: "contingency" if s.contingency is not None else "",
-)
-def _contingency(flight: Flight) -> Stage | None:
-    plans = flight.contingency
-    return None if plans is None else Stage("contingency", plans.step, plans.next_look)
 
 
 @entry("drones too close to each other", "session/collisions.py")

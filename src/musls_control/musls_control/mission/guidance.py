@@ -1,0 +1,367 @@
+"""Guides a flight: set-points, faults and losses, when a controller flies, when the flight is over.
+
+The one machine of session and ROS graph. It is told the time and what is known of the bodies, and
+knows no clock, no ROS and no plant; what it wants done it asks for (`Outlet`). What differs between
+a simulation and real drones, such as the age of a pose, is told to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from musls_control.contingency.contingency import Contingency, Loss, LossKind
+from musls_control.contingency.rest_of_flight import UNWATCHED
+from musls_control.estimate import Estimate
+from musls_control.guard import (
+    LAG_S,
+    FlightEnd,
+    Guard,
+    GuardStep,
+    Health,
+    tracking_error_m,
+)
+from musls_control.mission.delivery import Outlet
+from musls_control.mission.player import FlightPlayer, FormationSetpoint, PlayState
+from musls_control.mission.spec import BEFORE_FORMATION, GROUND_PHASES, LANDING
+from musls_control.offboard import start_refusal
+from musls_description.numerics.arrays import Array
+
+OFFBOARD = "offboard"
+"""The node that commands the autopilots, among the bodies that are watched."""
+
+READY = "idle"
+"""Phase of a drone that may be started."""
+
+POSE_AGE_S = 1.0
+"""Older poses do not say where load and drones stand."""
+
+TOO_OLD_S = 0.1
+"""Age of the motion of load or drones at which a controller gives way to the formation."""
+
+SILENT_S = 5.0
+"""Silence of the offboard node after which a start is given up; on the ground there is time."""
+
+HELD_LOOKS = 10
+"""Looks in a row at which a drone holds that are no fault: a node was late, it goes on at once."""
+
+
+@dataclass
+class Known:
+    """What is known of load and drones; who flies them keeps it up to date.
+
+    Attributes:
+        estimate: Their motion, and the tensions of the cables; NaN where nobody knows.
+        rotor_speed_rad_s: (n, n_rotors).
+        heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
+        phases: Of the drones in the offboard protocol, see `musls_control.offboard.Phase`.
+        reasons: Why a drone failed.
+        opens_hooks: Whether somebody opens hooks when asked to.
+    """
+
+    estimate: Estimate
+    rotor_speed_rad_s: Array
+    heard_s: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    opens_hooks: Callable[[], bool] = lambda: True
+
+    @classmethod
+    def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> Known:
+        """Of a simulation, where all is known at once and all drones hear."""
+        known = cls(estimate, rotor_speed_rad_s)
+        known.heard_s = dict.fromkeys((*known.bodies, OFFBOARD), np.inf)
+        known.phases = dict.fromkeys(known.drones, "flying")
+        return known
+
+    @property
+    def drones(self) -> list[str]:
+        """Names of the drones."""
+        return [f"drone_{i}" for i in range(1, len(self.estimate.position_enu_m))]
+
+    @property
+    def bodies(self) -> list[str]:
+        """Names of load and drones, in the order of the estimate."""
+        return ["load", *self.drones]
+
+    def age_s(self, body: str, time_s: float) -> float:
+        """Age of the newest news of a body."""
+        return time_s - self.heard_s.get(body, -np.inf)
+
+    def unseen(self, time_s: float) -> list[str]:
+        """Bodies of which nothing has come of late."""
+        return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
+
+    def missing(self, time_s: float) -> list[str]:
+        """What a start waits for: poses, the offboard node, whose last words outlive it, drones."""
+        found = [f"no pose of {body}" for body in self.unseen(time_s)]
+        if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
+            found.append("no heartbeat of the offboard node")
+        for drone in self.drones:
+            phase, why = self.phases.get(drone, "not heard"), self.reasons.get(drone)
+            if phase != READY:
+                found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
+        return found
+
+
+def health_of(known: Known, time_s: float, recent_enu_m: Sequence[Array] = ()) -> dict[str, Health]:
+    """Health of load, drones and the offboard node.
+
+    `recent_enu_m`: last set-points of the drones, (n, 3) each; none on the ground.
+    """
+    found, places = dict[str, Health](), known.estimate.position_enu_m
+    for k, body in enumerate(known.bodies):
+        error_m = 0.0
+        if k and len(recent_enu_m) and np.isfinite(places[k]).all():
+            error_m = tracking_error_m(np.stack([now[k - 1] for now in recent_enu_m]), places[k])
+        found[body] = Health(known.age_s(body, time_s), error_m, known.phases.get(body, ""))
+    found[OFFBOARD] = Health(known.age_s(OFFBOARD, time_s), news="heartbeat")
+    return found
+
+
+class FlightGuidance:
+    """Guides one flight.
+
+    Attributes:
+        player: What is flown.
+        guard: Watches for faults; None for nobody.
+        watches: Whether the guard acts; may be changed at any time.
+        contingency: Answers the loss of a drone; None without.
+        end: Whom the end of the flight waits for.
+    """
+
+    def __init__(
+        self,
+        player: FlightPlayer,
+        known: Known,
+        out: Outlet,
+        *,
+        guard: Guard | None = None,
+        contingency: Contingency | None = None,
+        resume_by: str = "resume",
+    ) -> None:
+        """`resume_by`: how people resume a flight, in words."""
+        self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
+        self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
+        self._pending: list[tuple[float, Loss]] = []
+        self._lands_beside, self._said = False, set[str]()
+        self._recent: deque[tuple[float, Array]] = deque()
+        self._held_looks = dict.fromkeys(known.drones, 0)
+        if contingency is not None:
+            contingency.begin()
+
+    @property
+    def gone(self) -> list[str]:
+        """Drones that do not fly any more, or that nobody guides."""
+        way = self.contingency
+        return [] if way is None else [f"drone_{i + 1}" for i in np.flatnonzero(way.gone)]
+
+    # ---------- Begin and end
+
+    def begin(self, time_s: float) -> str:
+        """Start the flight when all drones fly; why they cannot, "" where nothing is wrong."""
+        known = self.known
+        guided = known.age_s(OFFBOARD, time_s) < SILENT_S
+        why = start_refusal(known.phases, known.reasons, guided=guided)
+        if not why and set(known.phases.values()) == {"flying"}:
+            self.player.start(time_s)
+        return why
+
+    def is_over(self, time_s: float) -> bool:
+        """Whether all drones are disarmed, or lost and said so."""
+        known, guard = self.known, self.guard or Guard()
+        settings = guard.settings
+        before = set(self.end.lost)
+        over = self.end.look(
+            time_s,
+            {drone: known.phases.get(drone, "") for drone in known.drones},
+            lost_after_s=settings.lost_after_s,
+            heard=known.age_s(OFFBOARD, time_s) <= settings.pose_age_s,
+            descends=self.player.touches_down or guard.step is GuardStep.LAND,
+            given_up=self.gone,
+        )
+        for drone in sorted(self.end.lost - before):
+            place = known.estimate.position_enu_m[known.bodies.index(drone)]
+            seen = "never seen" if np.isnan(place[2]) else f"last seen {place[2]:.2f} m high"
+            self._out.tell(time_s, "lost", f"{drone}: not known to be disarmed, {seen}")
+        return over
+
+    # ---------- Set-points
+
+    @property
+    def next_s(self) -> float:
+        """When `step` has something to do; in the past for always."""
+        return 0.0 if self.player.keeper is not None else self.player.next_s
+
+    def step(self, time_s: float) -> FormationSetpoint:
+        """Set-points for a time; a delivery weighs and watches meanwhile."""
+        player, delivery = self.player, self.player.keeper
+        places = self.known.estimate.position_enu_m
+        if self.contingency is not None and self.contingency.gone.any():  # nobody waits for them
+            places = places.copy()
+            places[1:][self.contingency.gone] = np.nan
+        if delivery is not None:
+            delivery.weigh(time_s)
+        setpoint = player.at(time_s, places)
+        if missed := player.missed(places):
+            self._out.tell(time_s, "not_in_place", missed)
+        if delivery is not None and player.state is not PlayState.IDLE:
+            delivery.enter(setpoint.stage)
+            if player.state is PlayState.ABORTING:
+                delivery.tell_abort(time_s)
+        return setpoint
+
+    def stand_still(self, time_s: float, gap_s: float) -> None:
+        """There were no set-points for a while: the drones held, the plan goes on where it was."""
+        self.player.stand_still(gap_s)
+        if self.player.state is not PlayState.IDLE:
+            late = f"no set-points for {gap_s:.1f} s: the plan goes on later"
+            self._out.tell(time_s, "late", late)
+
+    def controls(self, age_s: float = 0.0) -> bool:
+        """Whether a controller of the load flies, which relies on all drones and on fresh motion.
+
+        `age_s`: of the oldest part of the motion that it goes by.
+        """
+        player, guard = self.player, self.guard
+        flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
+        guarded = guard is not None and guard.step in _GUARDED
+        return flying and not guarded and player.stage not in GROUND_PHASES and age_s <= TOO_OLD_S
+
+    # ---------- Faults and losses
+
+    @property
+    def next_reaction_s(self) -> float:
+        """When something is to be done about a loss."""
+        return min((due_s for due_s, _ in self._pending), default=np.inf)
+
+    def look(self, time_s: float) -> None:
+        """Check for lost drones and faults, and run the reactions that are due."""
+        player, guard = self.player, self.guard
+        if guard is not None:
+            self._keep_recent(time_s)
+        if player.state in (PlayState.IDLE, PlayState.DONE):
+            if guard is not None:
+                guard.step = GuardStep.WATCH
+            return
+        bodies = {} if guard is None else self.health(time_s)
+        bodies = {body: health for body, health in bodies.items() if body not in self.gone}
+        survives = not player.touches_down and self._survive(time_s, bodies)
+        if guard is None or survives or player.touches_down or not self.watches:
+            return
+        waits = player.state is PlayState.PAUSED and not player.held
+        carries = player.stage not in (*BEFORE_FORMATION, *LANDING)
+        step = guard.look(time_s, bodies, waits=waits, carries=carries)
+        if step is not None:
+            self._act(step, time_s, bodies)
+
+    def health(self, time_s: float) -> dict[str, Health]:
+        """Age of the news, distance from the set-points and phase of all bodies."""
+        found = health_of(self.known, time_s, [places for _, places in self._recent])
+        for drone, looks in self._held_looks.items():
+            if 0 < looks <= HELD_LOOKS:
+                found[drone] = replace(found[drone], phase="flying")
+        return found
+
+    def _keep_recent(self, time_s: float) -> None:
+        """Keep the set-points of the last `LAG_S`, and count the looks at which drones hold."""
+        while self._recent and self._recent[0][0] < time_s - LAG_S - 1e-3:
+            self._recent.popleft()
+        if self.player.state is not PlayState.IDLE:
+            self._recent.append((time_s, self.player.setpoint.drone_position_enu_m))
+        for drone, looks in self._held_looks.items():
+            holds = self.known.phases.get(drone) == "holding"
+            self._held_looks[drone] = looks + 1 if holds else 0
+
+    def _survive(self, time_s: float, bodies: dict[str, Health]) -> bool:
+        """Go on without drones that are lost, where there is a way."""
+        way, known, player, guard = self.contingency, self.known, self.player, self.guard
+        if way is None or known.unseen(time_s):
+            return False
+        self._land_beside(way, time_s)
+        if player.stage not in UNWATCHED and known.opens_hooks():
+            lifting = player.stage == "lift"
+            wanted = player.setpoint.drone_position_enu_m
+            for loss in way.look(time_s, known.estimate, wanted, lifting=lifting):
+                if way.can_answer(loss):
+                    way.note(loss)
+                    what = f"drone_{loss.drone + 1}: {loss.why}"
+                    self._out.tell(time_s, "drone_given_up", what)
+                    self._pending.append((time_s + way.spec.delay_s, loss))
+            if not self._pending and guard is not None:
+                name = guard.given_up(time_s, bodies)
+                if name in known.drones:
+                    drone = known.drones.index(name)
+                    loss = Loss(drone, LossKind.UNGUIDED, guard.fault(bodies[name]))
+                    if way.can_answer(loss):
+                        return self._go_on_without(way, loss, time_s)
+        due = [loss for due_s, loss in self._pending if due_s <= time_s + 1e-9]
+        self._pending = [entry for entry in self._pending if entry[1] not in due]
+        return any([self._go_on_without(way, loss, time_s) for loss in due])
+
+    def _go_on_without(self, way: Contingency, loss: Loss, time_s: float) -> bool:
+        """Let go what is lost, and change the plan; a person's pause is kept to in the end."""
+        player, name = self.player, f"drone_{loss.drone + 1}"
+        places = self.known.estimate.drones.position_enu_m
+        answer = way.without(loss, player.plan, player.row, places)
+        if answer is None:
+            if name not in self._said:
+                self._said.add(name)
+                text = f"{name} is lost where no way of the others keeps clear of it"
+                self._out.tell(time_s, "no_way", text)
+            return False
+        opens = way.spec.hook == "release"
+        if loss.kind is LossKind.UNGUIDED:
+            self._out.tell(time_s, "drone_given_up", f"{name}: {loss.why}")
+        if opens:
+            self._out.ask({"kind": "release", "cable": loss.drone + 1})
+            self._out.tell(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
+        holds = answer.goes_on and player.held  # a person decides when the mission goes on
+        reformed = int((answer.plan.stage == answer.plan.stage[0]).sum()) - 1
+        player.swap(answer.plan, time_s, way.down, hold_row=reformed if holds else -1)
+        what = answer.what + " after the pause" * holds
+        self._out.tell(time_s, "reallocated", what)
+        if self.guard is not None:
+            fault = loss.why if loss.kind is LossKind.UNGUIDED else loss.kind.value
+            hook = "its hook opens; " * opens
+            step = self.guard.survive(time_s)
+            self._out.tell(time_s, "guard", f"{step.value}: {name}: {fault}; {hook}{what}")
+        return True
+
+    def _land_beside(self, way: Contingency, time_s: float) -> None:
+        """Land clear of what has fallen down, once the others begin to spread out."""
+        player = self.player
+        if player.stage != "spread" or self._lands_beside or not way.gone.any():
+            return
+        self._lands_beside = True
+        drones = self.known.estimate.drones.position_enu_m
+        plan = way.beside(player.plan, player.row, drones)
+        if plan is not None:
+            player.swap(plan, time_s, hold_row=0)
+
+    def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
+        """Do what the guard says, and tell it."""
+        player, guard = self.player, self.guard
+        assert guard is not None
+        if step is GuardStep.PAUSE and player.moving:
+            player.pause(time_s, by_guard=True)
+        elif step is GuardStep.LOWER:
+            player.set_down(time_s)
+        elif step is GuardStep.RETURN:
+            player.turn_back(time_s)
+        elif step is GuardStep.LAND:
+            self._out.ask({"kind": "land"})
+        faults = [f"{b}: {what}" for b, h in bodies.items() if (what := guard.fault(h))]
+        after_s = guard.settings.abort_after_s
+        if not faults and step is GuardStep.RETURN:
+            faults = [f"nobody resumed or aborted for {after_s:g} s"]
+        elif not faults:
+            faults = [f"faults are over: {self._resume_by} or abort; aborted in {after_s:g} s"]
+        self._out.tell(time_s, "guard", f"{step.value}: {', '.join(faults)}")
+
+
+_GUARDED = (GuardStep.PAUSE, GuardStep.LOWER, GuardStep.LAND)
+"""The drones hold the formation while the guard acts."""
