@@ -443,3 +443,28 @@ def test_an_event_in_a_stage_that_is_not_flown_is_refused():
 def test_a_controller_class_of_another_kind_is_refused():
     with pytest.raises(ConfigError, match=r"not a musls\.Controller"):
         Session(scenario(), controller=dict)
+
+
+@pytest.mark.parametrize("controller", ["formation", "payload"])
+def test_people_pause_a_flight_and_send_the_load_elsewhere_as_on_the_ros_graph(controller):
+    """Set-points rest meanwhile, also those of a controller in compiled code."""
+    changes = ["start=air", "cable_model=massless", f"controller={controller}",
+               "mission.settle_s=0.5"]  # fmt: skip
+    with Session(load_scenario(SHIPPED / "circle.yaml", changes)) as session:
+        session.advance(1000)
+        player, moving = session.guidance.flight.player, session.reference
+        assert np.linalg.norm(moving.velocity_enu_m_s) > 0.1
+        player.pause(session.time_s)
+        session.advance(1000)
+        held = session.reference
+        assert not held.velocity_enu_m_s.any()
+        load = session.state.position_enu_m[0]
+        assert np.linalg.norm(load - held.position_enu_m) < 0.15
+        assert np.linalg.norm(session.state.velocity_enu_m_s[0]) < 0.1
+        player.resume(session.time_s)
+        session.advance(250)
+        assert np.linalg.norm(session.reference.velocity_enu_m_s) > 0.1
+        player.go_to(np.array([0.5, 0.0, 1.5, 0.0]), session.time_s)
+        session.advance(2500)
+        assert session.stage == "goal" and not session.finished
+        assert np.linalg.norm(session.state.position_enu_m[0] - [0.5, 0.0, 1.5]) < 0.15
