@@ -1,5 +1,6 @@
-"""Slack of straight cables: they do not push, and snap taut with a jerk that has a height."""
+"""Slack of straight cables: they do not push; and their stretch when they jerk."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +9,18 @@ from plant_helpers import (
     G,
     advance,
     hovering_plant,
-    kinetic_energy,
     momenta,
     sinking_plant,
     with_cables,
 )
+from scipy.optimize import brentq
 
 from musls_analysis.report.summary import named_peaks
 from musls_bringup.api import fly
 from musls_description.system.system_files import load_system
-from musls_sim.plants.rigid_links.slack import BRAKE_S
+from musls_sim.plants.interface import PlantInputs
+from musls_sim.plants.rigid_links.mechanism import set_positions
+from musls_sim.plants.rigid_links.slack import NONE, SLACK
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.loop import Observer
 
@@ -125,25 +128,94 @@ def test_a_drone_falls_all_but_freely_above_a_load_that_stands():
     assert plant.state.velocity_enu_m_s[1, 2] == pytest.approx(fallen, rel=1e-3)
 
 
-@pytest.mark.parametrize("step_s", [0.004, 0.001])
-def test_a_cable_that_snaps_taut_is_an_inelastic_impact(step_s):
-    """Both ends go on together, the momentum stays, half m v^2 of the reduced mass is lost."""
+def snapping(step_s):
+    """A drone and its load, free of weight, whose straight cable is about to come taut."""
     system = with_cables(load_system("x500_solo"), {"damping_n_m_s_rad": 0.0})
     plant, _ = powerless(
         system, ground_height_enu_m=None, gravity_m_s2=1e-12, physics_step_s=step_s
     )
     slack = plant.records.slacks[0]
-    slack["length"], slack["rate"] = 0.02, -SPEED_M_S
+    slack["state"], slack["length"], slack["rate"] = SLACK, 0.02, -SPEED_M_S
     plant.records.bodies["slides"][1] = 0
     plant.start_moving(np.zeros(len(plant.records.rate)))
-    momentum, energy = momenta(plant)[0], kinetic_energy(plant)
-    largest = 0.0
-    for _ in range(50):
+    return plant
+
+
+@pytest.mark.parametrize("step_s", [0.004, 0.001])
+def test_a_cable_that_snaps_taut_is_the_impact_on_a_spring(step_s):
+    """The momentum stays; peak and speed after it are those of m x'' + c x' + k x = 0."""
+    plant = snapping(step_s)
+    momentum = momenta(plant)[0]
+    row, largest = plant.records.slacks[0], 0.0
+    load, whole = plant.system.load.mass_kg, plant.system.mass_kg
+    mass = load * (whole - load) / whole
+    k, c = row["stiffness"], row["damping"]
+    for _ in range(40):
         advance(plant, 0.0)
         largest = max(largest, plant.state.tension_peak_n.max())
-    assert slack["length"] == slack["rate"] == 0.0
+    root = np.sqrt(k / mass - (0.5 * c / mass) ** 2)
+    time = np.linspace(0.0, np.pi / root, 10_000)
+    shrunk = np.exp(-0.5 * c / mass * time) * SPEED_M_S
+    stretch = shrunk / root * np.sin(root * time)
+    rate = shrunk * np.cos(root * time) - 0.5 * c / mass * stretch
+    pull = k * stretch + c * rate
+    assert largest == pytest.approx(pull.max(), rel=0.02)
+    assert row["state"] == SLACK
+    assert row["rate"] == pytest.approx(-rate[np.argmax(pull < -1e-12)], rel=0.03)
     assert momenta(plant)[0] == pytest.approx(momentum, rel=1e-9, abs=1e-9)
-    load = system.load.mass_kg
-    reduced = load * (system.mass_kg - load) / system.mass_kg
-    assert energy - kinetic_energy(plant) == pytest.approx(0.5 * reduced * SPEED_M_S**2, rel=1e-6)
-    assert largest == pytest.approx(reduced * SPEED_M_S / BRAKE_S, rel=0.03)
+
+
+HEAVY_KG = 1e6
+
+
+def dropped(drop_m, links, step_s=None):
+    """A plant: 1.66 kg at rest on the bowed cable of a held drone, to fall by a height."""
+    system = with_cables(load_system("x500_solo"), links=links, length_m=2.42)
+    load = dataclasses.replace(system.load, mass_kg=1.66)
+    drone = dataclasses.replace(system.drones[0], mass_kg=HEAVY_KG)
+    system = dataclasses.replace(system, load=load, drones=(drone,))
+    plant, _ = powerless(system, ground_height_enu_m=None, physics_step_s=step_s)
+    cable, places = system.cables[0], np.arange(links) - 0.5 * (links - 1)
+
+    def too_long(turn):
+        return cable.link_length_m * np.cos(turn * places).sum() - cable.length_m + drop_m
+
+    turn = brentq(too_long, 1e-9, 2.0 * np.pi / links)  # an arc
+    positions = plant.positions
+    for k, body in enumerate(plant.tree.bodies[1:], 1):
+        last_axis = plant.tree.first_coordinate[k] + body.freedom - 1
+        positions[last_axis] += turn if 1 < k < links + 1 else turn * places[0]
+    set_positions(plant.records, positions)
+    plant.start_moving(np.zeros(len(plant.records.rate)))
+    return plant
+
+
+def fall(plant, duration_s):
+    """Let it fall under the held drone; the largest tension."""
+    inputs, largest = PlantInputs.zeros(plant.system), 0.0
+    inputs.wrench_enu[1, 5] = G * HEAVY_KG
+    for _ in range(round(duration_s / plant.period_s)):
+        plant.step(inputs)
+        largest = max(largest, plant.state.tension_peak_n.max())
+    return largest
+
+
+@pytest.mark.parametrize(
+    ("drop_m", "links", "step_s"),
+    [(0.1, 15, None), (0.1, 15, 0.001), (0.1, 30, None), (0.5, 15, None)],
+)
+def test_a_load_that_falls_into_its_cable_jerks_as_on_an_elastic_line(drop_m, links, step_s):
+    """m g + sqrt((m g)^2 + m k v^2) without damping; measured: 3 to 8 % less."""
+    plant = dropped(drop_m, links, step_s)
+    weight, k = G * 1.66, plant.records.slacks[0]["stiffness"]
+    peak = weight + np.sqrt(weight**2 + 1.66 * k * 2.0 * G * drop_m)
+    assert 0.9 * peak < fall(plant, 0.5) < peak
+
+
+def test_a_cable_that_has_jerked_comes_to_rest_without_a_slide():
+    plant = dropped(0.02, 15)
+    plant.records.bodies["damping"] = 0.0
+    fall(plant, 6.0)
+    assert plant.records.slacks[0]["state"] == NONE
+    assert plant.state.tension_n[0, 0] == pytest.approx(G * 1.66, rel=0.02)
+    assert plant.levels.present == 0

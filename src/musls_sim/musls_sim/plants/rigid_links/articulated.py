@@ -245,7 +245,7 @@ def eliminate(t, k, h):
     moment, force, w = read3(body.moment), read3(body.force), read3(body.omega)
     if body.slides >= 0:
         row = slacks_of(t)[body.slides]
-        inertia, coupling, mass = slide_below(row, body, inertia, coupling, mass)
+        inertia, coupling, mass = slide_below(row, body, inertia, coupling, mass, h)
         drift = read3(row.drift)
         held = row.left * row.inverse
         moment = add(moment, add(times9(coupling, drift), scale(held, row.turning)))
@@ -283,25 +283,30 @@ def eliminate(t, k, h):
 
 
 @compiled()
-def slide_below(row, body, inertia, coupling, mass):
-    """Take the slide of a first link away, the last axis of its joint: what is left of I, H and M.
-
-    A slide that is braked has a given acceleration and stays.
-    """
+def slide_below(row, body, inertia, coupling, mass, h):
+    """Take a first link's slide away, the last axis of its joint: what is left of I, H and M."""
     e = read3(row.along)
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
     u, v = times9(coupling, e), sym_times(mass, e)
+    pull, felt = (-row.weight, 0.0) if row.state == 1 else pull_of(row, h)
+    row.lightness = 1.0 / dot(e, v)
     put(row.turning, u)
     put(row.pushing, v)
-    if row.braked_s > 0.0:
-        put(row.drift, add_scaled(drift, row.change, e))
-        row.left = row.inverse = 0.0
-        return inertia, coupling, mass
     put(row.drift, drift)
-    row.inverse = 1.0 / dot(e, v)
-    row.left = -row.weight - dot(e, body.force)
+    row.inverse = 1.0 / (dot(e, v) + felt)
+    row.left = pull - dot(e, body.force)
     p, q = scale(row.inverse, u), scale(row.inverse, v)
     return sym_less(inertia, p, u), less9(coupling, p, v), sym_less(mass, q, v)
+
+
+@compiled()
+def pull_of(row, h):
+    """Tension of a stretched cable at no acceleration, and what it loses by acceleration.
+
+    The length is that of half the step.
+    """
+    pull = row.rest - row.stiffness * row.length - row.damping * row.rate
+    return pull, 0.25 * h * h * row.stiffness + 0.5 * h * row.damping
 
 
 @compiled()
@@ -328,10 +333,9 @@ def accelerate(t, k):
     if body.slides >= 0:
         row = slacks_of(t)[body.slides]
         linear = add(linear, row.drift)
-        if row.braked_s == 0.0:
-            held = dot(row.turning, angular) + dot(row.pushing, linear)
-            row.change = (row.left - held) * row.inverse
-            linear = add_scaled(linear, row.change, row.along)
+        held = dot(row.turning, angular) + dot(row.pushing, linear)
+        row.change = (row.left - held) * row.inverse
+        linear = add_scaled(linear, row.change, row.along)
     put(body.angular, angular)
     put(body.linear, linear)
 

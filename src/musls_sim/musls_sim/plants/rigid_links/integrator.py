@@ -79,7 +79,13 @@ from musls_sim.plants.rigid_links.mechanism import (
     solids_of,
     turn_free_bodies,
 )
-from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
+from musls_sim.plants.rigid_links.slack import (
+    STRETCHED,
+    begin_slack,
+    end_slack,
+    move_slack,
+    slacks_hold,
+)
 
 MAX_EVALUATIONS = 12
 """Of the dynamics in a step."""
@@ -255,10 +261,11 @@ def end_step(t, h):
 def note_cable_forces(t):
     """Force at both ends of all cables in the frames of their links, and the largest tensions.
 
-    And the largest change of a tension from the last step to this one.
+    And the largest change of a tension from the last step to this one; a cable that stretches has
+    a limit of its own, `SYSTEM.stiff`.
     """
     bodies, selected, first = bodies_of(t), selected_of(t), first_links_of(t)
-    force, peak = table_at(t.force), numbers_at(t.peak)
+    force, peak, rows = table_at(t.force), numbers_at(t.peak), slacks_of(t)
     for i in range(first.shape[0]):
         drone = selected[1 + i]
         for end in range(2):
@@ -271,7 +278,8 @@ def note_cable_forces(t):
             tension, y, z = scale(-1.0, rotate_back(link.rotation, (x, y, z)))
             force[i, 3 * end], force[i, 3 * end + 1], force[i, 3 * end + 2] = tension, y, z
             peak[i] = max(peak[i], tension)
-            t.jump = max(t.jump, abs(tension - before))
+            if rows[i].state != STRETCHED:
+                t.jump = max(t.jump, abs(tension - before))
 
 
 # ---------- Contact with ground and obstacles

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import (
     PLACE,
     grid_opener,
@@ -42,6 +43,7 @@ from musls_description.numerics.vectors import from_rotation_vector as turn_quat
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
+from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -54,6 +56,7 @@ from musls_sim.plants.rigid_body import (
     rotor_records,
     surfaces_of,
 )
+from musls_sim.plants.rigid_links.step_control import JUMP_SHARE
 
 Records = NDArray[np.void]
 
@@ -74,7 +77,7 @@ BODY = np.dtype(
         ("inertia", float, (3, 3)),  # about it, body frame
         ("drag", float, 3),
         ("length", float),  # of cable for which a body stands
-        ("slides", np.int64),  # cable whose first link this is and which has slack, else -1
+        ("slides", np.int64),  # cable whose first link this is and which slides, else -1
         ("attitude", float, 4),  # of a free body: unit quaternion, and place of its origin
         ("place", float, 3),
         ("begin_attitude", float, 4),  # the same at the begin of the period
@@ -127,17 +130,23 @@ EDGE = np.dtype(
 
 SLACK = np.dtype(
     [
-        ("length", float),  # by which the first link has slid into its joint
+        ("state", np.int64),  # 0 for no slide, 1 for slack, 2 for stretched
+        ("length", float),  # by which the first link has slid into its joint; negative: stretched
         ("rate", float),
-        ("begin_length", float),  # the same at the begin of the period
+        ("rest", float),  # tension at length 0
+        ("begin_state", np.int64),  # the same at the begin of the period
+        ("begin_length", float),
         ("begin_rate", float),
-        ("middle_rate", float),  # rate in the middle of the step, an estimate
-        ("change", float),  # acceleration; given where the slide is braked
-        ("braked_s", float),  # time for which it will be braked still, 0 if it slides freely
-        ("begin_braked_s", float),
+        ("begin_rest", float),
         ("begin_change", float),
+        ("middle_rate", float),  # rate in the middle of the step, an estimate
+        ("change", float),  # acceleration
         ("tension", float),
         ("weight", float),  # of the cable: how hard it may push
+        ("stiffness", float),  # force per stretch, and per its rate
+        ("damping", float),
+        ("jerk", float),  # rise of the tension within a step that lets it stretch
+        ("lightness", float),  # one over the mass that the spring moves
         ("along", float, 3),  # direction of the slide, from the link into the joint
         ("turning", float, 3),  # as of other coordinates
         ("pushing", float, 3),
@@ -146,7 +155,10 @@ SLACK = np.dtype(
         ("drift", float, 3),  # acceleration by the rates
     ]
 )
-"""Slack of a cable, see `slack`."""
+"""Slack and stretch of a cable, see `slack`."""
+
+SECANT_JERKS = 20.0
+"""Tension over `SLACK.jerk` up to which the stiffness of a cable is taken, where it varies."""
 
 LEDGER = np.dtype(
     [
@@ -246,6 +258,7 @@ SYSTEM = np.dtype(
         ("wind", float, 3),
         ("guided", np.int64),  # whether drones are moved along paths
         ("jump", float),  # largest change of a tension within a step of the period
+        ("stiff", float),  # largest squared frequency of a stretched cable
         ("air", float),  # power of the air on the bodies
         ("work", float),  # of the other outside forces in the period
         ("absolute_work", float),
@@ -316,6 +329,12 @@ def build_records(
     bodies["first_corner"] = np.cumsum(bodies["corners"]) - bodies["corners"]
     slacks = np.zeros(system.n_drones, SLACK)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
+    slacks["jerk"] = JUMP_SHARE * STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
+    for row, cable in zip(slacks, system.cables, strict=True):
+        line = line_of(cable.elastic)
+        tension = SECANT_JERKS * row["jerk"]
+        row["stiffness"] = tension / line.strain(tension) / cable.length_m
+        row["damping"] = line.damping_n_s / cable.length_m
     n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
     t = np.zeros(1, SYSTEM)
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction

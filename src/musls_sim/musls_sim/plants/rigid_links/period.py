@@ -232,6 +232,7 @@ def check_step(t, limits):
     if fastest_free > SPEED_LIMIT_M_S or fastest_joint > 20.0 * SPEED_LIMIT_M_S:
         return RUNAWAY
     coarse = fastest_joint > limits[0].joint_rate or t.jump > limits[0].jump
+    coarse |= t.stiff > limits[0].stiff
     for i in range(peak.shape[0]):
         if not np.isfinite(peak[i]):
             return RUNAWAY

@@ -1,82 +1,62 @@
-"""Slack of straight cables: a chain does not push.
+"""Slack and stretch of cables: a chain does not push, and it yields when it jerks.
 
-Links do not shorten, so a chain that is nearly straight would hold like a strut until it has
-buckled; a rope folds at once, in waves shorter than a link. For these stands the slack s of a
-cable, a length by which its first link slides into its joint at the load. There the chain has
-either no slack, or it pushes with no more than the cable's weight w:
+Links neither shorten nor stretch. A chain that is nearly straight would hold like a strut until it
+has buckled, where a rope folds at once, in waves shorter than a link; and a chain that comes taut
+would stop its ends within a step, where a rope stretches. For both stands the length s by which the
+first link of a cable has slid into its joint at the load, negative where the cable is stretched:
 
-    s = 0 and T >= -w,   or   s > 0 and T = -w.
+    T = max(-w, T0 - k s - c s'),   k = EA / L,   c = EA-damping / L.
 
-The weight keeps a chain from sliding that only leans or lies. Where slack runs out the slide is
-braked evenly and comes to rest at s = 0 after `BRAKE_S`, about as soon as by the stretch of a rope,
-so that a jerk has a height that does not grow with finer steps.
+It begins when the chain would push with more than the cable's weight w (T0 = -w), or when its
+tension rises within a step by more than `jerk` (T0 is the tension before): s = 0 is the cable at
+T0. The weight keeps a chain from sliding that only leans or lies. T0 follows the tension, so slowly
+that a jerk does not notice, until s is back at zero; at rest there the chain has no slide any more.
+A calm flight has none, and costs nothing.
 
 The slide is the last axis of the joint, into it along the link, and a coordinate of the
-articulated-body algorithm while there is slack (`articulated.slide_below`).
+articulated-body algorithm while there is one (`articulated.slide_below`). The spring acts with the
+mean place of the step, the damper with the mean rate.
 """
 
 from __future__ import annotations
 
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import column, dot, put, scale
-from musls_sim.plants.rigid_links.articulated import transmitted_force
+from musls_sim.plants.rigid_links.articulated import pull_of, transmitted_force
 from musls_sim.plants.rigid_links.mechanism import bodies_of, first_links_of, slacks_of
 
-BRAKE_S = 0.01
-"""See above; at least half of it where a cable comes taut before it was braked."""
+FOLLOW_S = 0.05
+"""Time constant with which T0 follows the tension, by `jerk` in this time at most."""
 
-NO_SLACK_M = 1e-9
-"""Less is none; and so for rates [m/s]."""
+RESTS = 0.01
+"""Share of `jerk` below which spring and waves make no difference any more."""
 
 CHANGES = 6
 """Maximum changes between sliding and sticking in a step."""
 
+NONE, SLACK, STRETCHED = range(3)
+
 
 @compiled()
 def begin_slack(t, h):
-    """Note which cables have slack, and how it is braked in this step."""
+    """Note which cables slide, and how fast they will in the middle of the step."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
     for i in range(first.shape[0]):
         row, body = rows[i], bodies[first[i]]
-        body.slides = -1
         if body.parent < 0:
-            row.length = row.rate = 0.0
-        if max(abs(row.length), abs(row.rate)) < NO_SLACK_M:
-            row.length = row.rate = row.change = row.braked_s = 0.0
-            continue
-        body.slides = i
-        runs_out = row.length < max(-(0.5 * BRAKE_S + h) * row.rate, 0.0)
+            row.state = NONE
+        if row.state == NONE:
+            row.length = row.rate = row.change = 0.0
+        body.slides = -1 if row.state == NONE else i
         row.middle_rate = row.rate + 0.5 * h * row.change
-        if row.braked_s > 0.0 or runs_out:
-            brake(row, row.length, h)
-
-
-@compiled()
-def brake(row, s, h):
-    """Choose the acceleration that leads to no slack and no rate in a whole number of steps n.
-
-    Of all that do, the one whose rates differ least from a straight ramp: with s and v at the
-    begin of the step, v+ = v (1 - 1 / n) - 6 / (n (n + 1)) (s / h + n v / 2).
-    """
-    v = row.rate
-    if row.braked_s <= 0.0:
-        row.braked_s = BRAKE_S
-        if v < 0.0:
-            row.braked_s = max(-2.0 * s / v, 0.5 * BRAKE_S)
-    n = max(round(row.braked_s / h), 1)
-    then = 0.0
-    if n > 1 or abs(s + 0.5 * h * v) > NO_SLACK_M:
-        n = max(n, 2)
-        then = v * (1.0 - 1.0 / n) - 6.0 / (n * (n + 1.0)) * (s / h + 0.5 * n * v)
-    row.braked_s = n * h
-    row.change = (then - v) / h
-    row.middle_rate = 0.5 * (v + then)
 
 
 @compiled()
 def slacks_hold(t, h, turn):
-    """Whether the right cables had slack in this evaluation; corrects that if not."""
+    """Whether the right cables slid in this evaluation, by the right law; corrects that if not."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    force = table_at(t.force)
     hold = True
     for i in range(first.shape[0]):
         row, body = rows[i], bodies[first[i]]
@@ -84,23 +64,28 @@ def slacks_hold(t, h, turn):
             continue
         along = scale(-1.0, column(body.rotation, 0))
         row.tension = dot(along, transmitted_force(body))
-        if body.slides >= 0 and row.braked_s == 0.0:
-            then = row.rate + h * row.change
-            row.middle_rate = 0.5 * (row.rate + then)
-            middle, begin = row.length, row.length - 0.5 * h * row.rate
-            if turn < CHANGES and begin >= 0.0 and middle + 0.5 * h * then < 0.0:
-                brake(row, begin, h)
+        if row.state == NONE:
+            rises = row.tension - max(force[i, 0], -row.weight)
+            pushes = row.tension < -row.weight
+            if turn < CHANGES and (pushes or (rises > row.jerk and t.fresh == 0)):
+                row.state, row.rest = SLACK, -row.weight
+                if not pushes:
+                    row.state, row.rest = STRETCHED, max(force[i, 0], -row.weight)
+                body.slides, row.middle_rate = i, row.rate
+                put(row.along, along)
                 hold = False
-        elif turn < CHANGES and row.tension < -row.weight:
-            body.slides, row.braked_s, row.middle_rate = i, 0.0, row.rate
-            put(row.along, along)
-            hold = False
+            continue
+        row.middle_rate = row.rate + 0.5 * h * row.change
+        pull, felt = pull_of(row, h)
+        state = STRETCHED if pull - felt * row.change > -row.weight else SLACK
+        if turn < CHANGES and state != row.state:
+            row.state, hold = state, False
     return hold
 
 
 @compiled()
 def move_slack(t, h):
-    """Move the slack of all cables on with its rate."""
+    """Move the slides of all cables on with their rates."""
     rows = slacks_of(t)
     for i in range(rows.shape[0]):
         rows[i].length += h * rows[i].rate
@@ -108,8 +93,9 @@ def move_slack(t, h):
 
 @compiled()
 def end_slack(t, h):
-    """Rates at the end of the step, and the work of the tensions along the slides."""
+    """Rates at the end of the step, work of the tensions along the slides, and where those end."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    t.stiff = 0.0
     for i in range(first.shape[0]):
         row = rows[i]
         if bodies[first[i]].slides < 0:
@@ -118,26 +104,35 @@ def end_slack(t, h):
         t.loss -= work
         t.exchanged += abs(work)
         row.rate += h * row.change
-        row.braked_s -= h
-        if row.braked_s < 0.5 * h:
-            row.braked_s = 0.0
+        taut = row.rest - row.stiffness * (row.length + 0.5 * h * row.rate) > -row.weight
+        if row.state == STRETCHED or taut:
+            t.stiff = max(t.stiff, row.stiffness * row.lightness)
+        if row.state != STRETCHED:
+            continue
+        off = min(max(row.tension - row.rest, -row.jerk), row.jerk)
+        row.rest += min(h / FOLLOW_S, 1.0) * off
+        small = RESTS * row.jerk
+        if row.stiffness * abs(row.length) < small and row.rate**2 * row.stiffness < (
+            small**2 * row.lightness
+        ):
+            row.state = NONE
 
 
 @compiled()
 def keep_slack(t):
-    """Keep the slack of all cables to go back to it."""
+    """Keep the slides of all cables to go back to them."""
     rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.begin_length, row.begin_rate = row.length, row.rate
-        row.begin_braked_s, row.begin_change = row.braked_s, row.change
+        row.begin_state, row.begin_rest = row.state, row.rest
+        row.begin_length, row.begin_rate, row.begin_change = row.length, row.rate, row.change
 
 
 @compiled()
 def rewind_slack(t):
-    """Go back to it."""
+    """Go back to them."""
     rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.length, row.rate = row.begin_length, row.begin_rate
-        row.braked_s, row.change = row.begin_braked_s, row.begin_change
+        row.state, row.rest = row.begin_state, row.begin_rest
+        row.length, row.rate, row.change = row.begin_length, row.begin_rate, row.begin_change

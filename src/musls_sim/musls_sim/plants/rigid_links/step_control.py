@@ -35,6 +35,9 @@ not at 1 ms."""
 JOINT_TURN_PER_STEP_RAD = 0.25
 """Largest turn of a joint within a step: the velocity terms are integrated explicitly."""
 
+STRETCH_TURN_PER_STEP_RAD = 0.2
+"""Largest phase of the swing of a stretched cable within a step."""
+
 JUMP_SHARE = 0.5
 """Change of a tension from one step to the next, over its share of the load at rest, that calls for
 finer steps (the load leaves the ground or comes down on it)."""
@@ -137,6 +140,7 @@ LIMIT = np.dtype(
         # for all cables alike:
         ("joint_rate", float),  # largest [rad/s]
         ("jump", float),  # largest change of a tension from one step to the next [N]
+        ("stiff", float),  # squared frequency of a stretched cable [1/s2]
         ("period", float),  # control period [s]
         ("energy", float),  # that a period may make [J]
         ("weight", float),  # of all bodies [N]
@@ -174,8 +178,10 @@ class Levels:
         for limit, step in zip(self.limits, self.step_s, strict=True):
             limit["tension"] = [largest_stable_tension_n(cable, step) for cable in system.cables]
             limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
+            limit["stiff"] = (STRETCH_TURN_PER_STEP_RAD / step) ** 2
         self.limits["jump"] = JUMP_SHARE * share
         self.limits["jump"][self.last] = np.inf
+        self.limits["stiff"][self.last] = np.inf
         self.limits["period"], self.limits["weight"] = period_s, weight_n
         self.limits["energy"] = PERIOD_LIFT_M * weight_n
 
