@@ -78,7 +78,10 @@ def test_every_sort_of_peak_is_found_between_the_samples(flight):
         "take_up": (9.0, "cable_1"),
         "touch_down": (61.2, "cable_2"),
     }
-    assert sentence(found).startswith("6.5 N in flight (circle), 25.0 N at snaps (circle)")
+    said = sentence({"tension": found})
+    assert said.startswith("6.5 N in flight (circle), 25.0 N at snaps (circle)")
+    stiff = sentence({"tension": found, "inextensible": True})
+    assert stiff == f"{said} (chains that do not stretch: a rope jerks less)"
 
 
 def test_a_load_set_down_within_a_stage_touches_down(flight):
@@ -103,7 +106,7 @@ def test_standing_load_has_no_error_and_lag_is_explained(flight):
 def test_terminal_card_figure_and_table_have_one_number(flight, tmp_path):
     summary = summarise(flight)
     page = write_report(flight, summary, tmp_path).read_text()
-    assert sentence(summary["tension"]) in page
+    assert sentence(summary) in page
     for where in ("in_flight", "snap"):
         assert f"<b>{summary['tension'][where]['max_n']:.1f}<small>N</small></b>" in page
     greatest = max(c["stages"]["circle"]["max_tension_n"] for c in summary["cables"].values())

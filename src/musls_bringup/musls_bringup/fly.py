@@ -377,4 +377,5 @@ def _facts(
         "obstacles": session.collisions.distances() if session.collisions else [],
         "failure": None if failure is None or interrupted else str(failure),
         "events": [vars(event) for event in session.events.happened],
+        "inextensible": session.scenario.inextensible,
     }

@@ -47,7 +47,7 @@ def write_report(
         warnings=summary["warnings"],
         errors=summary["errors"],
         explanations=summary["explanations"],
-        tension_sentence=sentence(summary["tension"]),
+        tension_sentence=sentence(summary),
         cables=summary["cables"],
         slack_threshold_n=summary["slack_threshold_n"],
         stages=summary["stages"],

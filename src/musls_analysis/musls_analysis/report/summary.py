@@ -230,13 +230,15 @@ def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
     return found
 
 
-def sentence(tension: dict[str, dict[str, Any]]) -> str:
+def sentence(summary: Mapping[str, Any]) -> str:
     """The peaks in words: "6.3 N in flight (circle), 61.2 N at touch-down"."""
     parts = []
-    for where, peak in tension.items():
+    for where, peak in summary["tension"].items():
         stage = f" ({peak['stage'].replace('_', ' ')})" if where in ("in_flight", "snap") else ""
         parts.append(f"{peak['max_n']:.1f} N {PEAK_PLACES[where]}{stage}")
-    return ", ".join(parts)
+    stiff = " (chains that do not stretch: a rope jerks less)"
+    jerks = set(summary["tension"]) - {"in_flight"}
+    return ", ".join(parts) + (stiff if jerks and summary.get("inextensible") else "")
 
 
 # ---------- What makes a flight invalid

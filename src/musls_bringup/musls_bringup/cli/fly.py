@@ -170,7 +170,7 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
         f"{1e3 * summary['step_size_s']:g} ms"
     )
     if summary["tension"]:
-        console.print(f"largest cable tension: {sentence(summary['tension'])}")
+        console.print(f"largest cable tension: {sentence(summary)}")
     for name, text in facts(summary):
         console.print(f"{name}: {escape(text)}")
     for name, battery in summary.get("batteries", {}).items():

@@ -108,7 +108,7 @@ class CableEnd:
 
 @spec
 class ElasticLine:
-    """Material of a cable, for `cable_model: elastic`; the other cable models do not use it.
+    """Material of a cable, for `cable_model: elastic`; `rigid_links` take stiffness and damping.
 
     Attributes:
         ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
@@ -504,7 +504,7 @@ class Cable:
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
             links, "locked" for none.
         twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two.
-        elastic: What it is made of, for elastic segments.
+        elastic: What it is made of: for elastic segments, and for rigid links that jerk.
         load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """

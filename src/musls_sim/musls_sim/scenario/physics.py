@@ -74,6 +74,8 @@ class PhysicsSpec:
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints of DART (slow) instead of regularised.
         refine: Halve the step for the moments in which a jerk asks for it.
+        inextensible: Rigid links do not stretch when they jerk, as in DART and Gazebo. Their peaks
+            are then several times those of a rope.
         cable_restitution: Share of the rate of separation with which the ends of a massless cable
             come back after a jerk; 0 for none.
         contact: What the ground and obstacles hold up with dry friction: load, drones, cables.
@@ -87,6 +89,7 @@ class PhysicsSpec:
     gravity_m_s2: Gravity = STANDARD_GRAVITY_M_S2
     exact_friction: bool = False
     refine: bool = True
+    inextensible: bool = False
     cable_restitution: Fraction = 0.0
     contact: tuple[Literal["load", "drones", "cables"], ...] = ("load", "drones")
 

@@ -224,6 +224,13 @@ class Scenario(Shown):
         pose = np.where(np.isfinite(pose), pose, 0.0)  # the checks before the flight refuse others
         return hang(system, formation, self.physics.gravity_m_s2, pose)
 
+    @property
+    def inextensible(self) -> bool:
+        """Whether cables do not stretch when they jerk."""
+        physics = self.physics
+        in_dart = physics.engine != "embedded" or physics.exact_friction
+        return self.cable_model == "rigid_links" and (in_dart or physics.inextensible)
+
     def shown(self) -> Iterator[str | Table]:
         """Table of system, mission and flight stack; scenario.yaml of a result has the rest."""
         system, drones = self.system, self.system.n_drones

@@ -145,7 +145,8 @@ SLACK = np.dtype(
         ("weight", float),  # of the cable: how hard it may push
         ("stiffness", float),  # force per stretch, and per its rate
         ("damping", float),
-        ("jerk", float),  # rise of the tension within a step that lets it stretch
+        ("stretches", np.int64),  # whether a jerk lets it stretch
+        ("jerk", float),  # such a rise of the tension within a step
         ("lightness", float),  # one over the mass that the spring moves
         ("along", float, 3),  # direction of the slide, from the link into the joint
         ("turning", float, 3),  # as of other coordinates
@@ -296,12 +297,13 @@ def build_records(
     ahead_s: float,
     obstacles: Sequence[AnyObstacle] = (),
     contact: Collection[str] = TOUCHING,
+    inextensible: bool = False,
 ) -> tuple[Array, Tables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
-    for `ahead_s` ahead; a height of None means no ground. `contact`: what touches them, as
-    `physics.contact`.
+    for `ahead_s` ahead; a height of None means no ground. `contact` and `inextensible`: as those
+    of `physics`.
     """
     bodies = tree_bodies(tree)
     selected = np.array([0, *tree.drone])
@@ -329,6 +331,7 @@ def build_records(
     bodies["first_corner"] = np.cumsum(bodies["corners"]) - bodies["corners"]
     slacks = np.zeros(system.n_drones, SLACK)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
+    slacks["stretches"] = not inextensible
     slacks["jerk"] = JUMP_SHARE * STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
     for row, cable in zip(slacks, system.cables, strict=True):
         line = line_of(cable.elastic)

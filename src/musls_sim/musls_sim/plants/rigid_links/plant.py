@@ -229,13 +229,14 @@ class RigidLinksPlant(Plant):
         rotor_speed_rad_s: Array | None = None,
         obstacles: Sequence[AnyObstacle] = (),
         contact: Collection[str] = TOUCHING,
+        inextensible: bool = False,
     ) -> None:
         """Build the records in the start configuration, at rest.
 
         The default time step is the largest stable one up to 4 ms. Where a cable's tension or a
         joint's rate turns out too large for it, `refine` halves it (repeatedly) for that period.
         Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
-        ground; `contact` is `physics.contact`.
+        ground; `contact` and `inextensible` are those of `physics`.
         """
         self.system = system
         self.gravity_m_s2 = gravity_m_s2
@@ -253,6 +254,7 @@ class RigidLinksPlant(Plant):
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
         self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
+        self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
         self.memory, self.records = self._records_of(self.tree)
@@ -278,6 +280,7 @@ class RigidLinksPlant(Plant):
             ahead_s=self.period_s,
             obstacles=self._obstacles,
             contact=self.contact,
+            inextensible=self._inextensible,
         )
 
     def start_moving(self, rates: Array) -> None:

@@ -67,7 +67,8 @@ def slacks_hold(t, h, turn):
         if row.state == NONE:
             rises = row.tension - max(force[i, 0], -row.weight)
             pushes = row.tension < -row.weight
-            if turn < CHANGES and (pushes or (rises > row.jerk and t.fresh == 0)):
+            jerks = row.stretches != 0 and t.fresh == 0 and rises > row.jerk
+            if turn < CHANGES and (pushes or jerks):
                 row.state, row.rest = SLACK, -row.weight
                 if not pushes:
                     row.state, row.rest = STRETCHED, max(force[i, 0], -row.weight)

@@ -66,7 +66,10 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
     if physics.engine in ("gazebo", "gazebo_px4"):
         return _on_gazebo(setup, system, configuration, rotors)
     make: Callable[..., RigidLinksPlant] = functools.partial(
-        RigidLinksPlant, refine=physics.refine, contact=physics.contact
+        RigidLinksPlant,
+        refine=physics.refine,
+        contact=physics.contact,
+        inextensible=physics.inextensible,
     )
     if physics.engine == "dart" or physics.exact_friction:
         try:
