@@ -59,8 +59,8 @@ def test_the_former_kind_of_an_impact_is_understood_with_a_note():
 def test_condition_counts_from_its_begin_and_once():
     """The load swings up and down through a height; the event comes at the first crossing only."""
     push = poke({"time_s": 0.0}, force_enu_n=[0, 0, 12], duration_s=0.1, name="up")
-    above = poke({"height": {"body": "load", "above_m": 1.53}}, body="drone_1")
-    later = poke({"event": "up", "height": {"body": "load", "below_m": 1.53}}, body="drone_2")
+    above = poke({"height": {"body": "load", "above_m": 1.52}}, body="drone_1")
+    later = poke({"event": "up", "height": {"body": "load", "below_m": 1.52}}, body="drone_2")
     session = flight(push, above, later)
     heights = []
     with session:
@@ -69,9 +69,9 @@ def test_condition_counts_from_its_begin_and_once():
             session.advance(1)
     began = {e.what.split(":")[0]: round(e.time_s / PERIOD_S) for e in session.events.happened[:]
              if e.what != "over"}  # fmt: skip
-    first = next(k for k, z in enumerate(heights) if z > 1.53)
+    first = next(k for k, z in enumerate(heights) if z > 1.52)
     assert began["drone_1"] == first
-    assert began["drone_2"] == next(k for k, z in enumerate(heights) if z < 1.53)
+    assert began["drone_2"] == next(k for k, z in enumerate(heights) if z < 1.52)
     assert sum(e.what.startswith("drone_1") for e in session.events.happened) == 1
 
 
