@@ -12,14 +12,18 @@ from random_flights import as_scenario, flown, random_flight
 
 import musls
 from musls_bringup.check import check
+from musls_bringup.cli import main
 from musls_bringup.cli.app import run
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.formation import propose
 from musls_bringup.predicted import judge_system, predict
 from musls_bringup.shipped import find_scenario
+from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.tree import tips_apart_m
 from musls_description.system.drone import thrust_margin
 from musls_description.system.system_files import load_system
+from musls_sim.session.compose import flight_plan
 
 ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "8"))
 HOLD = [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]
@@ -124,6 +128,60 @@ def test_a_controller_flies_long_cables():
     given = {"controller.kind": "payload", "cable_model": "massless", "mission.stages": CIRCLE}
     seen = predict(musls.load_scenario("circle", {**given, "system.cables.length_m": 8.0}))
     assert not seen.problems and seen.apart["tips_m"] > 2.0
+
+
+LINE = [{"kind": "line", "start_m": [0, -0.5, 1], "end_m": [0, 0.5, 1], "speed_m_s": 0.4,
+         "repetitions": 1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("controller", ["formation", "payload"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "--drone crazyflie --drones 4",
+        "--drone crazyflie --drones 2 --cable 1",
+        "--drone typhoon_h480 --drones 2 --load beam --length 2",
+        "--cable 0.8",
+        pytest.param("--cable 20", marks=pytest.mark.slow),
+        pytest.param(
+            "--load plate --length 1.2 --width 0.4 --mass 3 --cable 1.5 --drones 4",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("--load ring --length 1.5 --cable 5 --drones 6", marks=pytest.mark.slow),
+    ],
+)
+def test_what_a_template_writes_flies(asked, controller, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "system", "mine", *asked.split()]) == 0
+    given = {"system": str(tmp_path / "mine.yaml"), "controller.kind": controller}
+    seen = predict(musls.load_scenario("circle", {**given, "mission.stages": LINE}))
+    assert not seen.problems and seen.apart["tips_m"] > 0.5 * seen.apart["planned_tips_m"]
+    reached_m, planned_m = seen.height_m
+    assert reached_m == pytest.approx(planned_m, rel=0.1)
+
+
+@pytest.mark.slow
+def test_check_sees_thin_cables_with_the_damping_of_the_papers_tumble(tmp_path, monkeypatch):
+    """Four Crazyflies on threads of 8 g/m whose joints are damped as those of a thick rope."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "system", "mine", "--drone", "crazyflie", "--drones", "4"]) == 0
+    given = {"system": str(tmp_path / "mine.yaml"), "mission.stages": LINE}
+    thread = {"mass_kg": 0.004, "radius_m": 0.002, "links": 10, "length_m": 0.5}
+    for key, value in {**thread, "joint.damping_n_m_s_rad": 0.002}.items():
+        given[f"system.cables.{key}"] = value
+    seen = predict(musls.load_scenario("circle", given))
+    assert any("tilted by more than 90 degrees" in line for line in seen.problems)
+
+
+@pytest.mark.parametrize("seed", [1, 5, 9, 19, 33, 46, 58])
+def test_rotor_discs_keep_their_distance_on_all_ways(seed):
+    """2 to 11 drones: no way to or from the formation comes closer than both its ends."""
+    scenario = as_scenario(random_flight(seed))
+    plan, system = flight_plan(scenario), scenario.system
+    ends = [plan.ground.offsets_m, plan.ground.landing_offset_m]
+    ends.append(scenario.formation.offsets_m(system.n_drones))
+    least_m = min(tips_apart_m(system, places) for places in ends)
+    assert closest_in_plan(system, plan).tips_m > 0.85 * least_m
 
 
 def test_a_flight_that_collides_is_told_before_it():

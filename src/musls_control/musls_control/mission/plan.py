@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.carrying import (
     LOAD_SHARE,
+    LONGEST_SWINGS,
     LONGEST_WAIT_S,
     STILL_S,
     TAKE_UP_S,
@@ -362,7 +363,8 @@ class Draft:
         `still_s`: for so long the load has to stay near a place, whichever.
         """
         if self.carried is not None and self.stage:
-            longest = int(np.ceil(LONGEST_WAIT_S * self.rate_hz))
+            swings_s = LONGEST_SWINGS * self.carried.swing_s if still_s > 0.0 else 0.0
+            longest = int(np.ceil(max(LONGEST_WAIT_S, swings_s) * self.rate_hz))
             near_m = self.carried.near_m
             still = int(np.ceil(still_s * self.rate_hz))
             self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m, still))
