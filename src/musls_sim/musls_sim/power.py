@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
@@ -128,6 +129,21 @@ def react(speed, command, motion, rotors, dt, moment):
         moment[i, 2] = -change / dt
 
 
+@compiled(shared=True)
+def run_motors(speed, command, motion, rotors, batteries, dt, reacts, reaction, wrench):
+    """Draw a period's current, limit the commands, let the rotors turn the drones.
+
+    Returns a bit for each drone whose battery is empty now.
+    """
+    empty = draw(speed, command, rotors, batteries, dt)
+    if reacts:
+        react(speed, command, motion, rotors, dt, reaction)
+        for i in range(speed.shape[0]):
+            for k in range(3):
+                wrench[1 + i, k] += reaction[i, k]
+    return empty
+
+
 def has_power(drone: Drone) -> bool:
     """Whether there is something to compute for a drone."""
     propulsion = drone.propulsion
@@ -142,16 +158,19 @@ class Power:
 
     Attributes:
         batteries: Of each drone, (n_drones,) of `BATTERY`.
+        rotors: Motors, (n_drones, n_rotors) of `ROTOR`.
+        reacts: Whether any propeller has an inertia.
     """
 
     def __init__(self, system: RigSystem, period_s: float) -> None:
         self._period_s = period_s
-        self._rotors = np.zeros((system.n_drones, system.n_rotors), ROTOR)
+        self.rotors = np.zeros((system.n_drones, system.n_rotors), ROTOR)
         self.batteries = np.zeros(system.n_drones, BATTERY)
-        for rotors, battery, drone in zip(self._rotors, self.batteries, system.drones, strict=True):
+        for rotors, battery, drone in zip(self.rotors, self.batteries, system.drones, strict=True):
             _fill(rotors, battery, drone)
-        self.reacts = bool(self._rotors["inertia"].any())
-        self._reaction: Array = np.zeros((system.n_drones, 3))
+        self.reacts = bool(self.rotors["inertia"].any())
+        self.reaction: Array = np.zeros((system.n_drones, 3))
+        self._told = self._empty
 
     @classmethod
     def of(cls, system: RigSystem, period_s: float) -> Power | None:
@@ -166,25 +185,32 @@ class Power:
     def look(self, state: PlantState) -> None:
         """Let the voltages follow the present speeds; no time passes."""
         speed = state.rotor_speed_rad_s
-        draw(speed, speed.copy(), self._rotors, self.batteries, 0.0)
+        draw(speed, speed.copy(), self.rotors, self.batteries, 0.0)
 
     def apply(self, change: RotorEfficiency) -> None:
         """Let a rotor that gives less torque draw less; a stopped one draws nothing."""
         some = slice(None) if change.rotor is None else change.rotor - 1
-        self._rotors["health"][change.drone - 1, some] = change.efficiency
+        self.rotors["health"][change.drone - 1, some] = change.efficiency
 
     def step(self, state: PlantState, inputs: PlantInputs) -> list[int]:
-        """Draw the period's current, limit the commands, let the rotors turn the drones.
+        """Let a period act on the inputs, see `run_motors`; returns as `newly_empty`."""
+        speed, command, wrench = (
+            state.rotor_speed_rad_s,
+            inputs.rotor_command_rad_s,
+            inputs.wrench_body,
+        )
+        own = self.rotors, self.batteries, self._period_s, self.reacts, self.reaction
+        run_motors(speed, command, state.motion, *own, wrench)
+        return self.newly_empty()
 
-        Returns:
-            Numbers of the drones, from 1, whose batteries are empty now.
-        """
-        speed, command = state.rotor_speed_rad_s, inputs.rotor_command_rad_s
-        empty = draw(speed, command, self._rotors, self.batteries, self._period_s)
-        if self.reacts:
-            react(speed, command, state.motion, self._rotors, self._period_s, self._reaction)
-            inputs.wrench_body[1:, 0:3] += self._reaction
-        return [i + 1 for i in range(len(self.batteries)) if empty >> i & 1] if empty else []
+    def newly_empty(self) -> list[int]:
+        """Numbers of the drones, from 1, whose batteries have become empty since the last call."""
+        before, self._told = self._told, self._empty
+        return (np.flatnonzero(self._told & ~before) + 1).tolist()
+
+    @property
+    def _empty(self) -> NDArray[np.bool_]:
+        return (self.batteries["capacity"] > 0.0) & (self.batteries["charge"] <= 0.0)
 
 
 def _fill(rotors: Records, battery: np.void, drone: Drone) -> None:

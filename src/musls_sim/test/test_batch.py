@@ -43,6 +43,14 @@ FLIGHTS = {
     "rigid rods": ("start=air", "cable_model=rigid_rods"),
     "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
     "elastic": ("start=air", "cable_model=elastic", "system.cables.links=3"),
+    "tilted rotors, batteries": (
+        "start=air",
+        "imperfections.drones=[{}, {thrust_tilt_rad: [0.02, 0.01]}, {}]",
+        "system.drones.propulsion={motor: {speed_constant_rpm_v: 920, resistance_ohm: 0.1}, "
+        "battery: {cells: 3, capacity_ah: 2, start_charge: 0.9}, electronics_w: 4, "
+        "propeller: {kind: constants, thrust_n_s2: 8.55e-6, moment_ratio_m: 0.016, "
+        "inertia_kg_m2: 1e-5}}",
+    ),
     "rigid links in the air": ("start=air", "cable_model=rigid_links", "system.cables.links=5"),
 }
 
@@ -314,7 +322,6 @@ REFUSED = {
     "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
     "noisy truth": ("estimation={kind: truth, noise: 0.01}", "estimation.noise = 0.01"),
     "delay": ("imperfections.setpoint_delay_s=0.1", "imperfections.setpoint_delay_s"),
-    "tilt": ("imperfections.drones=[{thrust_tilt_rad: [0.1, 0]}]", "thrust_tilt_rad"),
     "board": ("imperfections.drones=[{level_tilt_rad: [0.1, 0]}]", "level_tilt_rad"),
     "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
     "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),

@@ -13,7 +13,6 @@ from musls_sim.session.stages import TABLE, asks_for_python
 PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
 
 PYTHON = {
-    "batteries": ("delivery_carried", [], "motors"),
     "a rig": ("cdpr_reel", [], "rig"),
     "contingency": ("quad_survives", [], "reference"),
     "late set-points": ("hold", ["imperfections.setpoint_jitter_s=0.1"], "late_setpoints"),

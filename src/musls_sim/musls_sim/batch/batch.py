@@ -556,6 +556,7 @@ class _Start:
             "begin": self.memory.ctypes.data,
             "plant": plant.address + self._moved_by,
             "motion": self.moved(plant.state.motion).ctypes.data,
+            "speed": self.moved(plant.state.rotor_speed_rad_s).ctypes.data,
             "force": self.moved(plant.state.cable_force_n).ctypes.data,
             "peak": peak.ctypes.data,
             "peak_apart": peak.strides[0] // 8,

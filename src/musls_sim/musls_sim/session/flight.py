@@ -167,10 +167,10 @@ class Flight(Loop):
             if self.scenario.limits.collision == "end":
                 raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
 
-    def run_motors(self, tick: int) -> None:
-        """Let motors and batteries act, and note what is empty."""
+    def note_empty_batteries(self, tick: int) -> None:
+        """Note which batteries have become empty."""
         assert self.power is not None
-        for drone in self.power.step(self.plant.state, self.inputs):
+        for drone in self.power.newly_empty():
             self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
 
     def move(self, tick: int) -> None:

@@ -16,11 +16,8 @@ from musls_control.autopilot import (
 )
 from musls_control.estimate import Estimate
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.compiled import compiled
-from musls_description.numerics.vectors import add, cross, increase, scale
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
@@ -202,24 +199,29 @@ class CommandLatency:
 
 
 class TiltedThrust:
-    """Adds what tilted rotors do to the wrenches of a period.
+    """What tilted rotors do to the wrenches of a period, see `compiled_stages.world.tilt_thrust`.
 
     The plants let rotors push along the body's z axis. The difference to the tilted axis is taken
     at the rotor speeds of the period's begin: the tilt's part of the thrust, some per cent of it,
     comes 2 ms late on average.
+
+    Attributes:
+        rotors: (n, n_rotors) of `rigid_body.ROTOR`.
+        health: Share of the thrust that is left, (n, n_rotors).
+        shift: Tilted axis minus the body's z axis, (n, 3).
     """
 
     def __init__(self, system: RigSystem, faults: Imperfections) -> None:
         """`system`: as it really is, see `weakened`."""
-        self._rotors = rotor_records(system)
+        self.rotors = rotor_records(system)
         up = np.array([0.0, 0.0, 1.0])
-        self._shift = np.array(
+        self.shift = np.array(
             [
                 tilt_matrix(fault.thrust_tilt_rad) @ up - up
                 for fault in faults.of_each(system.n_drones)
             ]
         )
-        self._health = np.ones(self._rotors.shape[:2])
+        self.health = np.ones(self.rotors.shape[:2])
 
     @classmethod
     def of(cls, system: RigSystem, faults: Imperfections) -> TiltedThrust | None:
@@ -231,21 +233,4 @@ class TiltedThrust:
     def apply(self, change: RotorEfficiency) -> None:
         """Let a rotor that gives less thrust do less here, too."""
         some = slice(None) if change.rotor is None else change.rotor - 1
-        self._health[change.drone - 1, some] = change.efficiency
-
-    def step(self, state: PlantState, inputs: PlantInputs) -> None:
-        """Add the wrenches."""
-        speed, wrench = state.rotor_speed_rad_s, inputs.wrench_body[1:]
-        _add(speed, self._rotors, self._health, self._shift, wrench)
-
-
-@compiled()
-def _add(speed, rotors, health, shift, wrench):
-    """Add moment and force of the thrusts' shift to the wrenches (n, 6)."""
-    for i in range(speed.shape[0]):
-        for j in range(speed.shape[1]):
-            rotor, squared = rotors[i, j], health[i, j] * speed[i, j] * speed[i, j]
-            force = scale(rotor.thrust * squared, shift[i])
-            reaction = scale(rotor.torque * squared, shift[i])
-            increase(wrench[i, :3], add(cross(rotor.place, force), reaction))
-            increase(wrench[i, 3:], force)
+        self.health[change.drone - 1, some] = change.efficiency

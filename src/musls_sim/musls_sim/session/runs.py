@@ -122,7 +122,7 @@ class Runs:
         failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
         session.tick = int(now["tick"][0]) - 1 + failed
         session.plant.account(verdict, session.inputs, session.tick + 1 - begin)
-        return verdict != 0 or bool(now["touches"][0])
+        return verdict != 0 or bool(now["touches"][0] or now["emptied"][0])
 
     def _cut(self, tick: int) -> bool:
         """Run one period, stages in Python between compiled ones."""
@@ -138,4 +138,4 @@ class Runs:
                 verdict = int(now["verdict"][0])
                 session.plant.account(verdict, session.inputs)
                 told = verdict != 0
-        return told or bool(now["touches"][0])
+        return told or bool(now["touches"][0] or now["emptied"][0])

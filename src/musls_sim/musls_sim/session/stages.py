@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import ceil
 
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import TruthSpec
@@ -208,26 +207,18 @@ def _rig(flight: Flight) -> Stage | None:
     return Stage("rig", driver.step)
 
 
-@entry(
-    "batteries and rotors",
-    "power.py",
-    lambda s: "system.drones.propulsion" if Power.needed(s.system) else "",
-)
+@entry("batteries and rotors", "power.py")
 def _motors(flight: Flight) -> Stage | None:
-    return in_python("motors", None if flight.power is None else flight.run_motors)
-
-
-def _tilted_thrust_asks(scenario: Scenario) -> str:
-    tilted = any(any(drone.thrust_tilt_rad) for drone in scenario.imperfections.drones)
-    return "imperfections.drones.thrust_tilt_rad" if tilted else ""
-
-
-@entry("rotors that are not upright", "session/imperfections.py", _tilted_thrust_asks)
-def _tilted_thrust(flight: Flight) -> Stage | None:
-    tilted, state, inputs = flight.tilted, flight.plant.state, flight.inputs
-    if tilted is None:
+    if flight.power is None:
         return None
-    return Stage("tilted_thrust", lambda tick: tilted.step(state, inputs))
+    drive = (compiled.drive_rotors,)
+    return Stage("motors", flight.note_empty_batteries, compiled=drive, tells=True)
+
+
+@entry("rotors that are not upright", "session/imperfections.py")
+def _tilted_thrust(flight: Flight) -> Stage | None:
+    tilted = flight.tilted is not None
+    return Stage("tilted_thrust", compiled=(compiled.tilt_thrust,)) if tilted else None
 
 
 @entry(

@@ -61,8 +61,22 @@ def arrays_of(session: Flight) -> Arrays:
         "ring": nothing if mocap is None else mocap.ring,
         "gusts_ahead": np.zeros((0 if wind.steady else PIECE, 3)),
         "noise_ahead": np.ones((0 if mocap is None else PIECE, 1 + n, 13)),
+        **power_arrays(session),
         "levels": steps.get("levels", nothing),
         "limits": steps.get("limits", nothing),
+    }
+
+
+def power_arrays(session: Flight) -> Arrays:
+    """Arrays of motors, batteries and tilted rotors."""
+    nothing, power, tilted = np.zeros(0), session.power, session.tilted
+    return {
+        "drives": nothing if power is None else power.rotors,
+        "batteries": nothing if power is None else power.batteries,
+        "reaction": nothing if power is None else power.reaction,
+        "tilted_rotors": nothing if tilted is None else tilted.rotors,
+        "tilt_health": nothing if tilted is None else tilted.health,
+        "tilt_shift": nothing if tilted is None else tilted.shift,
     }
 
 
@@ -82,6 +96,7 @@ def numbers_of(session: Flight) -> dict[str, float]:
         "ring_size": 0 if mocap is None else len(mocap.ring),
         "substeps": session.plant.substeps,
         "refinements": REFINEMENTS,
+        "reacts": session.power is not None and session.power.reacts,
         "peak_periods": session.tension_peaks.periods,
     }
 
@@ -92,6 +107,7 @@ CHANGING = (
     "drawn",
     "verdict",
     "touches",
+    "emptied",
     "recorded",
     "announced",
     "plant",
@@ -175,6 +191,7 @@ class World:
             "n_fastened": 0 if watch is None else len(watch.arrays["fastened"]),
             "verdict": 0,
             "touches": 0,
+            "emptied": 0,
             "told": told.ctypes.data,
             "told_apart": told.strides[0] // 8,
             "peak": peak.ctypes.data,

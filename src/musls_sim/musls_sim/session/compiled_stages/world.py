@@ -21,8 +21,11 @@ from musls_description.numerics.records import (
     pointer,
     vector_at,
 )
-from musls_description.numerics.vectors import put
+from musls_description.numerics.vectors import add, cross, increase, put, scale
 from musls_sim.plants.interface import STEP
+from musls_sim.plants.rigid_body import ROTOR
+from musls_sim.power import BATTERY, run_motors
+from musls_sim.power import ROTOR as MOTOR
 from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
 from musls_sim.session.compiled_stages.contacts import (
@@ -50,6 +53,7 @@ WORLD = np.dtype(
         ("disarmed_at", float),  # NaN before
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
         ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
+        ("emptied", np.int64),  # whether a battery became empty then
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("changed", np.int64),  # rows of `changes` that are done
@@ -76,6 +80,7 @@ WORLD = np.dtype(
         ("ring_size", np.int64),  # of motion capture, in periods
         ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
         ("every", np.int64),  # periods between two rows that are recorded; 0 for none
+        ("reacts", np.int64),  # whether the spin of propellers turns the drones
         ("peak_periods", np.int64),  # after which the recent peaks begin anew
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
@@ -101,6 +106,12 @@ WORLD = np.dtype(
         ("delayed", np.int64),
         ("asked", np.int64),
         ("motors", np.int64),
+        ("drives", np.int64),  # of `Power`
+        ("batteries", np.int64),
+        ("reaction", np.int64),
+        ("tilted_rotors", np.int64),  # of `TiltedThrust`
+        ("tilt_health", np.int64),
+        ("tilt_shift", np.int64),
         ("law", np.int64),  # records of a controller, and what else it works on
         ("law_places", np.int64),
         ("law_drones", np.int64),
@@ -155,7 +166,7 @@ def advance_worlds(stages, address, apart, count, periods):
                 call_at(stages[s], at)
                 if w.failed != 0:
                     break
-            if w.watched != 0 and (w.verdict != 0 or w.touches != 0):
+            if w.watched != 0 and (w.verdict != 0 or w.touches != 0 or w.emptied != 0):
                 break
 
 
@@ -303,6 +314,41 @@ def let_wind_blow(address):
     w = world_at(address)
     change = vector_at(w.gusts_ahead + 24 * w.drawn)
     blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
+
+
+@CompiledStage
+def drive_rotors(address):
+    """Let motors and batteries act, see `power.run_motors`."""
+    w = world_at(address)
+    told = carray(pointer(w.told), (w.n_drones, w.told_apart), np.float64)
+    w.emptied = run_motors(
+        grid_at(w.speed, w.n_drones, w.n_rotors),
+        told[:, : w.n_rotors],
+        motion_of(w),
+        carray(pointer(w.drives), (w.n_drones, w.n_rotors), MOTOR),
+        carray(pointer(w.batteries), (w.n_drones,), BATTERY),
+        w.period,
+        w.reacts != 0,
+        grid_at(w.reaction, w.n_drones, 3),
+        grid_at(w.wrench_body, 1 + w.n_drones, 6),
+    )
+
+
+@CompiledStage
+def tilt_thrust(address):
+    """Add moment and force of the shift of tilted rotors' thrusts, see `TiltedThrust`."""
+    w = world_at(address)
+    n, rotors = w.n_drones, w.n_rotors
+    speed, health = grid_at(w.speed, n, rotors), grid_at(w.tilt_health, n, rotors)
+    records = carray(pointer(w.tilted_rotors), (n, rotors), ROTOR)
+    shift, wrench = grid_at(w.tilt_shift, n, 3), grid_at(w.wrench_body, 1 + n, 6)
+    for i in range(n):
+        for j in range(rotors):
+            rotor, squared = records[i, j], health[i, j] * speed[i, j] * speed[i, j]
+            force = scale(rotor.thrust * squared, shift[i])
+            reaction = scale(rotor.torque * squared, shift[i])
+            increase(wrench[1 + i, :3], add(cross(rotor.place, force), reaction))
+            increase(wrench[1 + i, 3:], force)
 
 
 # ---------- Around the plant
