@@ -17,8 +17,10 @@ from musls_description.hanging.equilibrium import (
     link_directions,
     root,
     slack_chain,
+    weightless,
 )
 from musls_description.hanging.ground import ground_spawn
+from musls_description.hanging.straight_cables import StraightCables, even_shares, share_balance
 from musls_description.hanging.tree import build_tree
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import load_system, system_names
@@ -153,6 +155,38 @@ def test_three_drone_static_tension_closed_form():
     assert np.allclose(rest.load_end_tension_n, expected, rtol=1e-6)
     drop = 2.42 * np.sqrt(1.0 - sine**2) + 0.03
     assert rest.configuration.load_position_enu_m == pytest.approx([0, 0, 3.2 - drop], abs=1e-6)
+
+
+def test_even_shares_of_upright_cables_follow_the_lever():
+    """Cables at 1 m and -0.5 m of the centre: one and two thirds of the weight."""
+    at_load = np.array([[1.0, 0.0, 0.1], [-0.5, 0.0, 0.1]])
+    shares, missed = even_shares(share_balance(at_load, np.tile([0.0, 0.0, 1.0], (2, 1))))
+    np.testing.assert_allclose(shares, [2.0 / 3.0, 4.0 / 3.0], atol=1e-5)
+    assert missed < 1e-5
+    off = np.array([[1.0, 0.0, 0.1], [0.5, 0.0, 0.1]])  # the centre of mass is not between them
+    assert even_shares(share_balance(off, np.tile([0.0, 0.0, 1.0], (2, 1))))[1] > 0.1
+
+
+@pytest.mark.parametrize("name", ["x500_trio", "x500_quad", "x500_hexa"])
+def test_straight_cables_balance_where_light_chains_hang(name):
+    """Forces, places and balance of the search are those of the equilibrium on massless cables."""
+    system = weightless(load_system(name))
+    rest = hanging_equilibrium(system, formation(system, height=2.3))
+    hooks = np.array([
+        turn @ drone.cable_attachment_m
+        for turn, drone in zip(rest.drone_rotations, system.drones, strict=True)
+    ])  # fmt: skip
+    cables = StraightCables(
+        system, G, clearance_m=0.0, steepest=1.0, shares=(0.0, 6.0), lean_rad=0.5, hooks_m=hooks
+    )
+    forces, n = rest.cable_force_n, system.n_drones
+    x = cables.unknowns(forces[:, :2] / forces[:, 2:], n * forces[:, 2] / cables.weight_n)
+    x[-2:] = Rotation.from_matrix(rest.load_rotation).as_rotvec()[:2]
+    np.testing.assert_allclose(cables.forces(x) * cables.weight_n, forces, atol=1e-9)
+    assert np.abs(cables.balance(x)).max() < 1e-3  # a load that is turned by yaw, too
+    places = rest.bodies[0]
+    np.testing.assert_allclose(cables.drones_at(x), places[1:] - places[0], atol=2e-3)
+    assert cables.room(x).min() > 0.0
 
 
 def test_link_directions_balance_every_link():
