@@ -452,9 +452,9 @@ def test_thrust_margin_is_that_of_the_rotor_that_works_hardest(tiny):
     drone, most = scenario.system.drones[0], scenario.system.drones[0].max_thrust_n
     x, y, _ = np.abs([rotor.position_m for rotor in drone.rotors]).mean(axis=0)
     roll, pitch, yaw = np.abs(hanging.rest.drone_moment_n_m).T
-    assert roll.max() + pitch.max() > 0.01 and yaw.max() < 1e-9
+    assert roll.max() + pitch.max() > 0.01 and yaw.max() < 1e-3
     shares = np.linalg.norm(thrust, axis=1) / 4.0 + roll / (4.0 * y) + pitch / (4.0 * x)
-    assert hanging.thrust_margin == pytest.approx(most / 4.0 / shares.max())
+    assert hanging.thrust_margin == pytest.approx(most / 4.0 / shares.max(), rel=1e-3)
     # The cables lean by little, so that it is not far below the one for vertical cables.
     straight = n * most / (scenario.system.mass_kg * g)
     assert 0.9 * straight < hanging.thrust_margin < straight

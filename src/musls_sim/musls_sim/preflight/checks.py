@@ -56,8 +56,8 @@ Check = Callable[[Hanging, Scenario], Caution | Refusal | None]
 def preflight(scenario: Scenario) -> Iterator[Caution | Refusal]:
     """Everything that is to be said before the flight of a formation."""
     hanging = scenario.hanging_for("a check before the flight")
-    if hanging.refusal is not None:
-        yield Refusal(str(hanging.refusal))
+    if hanging.refusal is not None:  # a stage too far away leaves no digits for a formation
+        yield check_stages(hanging, scenario) or Refusal(str(hanging.refusal))
         return
     for check in CHECKS:
         found = check(hanging, scenario)
