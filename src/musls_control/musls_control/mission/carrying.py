@@ -43,9 +43,9 @@ LOAD_SHARE = 0.05
 LONGEST_WAIT_S = 10.0
 """For load and drones to be in place."""
 
-STILL_S, LONGEST_SWINGS = 1.0, 3.0
-"""Time for which the load has to stay near a place before it is lowered to the ground; it is waited
-for through so many of its swings where those take longer than anything else is waited for."""
+STILL_S, STILL_SHARE, LONGEST_SWINGS = 1.0, 0.02, 3.0
+"""Time for which the load has to stay near a place before it is lowered to the ground; how near, on
+long cables, over their length; and for how many of its swings it is waited for, if these last."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Carried:
         near_m: Distance at which a drone counts as in its place.
         thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
         speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).
-        swing_s: Period in which the load swings, at most.
+        length_m: Of the longest cable.
     """
 
     weight_n: Array
@@ -68,7 +68,7 @@ class Carried:
     near_m: float
     thrust_n_s2: Array
     speed_rad_s: Array
-    swing_s: float = 0.0
+    length_m: float = 0.0
 
     @classmethod
     def of(cls, hanging: Hanging) -> Carried | None:
@@ -77,7 +77,6 @@ class Carried:
             return None
         drones, back = hanging.system.drones, -float(hanging.load_pose[3])
         weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
-        longest_m = max(cable.length_m for cable in hanging.system.cables)
         gap_m = hanging.tips_apart_m if len(drones) > 1 else np.inf
         return cls(
             weight_n,
@@ -88,8 +87,13 @@ class Carried:
             np.array([
                 [d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones
             ]),
-            2.0 * np.pi * np.sqrt(longest_m / hanging.gravity_m_s2),
+            max(cable.length_m for cable in hanging.system.cables),
         )  # fmt: skip
+
+    @property
+    def swing_s(self) -> float:
+        """Period in which the load swings, at most."""
+        return float(2.0 * np.pi * np.sqrt(self.length_m / GRAVITY_M_S2))
 
     def aside_m_s2(self, share: float, load_yaw_rad: float) -> Array:
         """Horizontal accelerations to ask for while a share is carried, (n, 2)."""

@@ -20,6 +20,7 @@ from musls_control.mission.carrying import (
     LONGEST_SWINGS,
     LONGEST_WAIT_S,
     STILL_S,
+    STILL_SHARE,
     TAKE_UP_S,
     Carried,
 )
@@ -363,9 +364,11 @@ class Draft:
         `still_s`: for so long the load has to stay near a place, whichever.
         """
         if self.carried is not None and self.stage:
-            swings_s = LONGEST_SWINGS * self.carried.swing_s if still_s > 0.0 else 0.0
-            longest = int(np.ceil(max(LONGEST_WAIT_S, swings_s) * self.rate_hz))
-            near_m = self.carried.near_m
+            longest_s, near_m = LONGEST_WAIT_S, self.carried.near_m
+            if still_s > 0.0:
+                longest_s = max(longest_s, LONGEST_SWINGS * self.carried.swing_s)
+                near_m = max(near_m, STILL_SHARE * self.carried.length_m)
+            longest = int(np.ceil(longest_s * self.rate_hz))
             still = int(np.ceil(still_s * self.rate_hz))
             self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m, still))
 
