@@ -16,18 +16,16 @@ from musls_control.contingency.loss import ContingencySpec
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of, prepare_controller
 from musls_control.estimate import Estimate
-from musls_control.guard import Guard
 from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.carrying import Carried
-from musls_control.mission.delivery import Delivery, Outlet, compile_delivery
-from musls_control.mission.guidance import FlightGuidance, Known
+from musls_control.mission.delivery import Outlet, compile_delivery
+from musls_control.mission.guidance import FlightGuidance, Known, guide
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
     compile_air_plan,
     compile_plan,
 )
-from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.payload.actuation import ForcesToSetpoints
 from musls_control.reference import LoadReference
@@ -302,34 +300,16 @@ class MissionFile:
         return Contingency(replace(spec, delay_s=0.0), hanging, self.mission, ahead=True)
 
     def guidance(
-        self,
-        plan: FlightPlan,
-        goals: GoalSettings,
-        known: Known,
-        out: Outlet,
-        *,
-        guard: Guard | None = None,
-        contingency: Contingency | None = None,
-        resume_by: str = "resume",
+        self, plan: FlightPlan, known: Known, out: Outlet, **options: Any
     ) -> FlightGuidance:
-        """Make what guides a flight of a plan; hooks that are to close later open now."""
-        delivery = None
-        if self.delivers:
-            delivery = Delivery(
-                self.mission,
-                self.formation,
-                slung_system(self.system, "mission.kind = delivery"),
-                plan,
-                out,
-                estimate=known.estimate,
-                rotor_speed_rad_s=known.rotor_speed_rad_s,
-                gravity_m_s2=self.flown.gravity_m_s2,
-            )
-            delivery.begin()
-        player = FlightPlayer(plan, self.formation, self.mission, goals, delivery)
-        return FlightGuidance(
-            player, known, out, guard=guard, contingency=contingency, resume_by=resume_by
+        """Make what guides a flight, see `guide`; hooks that are to close later open now."""
+        gravity = self.flown.gravity_m_s2
+        flight = guide(
+            plan, self.mission, self.formation, self.system, gravity, known, out, **options
         )
+        if flight.player.keeper is not None:
+            flight.player.keeper.begin()
+        return flight
 
     def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
         """Refuse to arm for a plan, see `check_before_arming` (raises ConfigError)."""

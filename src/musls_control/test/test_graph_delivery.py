@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.graph_flight import ReceivedMotion, read_mission_file
 from musls_control.mission.delivery import Outlet, hanging_share
-from musls_control.mission.player import GoalSettings, PlayState, Refused
+from musls_control.mission.player import PlayState, Refused
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
@@ -28,7 +28,7 @@ class Flight:
         plan = self.file.plan(places[0], 0.0, places[1:])
         self.sent, self.told = [], []
         out = Outlet(lambda _, kind, what: self.told.append((kind, what)), self.sent.append)
-        self.flight = self.file.guidance(plan, GoalSettings(), self.known, out)
+        self.flight = self.file.guidance(plan, self.known, out)
         self.player, self.delivery = self.flight.player, self.flight.player.keeper
         self.player.start(0.0)
         self.time_s, self.stages, self.carried_kg = 0.0, [], 0.0

@@ -13,9 +13,9 @@ from musls_control.contingency.contingency import Contingency
 from musls_control.estimate import Estimate
 from musls_control.graph_flight import ReceivedMotion, read_mission_file
 from musls_control.guard import Guard
-from musls_control.mission.delivery import Delivery, Outlet
-from musls_control.mission.guidance import OFFBOARD, FlightGuidance, Known
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
+from musls_control.mission.delivery import Outlet
+from musls_control.mission.guidance import OFFBOARD, Known, guide
+from musls_control.mission.player import PlayState, Refused
 from musls_description.config.schema import to_yaml
 from musls_sim.session.guidance import MissionGuidance
 
@@ -63,17 +63,10 @@ class InSession(Side):
         for unknown in (estimate.position_enu_m, estimate.velocity_enu_m_s, estimate.tension_n):
             unknown[:] = np.nan
         self.happened = []
-        delivery = None
-        if scenario.mission.kind == "delivery":
-            delivery = Delivery(
-                scenario.mission, scenario.formation, scenario.system, plan, self.out,
-                estimate=self.known.estimate, rotor_speed_rad_s=self.known.rotor_speed_rad_s,
-                gravity_m_s2=G,
-            )  # fmt: skip
-        player = FlightPlayer(plan, scenario.formation, scenario.mission, GoalSettings(), delivery)
-        self.flight = FlightGuidance(
-            player, self.known, self.out, guard=Guard(), contingency=way, resume_by="resume"
-        )
+        self.flight = guide(
+            plan, scenario.mission, scenario.formation, scenario.system, G, self.known, self.out,
+            guard=Guard(), contingency=way,
+        )  # fmt: skip
         autopilot = SimpleNamespace(landed=np.zeros(n, bool))
         self.guidance = MissionGuidance(self.flight, autopilot, [], PERIOD_S, self.out)
         self.guidance.act_through(
@@ -107,9 +100,7 @@ class InGraph(Side):
         super().__init__(ReceivedMotion(n, 4))
         self.known.phases.update(dict.fromkeys(self.known.drones, "flying"))
         self.known.heard_s = dict.fromkeys((*self.known.bodies, OFFBOARD), 0.0)
-        self.flight = file.guidance(
-            plan, GoalSettings(), self.known, self.out, guard=Guard(), contingency=way
-        )
+        self.flight = file.guidance(plan, self.known, self.out, guard=Guard(), contingency=way)
         self.flight.begin(0.0)
 
     def see(self, time_s, places, velocities, rotors):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,14 @@ from musls_control.guard import (
     Health,
     tracking_error_m,
 )
-from musls_control.mission.delivery import Outlet
-from musls_control.mission.player import FlightPlayer, FormationSetpoint, PlayState
-from musls_control.mission.spec import BEFORE_FORMATION, GROUND_PHASES, LANDING
+from musls_control.mission.delivery import Delivery, Outlet
+from musls_control.mission.plan import FlightPlan
+from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
+from musls_control.mission.spec import BEFORE_FORMATION, GROUND_PHASES, LANDING, MissionSpec
 from musls_control.offboard import start_refusal
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import RigSystem, slung_system
 
 OFFBOARD = "offboard"
 """The node that commands the autopilots, among the bodies that are watched."""
@@ -361,6 +365,37 @@ class FlightGuidance:
         elif not faults:
             faults = [f"faults are over: {self._resume_by} or abort; aborted in {after_s:g} s"]
         self._out.tell(time_s, "guard", f"{step.value}: {', '.join(faults)}")
+
+
+def guide(
+    plan: FlightPlan,
+    mission: MissionSpec,
+    formation: Cone,
+    system: RigSystem,
+    gravity_m_s2: float,
+    known: Known,
+    out: Outlet,
+    **options: Any,
+) -> FlightGuidance:
+    """Make what guides a flight of a plan, with a watch over a delivery that begins on the ground.
+
+    `options`: `goals` of the player, and those of `FlightGuidance`.
+    """
+    delivery = None
+    if mission.kind == "delivery" and plan.ground is not None:
+        delivery = Delivery(
+            mission,
+            formation,
+            slung_system(system, "mission.kind = delivery"),
+            plan,
+            out,
+            estimate=known.estimate,
+            rotor_speed_rad_s=known.rotor_speed_rad_s,
+            gravity_m_s2=gravity_m_s2,
+        )
+    goals = options.pop("goals", None) or GoalSettings()
+    player = FlightPlayer(plan, formation, mission, goals, delivery)
+    return FlightGuidance(player, known, out, **options)
 
 
 _GUARDED = (GuardStep.PAUSE, GuardStep.LOWER, GuardStep.LAND)

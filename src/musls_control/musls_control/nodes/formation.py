@@ -565,9 +565,9 @@ class FormationNode(ManagedNode):
         resume = f"ros2 service call {self.resolve_service_name('~/pause')} std_srvs/srv/SetBool"
         return self._file.guidance(
             plan,
-            self._goals,
             self._known,
             self._out,
+            goals=self._goals,
             guard=self._guard,
             contingency=self._contingency,
             resume_by=f'resume ({resume} "{{data: false}}", or musls ros ask resume)',

@@ -11,8 +11,8 @@ import numpy as np
 from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.contingency.contingency import Contingency
 from musls_control.mission.carrying import Carried
-from musls_control.mission.delivery import Delivery, Outlet, compile_delivery
-from musls_control.mission.guidance import FlightGuidance, Known
+from musls_control.mission.delivery import Outlet, compile_delivery
+from musls_control.mission.guidance import Known, guide
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
@@ -20,7 +20,6 @@ from musls_control.mission.plan import (
     compile_plan,
     hold_plan,
 )
-from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.slung_system import extended_load, slung_system
@@ -175,26 +174,21 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    scenario, plan, out = components.scenario, components.plan, Outlet()
-    estimate = components.estimator.estimate
-    known = Known.always(estimate, components.plant.state.rotor_speed_rad_s)
-    delivery = contingency = None
-    if flies_delivery(scenario):
-        delivery = Delivery(
-            scenario.mission,
-            scenario.formation,
-            slung_system(scenario.system, "mission.kind = delivery"),
-            plan,
-            out,
-            estimate=estimate,
-            rotor_speed_rad_s=known.rotor_speed_rad_s,
-            gravity_m_s2=scenario.physics.gravity_m_s2,
-        )
+    scenario, out, contingency = components.scenario, Outlet(), None
+    known = Known.always(components.estimator.estimate, components.plant.state.rotor_speed_rad_s)
     if scenario.contingency is not None:
         hanging = scenario.hanging_for("contingency")
         contingency = Contingency(scenario.contingency, hanging, scenario.mission)
-    player = FlightPlayer(plan, scenario.formation, scenario.mission, GoalSettings(), delivery)
-    flight = FlightGuidance(player, known, out, contingency=contingency)
+    flight = guide(
+        components.plan,
+        scenario.mission,
+        scenario.formation,
+        scenario.system,
+        scenario.physics.gravity_m_s2,
+        known,
+        out,
+        contingency=contingency,
+    )
     period_s = components.plant.period_s
     return MissionGuidance(flight, components.autopilot, observers, period_s, out)
 
