@@ -267,15 +267,17 @@ def test_rows_of_many_set_points_are_equal_row_by_row(quad, script):
     check_equal(Flights(*quad).fly(script, 60.0))
 
 
-def test_what_a_loss_leads_to_is_told_and_asked_for_alike(quad):
-    """The examples above do what they are for."""
-    flights = Flights(*quad).fly([(IN_CIRCLE, "falls 2")], 40.0)
+@pytest.mark.parametrize("before", [[], [(IN_CIRCLE - 60, "abort")]], ids=["", "aborted"])
+def test_what_a_loss_leads_to_is_told_and_asked_for_alike(quad, before):
+    """The examples above do what they are for; the load hangs on the way back, too."""
+    flights = Flights(*quad).fly([*before, (IN_CIRCLE, "falls 2")], 36.0)
     check_equal(flights)
     assert flights.graph.asked == [{"kind": "release", "cable": 2}]
     kinds = [kind for _, kind, _ in flights.graph.said]
     assert kinds == ["drone_given_up", "hook_opened", "reallocated", "guard"]
     assert "the mission goes on" in flights.graph.said[-1][2]
-    assert flights.session.flight.player.state is PlayState.FLYING
+    state = PlayState.ABORTING if before else PlayState.FLYING
+    assert flights.session.flight.player.state is state
     assert flights.session.guidance.setpoint.armed.tolist() == [1.0, 0.0, 1.0, 1.0]
 
 

@@ -21,7 +21,7 @@ from musls_description.system.slung_system import SlungLoadSystem
 TAUT_SHARE = 0.95
 """Drones land no farther from the load than this share of their cable."""
 
-UNWATCHED = GROUND_PHASES - {"lift"}
+UNWATCHED = GROUND_PHASES - {"lift", "abort"}
 """Phases in which nothing is watched: the load stands, or is being set down."""
 
 ASIDE_M = np.array([1.0, 1.0])

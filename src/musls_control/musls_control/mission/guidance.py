@@ -251,10 +251,12 @@ class FlightGuidance:
             if guard is not None:
                 guard.step = GuardStep.WATCH
             return
+        if player.touches_down:
+            self._pending.clear()
+            return
         bodies = {} if guard is None else self.health(time_s)
         bodies = {body: health for body, health in bodies.items() if body not in self.gone}
-        survives = not player.touches_down and self._survive(time_s, bodies)
-        if guard is None or survives or player.touches_down or not self.watches:
+        if self._survive(time_s, bodies) or guard is None or not self.watches:
             return
         waits = player.state is PlayState.PAUSED and not player.held
         carries = player.stage not in (*BEFORE_FORMATION, *LANDING)
@@ -283,7 +285,7 @@ class FlightGuidance:
     def _survive(self, time_s: float, bodies: dict[str, Health]) -> bool:
         """Go on without drones that are lost, where there is a way."""
         way, known, player, guard = self.contingency, self.known, self.player, self.guard
-        if way is None or known.unseen(time_s):
+        if way is None or set(known.unseen(time_s)) - set(self.gone):
             return False
         self._land_beside(way, time_s)
         if player.stage not in UNWATCHED and known.opens_hooks():
