@@ -59,6 +59,7 @@ class InSession(Side):
     def __init__(self, scenario, plan, way):
         n = scenario.system.n_drones
         super().__init__(Known.always(Estimate.zeros(n), np.zeros((n, 4))))
+        self.known.heard_s = dict.fromkeys(self.known.heard_s, 0.0)
         estimate = self.known.estimate
         for unknown in (estimate.position_enu_m, estimate.velocity_enu_m_s, estimate.tension_n):
             unknown[:] = np.nan
