@@ -30,6 +30,10 @@ def assert_same(batch, world, session):
     np.testing.assert_array_equal(batch.estimate[world], session.estimate.data)
     np.testing.assert_array_equal(batch.largest_tension_n[world], session.max_tension_n)
     assert batch.time_s[world] == session.time_s
+    if session.power is not None:
+        charge = batch.parts["batteries"]["charge"][world]
+        np.testing.assert_array_equal(charge, session.power.batteries["charge"])
+        assert (charge < 0.9).all()
 
 
 FLIGHTS = {

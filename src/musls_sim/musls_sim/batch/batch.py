@@ -115,7 +115,7 @@ class Batch(TiedToMemory):
             0 is a drone that is lost.
         wrench_enu: Moment and force on load and drones from outside, world,
             (worlds, 1 + n, 6) [N m, N].
-        parts: These arrays, and others, by name.
+        parts: These arrays, and others, by name: `batteries` are records, see `power.BATTERY`.
     """
 
     motion, estimate, setpoint = _Part(), _Part(), _Part()
@@ -205,7 +205,7 @@ class Batch(TiedToMemory):
         self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
         wide = {ControlLevel.FORCES: 7, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
         columns = wide.get(self.level, 4)
-        same = ("setpoint", "estimate", "wrench_enu", "motors")
+        same = ("setpoint", "estimate", "wrench_enu", "motors", "batteries")
         self.parts = {name: self._of(parts[name]) for name in same} | {
             "motion": self._of(start.moved(state.motion)),
             "rotor_speed_rad_s": self._of(start.moved(state.rotor_speed_rad_s)),
