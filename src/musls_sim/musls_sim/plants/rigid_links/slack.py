@@ -11,7 +11,8 @@ It begins when the chain would push with more than the cable's weight w (T0 = -w
 tension rises within a step by more than `jerk` (T0 is the tension before): s = 0 is the cable at
 T0. The weight keeps a chain from sliding that only leans or lies. T0 follows the tension, so slowly
 that a jerk does not notice, until s is back at zero; at rest there the chain has no slide any more.
-A calm flight has none, and costs nothing.
+A calm flight has none, and costs nothing. Steps follow the swing of the spring while it is more
+than `jerk`; after that it only fades.
 
 The slide is the last axis of the joint, into it along the link, and a coordinate of the
 articulated-body algorithm while there is one (`articulated.slide_below`). The spring acts with the
@@ -30,7 +31,7 @@ FOLLOW_S = 0.05
 """Time constant with which T0 follows the tension, by `jerk` in this time at most."""
 
 RESTS = 0.01
-"""Share of `jerk` below which spring and waves make no difference any more."""
+"""Share of `jerk` below which the swing of the tension makes no difference any more."""
 
 CHANGES = 6
 """Maximum changes between sliding and sticking in a step."""
@@ -105,18 +106,15 @@ def end_slack(t, h):
         t.loss -= work
         t.exchanged += abs(work)
         row.rate += h * row.change
-        taut = row.rest - row.stiffness * (row.length + 0.5 * h * row.rate) > -row.weight
-        if row.state == STRETCHED or taut:
+        off = -row.stiffness * (row.length + 0.5 * h * row.rate)
+        swing = off**2 + row.rate**2 * row.stiffness / row.lightness  # of the tension, squared
+        if row.rest + off > -row.weight and swing > row.jerk**2:
             t.stiff = max(t.stiff, row.stiffness * row.lightness)
-        if row.state != STRETCHED:
-            continue
-        off = min(max(row.tension - row.rest, -row.jerk), row.jerk)
-        row.rest += min(h / FOLLOW_S, 1.0) * off
-        small = RESTS * row.jerk
-        if row.stiffness * abs(row.length) < small and row.rate**2 * row.stiffness < (
-            small**2 * row.lightness
-        ):
-            row.state = NONE
+        if row.state == STRETCHED:
+            missing = min(max(row.tension - row.rest, -row.jerk), row.jerk)
+            row.rest += min(h / FOLLOW_S, 1.0) * missing
+            if swing < (RESTS * row.jerk) ** 2:
+                row.state = NONE
 
 
 @compiled()
