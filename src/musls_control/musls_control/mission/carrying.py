@@ -95,25 +95,29 @@ class Carried:
         """Period in which the load swings, at most."""
         return float(2.0 * np.pi * np.sqrt(self.length_m / GRAVITY_M_S2))
 
-    def aside_m_s2(self, share: float, load_yaw_rad: float) -> Array:
+    # All take one share, or many, (k,), and answer with a row for each.
+
+    def aside_m_s2(self, share: float | Array, load_yaw_rad: float) -> Array:
         """Horizontal accelerations to ask for while a share is carried, (n, 2)."""
         turned = rotate(from_yaw(np.full(len(self.pull_n), load_yaw_rad)), self.pull_n)
-        upright_n = self.weight_n + share * self.pull_n[:, 2]
-        return np.asarray(GRAVITY_M_S2 * share * turned[:, :2] / upright_n[:, None])
+        pull_n = np.multiply.outer(share, np.column_stack([turned[:, :2], self.pull_n[:, 2]]))
+        return np.asarray(
+            GRAVITY_M_S2 * pull_n[..., :2] / (self.weight_n + pull_n[..., 2])[..., None]
+        )
 
-    def taken_up_m_s2(self, share: float) -> Array:
+    def taken_up_m_s2(self, share: float | Array) -> Array:
         """Vertical acceleration to ask for while the load is taken up, (n,)."""
         upwards = GRAVITY_M_S2 * (self._collective(share) / self._collective(0.0) - 1.0)
         return np.minimum(upwards, MOST_UPWARDS_M_S2)
 
-    def set_down_m_s2(self, share: float) -> Array:
+    def set_down_m_s2(self, share: float | Array) -> Array:
         """Vertical acceleration to ask for while the load is set down, over that before, (n,)."""
         return GRAVITY_M_S2 * (self._collective(share) / self._collective(1.0) - 1.0)
 
-    def _collective(self, share: float) -> Array:
+    def _collective(self, share: float | Array) -> Array:
         """Upright part of the collective command while a share is carried, (n,)."""
-        thrust_n = share * self.pull_n
-        thrust_n[:, 2] += self.weight_n
-        size_n, (slowest, fastest) = np.linalg.norm(thrust_n, axis=1), self.speed_rad_s.T
+        thrust_n = np.multiply.outer(share, self.pull_n)
+        thrust_n[..., 2] += self.weight_n
+        size_n, (slowest, fastest) = np.linalg.norm(thrust_n, axis=-1), self.speed_rad_s.T
         command = (np.sqrt(size_n / self.thrust_n_s2) - slowest) / (fastest - slowest)
-        return np.asarray(np.maximum(command, 0.05) * thrust_n[:, 2] / size_n)
+        return np.asarray(np.maximum(command, 0.05) * thrust_n[..., 2] / size_n)

@@ -383,13 +383,11 @@ class Draft:
             return
         upwards = carried.taken_up_m_s2 if share > begin else carried.set_down_m_s2
         yaw, rows = float(self.last[3]), len(self.times(TAKE_UP_S, f"mission: {name}"))
-        shares = begin + (share - begin) * np.arange(1, rows + 1) / rows
+        shares: Array = begin + (share - begin) * np.arange(1, rows + 1) / rows
         self.hold(name, self.last, TAKE_UP_S, f"mission: {name}")
         fed = self.fed[-1]
-        fed[:, :, :2] += [
-            carried.aside_m_s2(s, yaw) - carried.aside_m_s2(begin, yaw) for s in shares
-        ]
-        fed[:, :, 2] += [upwards(s) - upwards(begin) for s in shares]
+        fed[:, :, :2] += carried.aside_m_s2(shares, yaw) - carried.aside_m_s2(begin, yaw)
+        fed[:, :, 2] += upwards(shares) - upwards(begin)
         self.shares[-rows:] = shares.tolist()
         self.fed_m_s2, self.share = fed[-1].copy(), share
 
