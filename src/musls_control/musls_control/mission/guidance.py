@@ -170,7 +170,7 @@ class FlightGuidance:
         known = self.known
         guided = known.age_s(OFFBOARD, time_s) < SILENT_S
         why = start_refusal(known.phases, known.reasons, guided=guided)
-        if not why and set(known.phases.values()) == {"flying"}:
+        if not why and all(known.phases.get(drone) == "flying" for drone in known.drones):
             self.player.start(time_s)
         return why
 
