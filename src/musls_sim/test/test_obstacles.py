@@ -22,7 +22,8 @@ from musls_description.system.obstacles import (
     solid,
 )
 from musls_sim.session import collisions
-from musls_sim.session.collisions import CollisionWatch, gap_between
+from musls_sim.session.collisions import CollisionWatch
+from musls_sim.session.compiled_stages.contacts import gap_between
 from musls_sim.session.session import Session
 
 SIZE = {BOX: (0.4, 0.2, 0.3), CYLINDER: (0.3, 0.3, 0.5), PLANE: (0.0, 0.0, 0.0)}

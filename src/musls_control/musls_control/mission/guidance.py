@@ -232,6 +232,8 @@ class FlightGuidance:
         """
         player, guard = self.player, self.guard
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
+        if player.state is PlayState.DONE:  # a plan that ended in the air
+            flying = player.stage != "abort"
         guarded = guard is not None and guard.step in _GUARDED
         return flying and not guarded and player.stage not in GROUND_PHASES and age_s <= TOO_OLD_S
 
