@@ -161,5 +161,5 @@ def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name):
         for path, figure in found.figures.items()
         if figure.error is not None and path in finest
     ]
-    # Measured: 94.5 % of 398 figures of circle. Those outside are small angles of drones that stand.
+    # Measured for circle: 94.5 % of 398; of the others many are small angles of drones that stand.
     assert len(inside) > 50 and np.mean(inside) >= 0.94
