@@ -19,8 +19,7 @@ from musls_analysis.report.summary import named_peaks
 from musls_bringup.api import fly
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.mechanism import set_positions
-from musls_sim.plants.rigid_links.slack import NONE, SLACK
+from musls_sim.plants.rigid_links.mechanism import NONE, SLACK, set_positions
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.loop import Observer
 

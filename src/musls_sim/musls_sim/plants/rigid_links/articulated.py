@@ -32,6 +32,7 @@ from musls_description.numerics.vectors import (
     times,
 )
 from musls_sim.plants.rigid_links.mechanism import (
+    SLACK,
     bodies_of,
     coordinates_of,
     slacks_of,
@@ -288,7 +289,7 @@ def slide_below(row, body, inertia, coupling, mass, h):
     e = read3(row.along)
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
     u, v = times9(coupling, e), sym_times(mass, e)
-    pull, felt = (-row.weight, 0.0) if row.state == 1 else pull_of(row, h)
+    pull, felt = (-row.weight, 0.0) if row.state == SLACK else pull_of(row, h)
     row.lightness = 1.0 / dot(e, v)
     put(row.turning, u)
     put(row.pushing, v)

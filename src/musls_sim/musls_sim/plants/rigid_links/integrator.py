@@ -67,6 +67,7 @@ from musls_sim.plants.rigid_links.articulated import (
     yield_at,
 )
 from musls_sim.plants.rigid_links.mechanism import (
+    STRETCHED,
     bodies_of,
     coordinates_of,
     edges_of,
@@ -80,7 +81,6 @@ from musls_sim.plants.rigid_links.mechanism import (
     turn_free_bodies,
 )
 from musls_sim.plants.rigid_links.slack import (
-    STRETCHED,
     begin_slack,
     end_slack,
     move_slack,

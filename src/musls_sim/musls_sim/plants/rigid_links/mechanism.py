@@ -128,9 +128,12 @@ EDGE = np.dtype(
 )
 """A corner of a body that may touch a surface."""
 
-SLACK = np.dtype(
+NONE, SLACK, STRETCHED = range(3)
+"""What the first link of a cable does in its joint at the load."""
+
+SLIDE = np.dtype(
     [
-        ("state", np.int64),  # 0 for no slide, 1 for slack, 2 for stretched
+        ("state", np.int64),  # `NONE`, `SLACK` or `STRETCHED`
         ("length", float),  # by which the first link has slid into its joint; negative: stretched
         ("rate", float),
         ("rest", float),  # tension at length 0
@@ -159,7 +162,7 @@ SLACK = np.dtype(
 """Slack and stretch of a cable, see `slack`."""
 
 SECANT_JERKS = 20.0
-"""Tension over `SLACK.jerk` up to which the stiffness of a cable is taken, where it varies."""
+"""Tension over `SLIDE.jerk` up to which the stiffness of a cable is taken, where it varies."""
 
 LEDGER = np.dtype(
     [
@@ -185,7 +188,7 @@ class Tables(NamedTuple):
         bodies: In the order of the tree, (b,) of `BODY`.
         coordinates: (c,) of `COORDINATE`.
         edges: Those of each body for each surface, (k,) of `EDGE`.
-        slacks: Of all cables, (n,) of `SLACK`.
+        slacks: Of all cables, (n,) of `SLIDE`.
         rotors: (n, r) of `ROTOR`.
         speed: Rotor speeds, (n, r) [rad/s].
         begin_speed: The same at the begin of the period.
@@ -275,7 +278,7 @@ bodies_of = opener("bodies", BODY)  # parents before children
 coordinates_of = opener("coordinates", COORDINATE)
 edges_of = opener("edges", EDGE)
 solids_of = opener("solids", SOLID)
-slacks_of = opener("slacks", SLACK)
+slacks_of = opener("slacks", SLIDE)
 rotors_of = grid_opener("rotors", ROTOR)
 selected_of = opener("selected", np.int64)
 first_links_of = opener("first_links", np.int64)
@@ -329,7 +332,7 @@ def build_records(
     edges = corner_records(points, len(solids), EDGE)
     bodies["corners"] = [len(solids) * len(place) for place in points]
     bodies["first_corner"] = np.cumsum(bodies["corners"]) - bodies["corners"]
-    slacks = np.zeros(system.n_drones, SLACK)
+    slacks = np.zeros(system.n_drones, SLIDE)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
     slacks["stretches"] = not inextensible
     slacks["jerk"] = JUMP_SHARE * STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones

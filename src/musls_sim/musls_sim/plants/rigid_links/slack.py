@@ -25,7 +25,14 @@ from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import column, dot, put, scale
 from musls_sim.plants.rigid_links.articulated import pull_of, transmitted_force
-from musls_sim.plants.rigid_links.mechanism import bodies_of, first_links_of, slacks_of
+from musls_sim.plants.rigid_links.mechanism import (
+    NONE,
+    SLACK,
+    STRETCHED,
+    bodies_of,
+    first_links_of,
+    slacks_of,
+)
 
 FOLLOW_S = 0.05
 """Time constant with which T0 follows the tension, by `jerk` in this time at most."""
@@ -35,8 +42,6 @@ RESTS = 0.01
 
 CHANGES = 6
 """Maximum changes between sliding and sticking in a step."""
-
-NONE, SLACK, STRETCHED = range(3)
 
 
 @compiled()
