@@ -1,4 +1,4 @@
-"""Prints the tables of `docs/results.md#planned-control`: figure eights, slots, solve times.
+"""Planned control (`nmpc`): errors in figure eights, slots, and solve times.
 
 python benchmarks/planned_control.py eights|slots|times|solvers
 """

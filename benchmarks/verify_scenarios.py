@@ -1,12 +1,13 @@
-"""Prints docs/results.md's table of errors in the time step: `--verify` of shipped scenarios.
+"""Errors in the time step: what `--verify` says of the shipped scenarios, as CSV.
 
 Each flies with its step, half of it and a quarter of it. All of them take some half an hour.
 
-    python benchmarks/verify_scenarios.py [SCENARIO ...]
+    python benchmarks/verify_scenarios.py [SCENARIO ...] > benchmarks/verify_scenarios.csv
 """
 
 from __future__ import annotations
 
+import csv
 import sys
 
 from musls_analysis.comparison.convergence import Convergence
@@ -18,7 +19,7 @@ from musls_bringup.shipped import SCENARIOS, names_in
 from musls_bringup.verify import fly_once, verify
 from musls_description.config.errors import MuslsError
 
-HEADS = ("scenario", "load's error", *PEAK_PLACES.values(), "farthest body", "warnings")
+HEADS = ("scenario, step", "load's error", *PEAK_PLACES.values(), "farthest body", "warnings")
 
 
 def _row(name: str) -> list[str]:
@@ -28,7 +29,7 @@ def _row(name: str) -> list[str]:
     found = verify(scenario, first)
     off = found.distance_m[0]
     return [
-        f"`{name}`, {1e3 * found.step_size_s:.3g} ms",
+        f"{name}, {1e3 * found.step_size_s:.3g} ms",
         ", ".join(_load_errors(first, found)),
         *(_tension(found, where) for where in PEAK_PLACES),
         f"{found.body.replace('_', ' ')}, {1e3 * off.max():.2g} mm",
@@ -51,13 +52,15 @@ def _tension(found: Convergence, where: str) -> str:
 
 def main() -> None:
     """Print a row as soon as it is known."""
-    print(f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|", sep="\n", flush=True)
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(HEADS)
     for name in sys.argv[1:] or names_in(SCENARIOS):
         try:
             cells = _row(name)
         except MuslsError as error:
-            cells = [f"`{name}`", str(error), *[""] * (len(HEADS) - 2)]
-        print(f"| {' | '.join(cells)} |", flush=True)
+            cells = [name, str(error), *[""] * (len(HEADS) - 2)]
+        table.writerow(cells)
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Builds the documentation site: `python docs/build.py`, or `... serve` to see it while writing.
 
-Zensical reads mkdocs.yml. Its pages are those of this folder and, in build/docs beside them, three
-that are made from other sources: the reference of all keys, CONTRIBUTING and CHANGELOG.
+Zensical reads mkdocs.yml. Its pages are those of this folder and, in build/docs beside them, those
+that are made from other sources: the reference of all keys, the tables of figures, CONTRIBUTING
+and CHANGELOG.
 """
 
 from __future__ import annotations
 
+import csv
+import os
 import re
 import shutil
 import subprocess
@@ -16,9 +19,14 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "build" / "docs"
 """What mkdocs.yml names as `docs_dir`."""
 
-ELSEWHERE = re.compile(r"\[([^\]]*)\]\((?:\.\./)+(?:src|examples|benchmarks|docker)[^)]*\)")
-"""Links to files outside docs/ work in the repository; on the site only their text stays."""
+ELSEWHERE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "README.md": "index.md",
+}
+"""Files of the repository that are pages of the site."""
 
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(((?:\.\./|docs/|[A-Z]+\.md)[^)#\s]*)(#[^)]*)?\)")
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 
 
@@ -26,7 +34,7 @@ def collect() -> None:
     """Put all pages and pictures into `PAGES`.
 
     Raises:
-        SystemExit: A page shows a picture that is not there.
+        SystemExit: A page shows a picture, or links to a file, that is not there.
     """
     from musls_bringup.cli.describe import reference_page
 
@@ -34,16 +42,48 @@ def collect() -> None:
     unwanted = shutil.ignore_patterns("*.py", "*.sh", "__pycache__")
     shutil.copytree(ROOT / "docs", PAGES, ignore=unwanted)
     (PAGES / "keys.md").write_text(reference_page(), encoding="utf-8")
+    (PAGES / "tables.md").write_text(_tables_page(), encoding="utf-8")
+    sources = {page: ROOT / "docs" / page.relative_to(PAGES) for page in PAGES.rglob("*.md")}
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
-        text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
-        text = re.sub(r"\]\((CHANGELOG|CONTRIBUTING)\.md", lambda m: f"]({m[1].lower()}.md", text)
-        (PAGES / name.lower()).write_text(text, encoding="utf-8")
-    for page in PAGES.rglob("*.md"):
-        text = ELSEWHERE.sub(r"\1", page.read_text(encoding="utf-8"))
-        page.write_text(text, encoding="utf-8")
+        shutil.copy(ROOT / name, PAGES / ELSEWHERE[name])
+        sources[PAGES / ELSEWHERE[name]] = ROOT / name
+    for page, source in sources.items():
+        text = page.read_text(encoding="utf-8")
         for picture in PICTURE.findall(text):  # Zensical checks links, but not these
             if not (page.parent / picture).is_file():
                 raise SystemExit(f"{page.relative_to(PAGES)}: no picture {picture}")
+        text = LINK.sub(lambda found, page=page, source=source: _link(found, page, source), text)
+        page.write_text(text, encoding="utf-8")
+
+
+def _link(found: re.Match[str], page: Path, source: Path) -> str:
+    """A link as it is on the site: its text alone where the file is no page."""
+    words, target, anchor = found[1], (source.parent / found[2]).resolve(), found[3] or ""
+    if not target.exists():
+        raise SystemExit(f"{source.relative_to(ROOT)}: no file {found[2]}")
+    if target.suffix == ".csv":
+        place, anchor = PAGES / "tables.md", f"#{target.stem}"
+    elif target.is_relative_to(ROOT / "docs"):
+        place = PAGES / target.relative_to(ROOT / "docs")
+    elif (name := str(target.relative_to(ROOT))) in ELSEWHERE:
+        place = PAGES / ELSEWHERE[name]
+    else:
+        return words
+    return f"[{words}]({os.path.relpath(place, page.parent)}{anchor})"
+
+
+def _tables_page() -> str:
+    """The tables that stand as CSV beside the scripts that print them."""
+    lines = ["# Tables of figures", "", "Measured on two shared cores, each by the file named."]
+    places = ("benchmarks", "examples", "src/musls_bringup/musls_bringup/benchmarks")
+    for path in sorted(path for place in places for path in (ROOT / place).glob("*.csv")):
+        source = next(s for s in map(path.with_suffix, (".py", ".yaml")) if s.is_file())
+        about = source.read_text(encoding="utf-8").splitlines()[0].strip('"# ')
+        head, *rows = csv.reader(path.open(encoding="utf-8", newline=""))
+        lines += ["", f"## {path.stem}", "", f"`{source.relative_to(ROOT)}`: {about}", ""]
+        lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:

@@ -54,6 +54,7 @@ class PaperRow:
         value: How the number follows from the flight.
         check: Path of the number in what `musls check` finds, instead of `value`.
         why: What differs, and why.
+        comparable: Whether ours over the paper's says something; if not, no ratio is shown.
     """
 
     what: str
@@ -64,6 +65,7 @@ class PaperRow:
     value: Metric | None = None
     check: str | None = None
     why: str = ""
+    comparable: bool = True
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.check is None):
@@ -235,8 +237,10 @@ class Result:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the paper's."""
-        return None if self.ours is None or not self.row.paper else self.ours / self.row.paper
+        """Ours over the paper's, where that says something."""
+        if self.ours is None or not self.row.paper or not self.row.comparable:
+            return None
+        return self.ours / self.row.paper
 
 
 @dataclass(frozen=True)
