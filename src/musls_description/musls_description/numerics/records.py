@@ -1,10 +1,13 @@
-"""All arrays of a plant or controller in one piece of memory, as its compiled step takes them.
+"""All arrays of a plant, controller or world in one block of memory, as compiled code takes them.
 
 A call into compiled code costs some 0.1 us for every array of numbers and more for every array of
 records. So they keep all arrays in one, and the compiled code, which gets the address alone, cuts
 the views out of it, which costs a tenth: `x = memory_at(address, size)`, then
 `x[begin[0] : begin[1]].view(DTYPE)`, with a `reshape` for two dimensions. The views own no memory,
 so that no references are counted; the caller keeps it.
+
+Where a block has a record of where its arrays are, it says so in bytes from that record, so that
+a copy of the block works on itself.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], 
 
 
 class TiedToMemory:
-    """Base of what keeps addresses of its own memory: a copy would work on that of the original."""
+    """Base of what keeps views of its own memory: a copy would work on that of the original."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse `copy` and `pickle` (raises ConfigError)."""
@@ -59,6 +62,27 @@ def pointer(typing_context, address):
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
 
     return types.voidptr(types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def beyond(typing_context, record, offset):
+    """What is so many bytes beyond the begin of a record, as a pointer."""
+
+    def generate(context, builder, signature, arguments):
+        begin = builder.bitcast(arguments[0], context.get_value_type(types.voidptr))
+        return builder.gep(begin, [arguments[1]])
+
+    return types.voidptr(record, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def address_of(typing_context, record):
+    """Where a record is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(arguments[0], ir.IntType(64))
+
+    return types.intp(record), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
@@ -81,15 +105,15 @@ def memory_at(address, size):
 
 
 @compiled()
-def vector_at(address):
-    """Three numbers."""
-    return carray(pointer(address), (3,), np.float64)
+def vector_at(record, offset):
+    """Three numbers, so many bytes beyond a record."""
+    return carray(beyond(record, offset), (3,), np.float64)
 
 
 @compiled()
-def grid_at(address, rows, columns):
-    """A table of numbers, (rows, columns)."""
-    return carray(pointer(address), (rows, columns), np.float64)
+def grid_at(record, offset, rows, columns):
+    """A table of numbers there, (rows, columns)."""
+    return carray(beyond(record, offset), (rows, columns), np.float64)
 
 
 # ---------- Tables that a record of the system knows the places of
@@ -97,18 +121,39 @@ def grid_at(address, rows, columns):
 # The compiled functions of a plant take this record alone, a mere pointer, and open the tables out
 # of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
 
-PLACE = np.dtype([("address", np.int64), ("rows", np.int64), ("columns", np.int64)])
-"""Address of a table, its rows, and the numbers or records in each of them."""
+PLACE = np.dtype([("offset", np.int64), ("rows", np.int64), ("columns", np.int64)])
+"""Where a table is, in bytes from this record itself; its rows, and numbers or records in each."""
+
+
+def distance(begin: NDArray[Any], array: NDArray[Any]) -> int:
+    """Bytes from the begin of an array to that of another one."""
+    return int(array.ctypes.data - begin.ctypes.data)
+
+
+def fill(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
+    """Write numbers into a record, (1,), and of arrays how many bytes they are from it."""
+    for name, value in values.items():
+        record[name] = distance(record, value) if isinstance(value, np.ndarray) else value
+
+
+def lead_to(place: NDArray[Any], table: NDArray[Any]) -> None:
+    """Write into a `PLACE`, (1,), where a table is."""
+    place[0] = distance(place, table), len(table), math.prod(table.shape[1:])
 
 
 def pack_tables(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
     """Pack arrays, and note in the record `system`, (1,), which is one of them, where they are."""
     memory, _, views = pack(arrays)
-    system = views["system"][0]
     for name, table in views.items():
         if name != "system":
-            system[name] = table.ctypes.data, len(table), math.prod(table.shape[1:])
+            lead_to(views["system"][name], table)
     return memory, views
+
+
+def places_in(record: NDArray[np.void]) -> list[Any]:
+    """All the places in a record, (1,), which say how its memory is laid out."""
+    names = record.dtype.names or ()
+    return [record[name].tolist() for name in names if record.dtype[name] == PLACE]
 
 
 def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
@@ -116,7 +161,7 @@ def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
 
     @compiled()
     def records(t):
-        return carray(pointer(t[name].address), (t[name].rows,), dtype)
+        return carray(beyond(t[name], t[name].offset), (t[name].rows,), dtype)
 
     return records
 
@@ -126,7 +171,7 @@ def grid_opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
 
     @compiled()
     def grid(t):
-        return carray(pointer(t[name].address), (t[name].rows, t[name].columns), dtype)
+        return carray(beyond(t[name], t[name].offset), (t[name].rows, t[name].columns), dtype)
 
     return grid
 
@@ -138,15 +183,21 @@ def record_at(address, dtype):
 
 
 @compiled()
+def record_beyond(record, offset, dtype):
+    """The record so many bytes beyond another one."""
+    return carray(beyond(record, offset), (1,), dtype)[0]
+
+
+@compiled()
 def numbers_at(place):
     """Numbers at a place, (rows,)."""
-    return carray(pointer(place.address), (place.rows,), np.float64)
+    return carray(beyond(place, place.offset), (place.rows,), np.float64)
 
 
 @compiled()
 def table_at(place):
     """Table of numbers at a place, (rows, columns)."""
-    return carray(pointer(place.address), (place.rows, place.columns), np.float64)
+    return carray(beyond(place, place.offset), (place.rows, place.columns), np.float64)
 
 
 @compiled()

@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, pack
+from musls_description.numerics.records import TiedToMemory, distance, pack, places_in
 from musls_sim.batch.memory import changes_of
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
@@ -40,7 +40,7 @@ from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
 from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python
-from musls_sim.session.world import arrays_of, numbers_of
+from musls_sim.session.world import arrays_of, fill_world, numbers_of
 
 CHUNKS = 32
 """Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""
@@ -178,7 +178,6 @@ class Batch(TiedToMemory):
                 )
         self._stages = np.array([stage.address for stage in start.stages])
         self._memory = np.zeros((self.worlds, len(start.memory)))
-        self._numbers = self._memory.view(np.int64)
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
         self._noisy = start.noisy
         self._noise = [
@@ -217,7 +216,7 @@ class Batch(TiedToMemory):
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """A part of the start's memory, in all worlds, (worlds, ...)."""
-        offset = part.ctypes.data - self._starts[0].memory.ctypes.data
+        offset = distance(self._starts[0].memory, part)
         return np.ndarray(
             (self.worlds, *part.shape),
             part.dtype,
@@ -340,7 +339,7 @@ class Batch(TiedToMemory):
                     raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
             self._start_of[chosen] = scenarios
         for k, start in enumerate(self._starts):
-            self._write(chosen[self._start_of[chosen] == k], start.memory)
+            self._memory[chosen[self._start_of[chosen] == k]] = start.memory
         if not self._noisy:
             return
         for j, i in enumerate(chosen):
@@ -357,7 +356,7 @@ class Batch(TiedToMemory):
         """All of a world as it is now (raises ConfigError)."""
         i = int(self._chosen(world)[0])
         noise = self._noise[i].state if self._noisy else None
-        return Snapshot(self, self._memory[i].copy(), int(self._first[i]), noise)
+        return Snapshot(self, self._memory[i].copy(), noise)
 
     @typed
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
@@ -373,20 +372,11 @@ class Batch(TiedToMemory):
         if snapshot.batch is not self:
             raise ConfigError("the snapshot is of another batch")
         chosen = self._chosen(worlds)
-        self._write(chosen, snapshot.memory, snapshot.first)
+        self._memory[chosen] = snapshot.memory
         if snapshot.noise is not None:
             for i in chosen:
                 self._noise[i].state = snapshot.noise
                 self._streams[i] = self._noise[i].stream
-
-    def _write(self, chosen: NDArray[np.intp], memory: Array, first: int | None = None) -> None:
-        """Copy a memory into worlds, where its addresses become theirs."""
-        if len(chosen) == 0:
-            return
-        first = memory.ctypes.data if first is None else first
-        self._memory[chosen] = memory
-        places = self._starts[0].places
-        self._numbers[np.ix_(chosen, places)] += (self._first[chosen] - first)[:, None]
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         if worlds is None:
@@ -410,13 +400,11 @@ class Snapshot:
     """One world at one time, see `Batch.snapshot`.
 
     Attributes:
-        first: Where the memory's addresses count from.
         noise: That is to come, `Noise.state`.
     """
 
     batch: Batch
     memory: Array
-    first: int
     noise: dict[str, Any] | None
 
 
@@ -440,7 +428,6 @@ class _Start:
     Attributes:
         memory: All of it, (words,).
         parts: Views of its arrays by name.
-        places: Words that hold addresses within it.
         stages: What is done in a period.
         structure: What must be the same in all worlds of a batch.
         noisy: Whether noise has to be drawn.
@@ -457,22 +444,20 @@ class _Start:
             law = self._plan(session, like)
             arrays = self._arrays(session) | law
             self.stages = self._stages(session, mission)
-            self.memory, begin, self.parts = pack(arrays)
-            self._move_plant()
-            self._record(session, mission, dict(zip(arrays, begin.tolist(), strict=False)))
+            self.memory, _, self.parts = pack(arrays)
+            self._record(session, mission)
             self._command(mission)
             self.changes = changes_of(session, arrays, mission)
-        self.parts["world"]["changes"] = self.changes.ctypes.data
-        self.parts["world"]["n_changes"] = len(self.changes)
-        self.parts["world"]["in_plan"] = any(e.when.stage is not None for e in scenario.events)
-        self.places = _addresses(self.memory, self.memory)
+        in_plan = any(event.when.stage is not None for event in scenario.events)
+        changes = {"changes": self.changes, "n_changes": len(self.changes), "in_plan": in_plan}
+        fill_world(self.parts["world"], changes)
         world = self.parts["world"][0]
         self.with_load = world["first"] == 0
         self.noisy = bool(world["first"] >= 0 or world["gusty"])
         self.structure = (
             scenario.cable_model,
             [(name, array.shape) for name, array in arrays.items()],
-            self.places.tolist(),
+            places_in(self.plant.record),
             [int(world[name]) for name in ("latency", "gusty", "first")],
             [stage.address for stage in self.stages],
         )
@@ -530,47 +515,37 @@ class _Start:
             **arrays_of(session),
         }
 
-    def _move_plant(self) -> None:
-        """Make the addresses in the plant's memory lead within its copy."""
-        own = self.parts["memory"]
-        self._moved_by = own.ctypes.data - self.plant.memory.ctypes.data
-        own.view(np.int64)[_addresses(self.plant.memory, self.plant.memory)] += self._moved_by
-
-    def _record(self, session: Session, mission: bool, begin: dict[str, int]) -> None:
-        """Fill the record of the world, `begin` is the word where each of its arrays begins."""
+    def _record(self, session: Session, mission: bool) -> None:
+        """Fill the record of the world."""
         assert isinstance(session.guidance, MissionGuidance)
         plan, plant = session.guidance.plan, self.plant
-        peak = self.moved(plant.state.tension_peak_n)
-        values = numbers_of(session) | {
+        peak = plant.state.tension_peak_n
+        told = self.parts["late"] if self.parts["late"].size else self.parts["throttle"][:, 1]
+        own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
+        values: dict[str, Any] = {
+            **numbers_of(session),
+            **own,
             "row": -1,
             "down_since": np.nan,
             "disarmed_at": np.nan,
-            "reference": self.reference.ctypes.data,
+            "reference": self.reference,
             "reference_rows": len(self.reference),
-            "table": self.table.ctypes.data,
+            "table": self.table,
             "rows": len(self.table) if mission else 0,
             "rate": plan.rate_hz,
-            "waits": self.waits.ctypes.data,
+            "waits": self.waits,
             "n_waits": len(self.waits),
             "lands": plan.landing_speed_m_s is not None,
-            "begin": self.memory.ctypes.data,
-            "plant": plant.address + self._moved_by,
-            "motion": self.moved(plant.state.motion).ctypes.data,
-            "speed": self.moved(plant.state.rotor_speed_rad_s).ctypes.data,
-            "force": self.moved(plant.state.cable_force_n).ctypes.data,
-            "peak": peak.ctypes.data,
+            "plant": self.moved(plant.record),
+            "motion": self.moved(plant.state.motion),
+            "speed": self.moved(plant.state.rotor_speed_rad_s),
+            "force": self.moved(plant.state.cable_force_n),
+            "peak": self.moved(peak),
             "peak_apart": peak.strides[0] // 8,
+            "told": told,
+            "told_apart": told.strides[0] // 8,
         }
-        values |= {
-            name: self.memory.ctypes.data + 8 * word
-            for name, word in begin.items()
-            if name in (WORLD.names or ())
-        }
-        late, throttle = self.parts["late"], self.parts["throttle"]
-        told = late if late.size else throttle[:, 1]
-        values |= {"told": told.ctypes.data, "told_apart": told.strides[0] // 8}
-        for name, value in values.items():
-            self.parts["world"][name] = value
+        fill_world(self.parts["world"], values)
 
     def _command(self, mission: bool) -> None:
         """Command nothing, or the mission's first set-points."""
@@ -581,17 +556,11 @@ class _Start:
         if not mission:
             self.parts["setpoint"][:] = self.table[0]
 
-    def moved(self, array: Array) -> Array:
+    def moved(self, array: NDArray[Any]) -> NDArray[Any]:
         """Copy, in this memory, of an array of the plant's."""
-        offset = array.ctypes.data + self._moved_by - self.memory.ctypes.data
-        return np.ndarray(array.shape, array.dtype, self.memory.data, offset, array.strides)
-
-
-def _addresses(memory: Array, within: Array) -> NDArray[np.intp]:
-    """Words of a memory that hold addresses within one; as floats these would be subnormal."""
-    first = within.ctypes.data
-    words = memory.view(np.int64)
-    return np.flatnonzero((words >= first) & (words <= first + within.nbytes))
+        own = self.parts["memory"]
+        offset = distance(self.plant.memory, array)
+        return np.ndarray(array.shape, array.dtype, own.data, offset, array.strides)
 
 
 # ---------- What cannot be flown in a batch

@@ -6,10 +6,9 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from numba import carray
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import pointer
+from musls_description.numerics.records import grid_at
 from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import MotionCaptureSpec
@@ -51,19 +50,20 @@ def draw(fill_normal, fill_uniform, streams, address, apart, periods):
     arguments since they differ from process to process.
     """
     for i in range(len(streams)):
-        w, stream = world_at(address + i * apart), streams[i]
+        at, stream = address + i * apart, streams[i]
+        w = world_at(at)
         w.drawn = 0
         if w.finished != 0 or w.failed != 0:
             continue
         if w.gusty != 0:
-            fill_normal(stream.gusts, 3 * periods, w.gusts_ahead)
-            changes = carray(pointer(w.gusts_ahead), (periods, 3), np.float64)
+            fill_normal(stream.gusts, 3 * periods, at + w.gusts_ahead)
+            changes = grid_at(w, w.gusts_ahead, periods, 3)
             for p in range(periods):
                 for k in range(3):
                     changes[p, k] *= stream.gust_scale[k]
         if w.first < 0:
             continue
-        row = w.noise_ahead  # of `NOISE`, 13 numbers
+        row = at + w.noise_ahead  # of `NOISE`, 13 numbers
         for _ in range(periods):
             if stream.load != 0:
                 fill_normal(stream.load, 6, row + 8 * 6)

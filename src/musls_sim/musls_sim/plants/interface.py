@@ -16,7 +16,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory
+from musls_description.numerics.records import TiedToMemory, fill
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -231,7 +231,7 @@ REFINEMENTS = 12
 
 STEP = np.dtype(
     [
-        ("plant", np.int64),  # address of the record of its memory
+        ("plant", np.int64),  # how far from here the record of its memory is, in bytes
         ("period", float),
         ("substeps", np.int64),
         ("refinements", np.int64),  # how often steps may be halved, of elastic cables
@@ -239,7 +239,7 @@ STEP = np.dtype(
         ("n_drones", np.int64),
         ("n_rotors", np.int64),
         ("n_cables", np.int64),
-        ("command", np.int64),  # addresses of `PlantInputs`: rotor speeds, (n, n_rotors)
+        ("command", np.int64),  # likewise, of `PlantInputs`: rotor speeds, (n, n_rotors)
         ("wind", np.int64),
         ("wrench_body", np.int64),
         ("wrench_enu", np.int64),
@@ -388,7 +388,7 @@ class Plant(TiedToMemory):
         physics_step_s: Time step of the physics, `period_s` / `substeps`.
         reaction: What prescribed motion takes.
         memory: All numbers that a compiled step reads and writes, (words,).
-        address: Of the record in it that the step is given.
+        record: That in it which leads to all else, (1,), where there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.
@@ -403,10 +403,15 @@ class Plant(TiedToMemory):
     substeps: int
     reaction: Reaction
     memory: Array
-    address: int = 0
+    record: NDArray[Any] = np.zeros(1)
     step_arrays: Mapping[str, NDArray[Any]] = {}
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
+
+    @property
+    def address(self) -> int:
+        """Where its record is, as compiled code takes it."""
+        return int(self.record.ctypes.data)
 
     @property
     def time_s(self) -> float:
@@ -426,36 +431,31 @@ class Plant(TiedToMemory):
         """
         return None
 
-    def _move(self, move: CompiledStage, inputs: PlantInputs, **others: float) -> int:
+    def _move(self, move: CompiledStage, inputs: PlantInputs, **others: Any) -> int:
         """Let compiled code advance with the inputs held, see `STEP`; returns the verdict.
 
-        `others`: fields of the `STEP` that are not the plant's own.
+        `others`: fields of the `STEP` that are not the plant's own, and arrays.
         """
-        system, command = self.system, np.ascontiguousarray(inputs.rotor_command_rad_s)
-        arrays: dict[str, NDArray[Any]] = {
-            **self.step_arrays,
-            "command": command,
-            "wind": inputs.wind_enu_m_s,
-            "wrench_body": inputs.wrench_body,
-            "wrench_enu": inputs.wrench_enu,
-        }
-        record = np.zeros(1, STEP)
-        values: dict[str, float] = {
-            "plant": self.address,
+        system = self.system
+        values: dict[str, Any] = {
+            "plant": self.record,
             "period": self.period_s,
             "substeps": self.substeps,
             "refinements": REFINEMENTS,
             "n_drones": system.n_drones,
             "n_rotors": system.n_rotors,
             "n_cables": system.n_cables,
-            **{name: array.ctypes.data for name, array in arrays.items()},
+            "command": np.ascontiguousarray(inputs.rotor_command_rad_s),
+            "wind": inputs.wind_enu_m_s,
+            "wrench_body": inputs.wrench_body,
+            "wrench_enu": inputs.wrench_enu,
+            **self.step_arrays,
             **others,
         }
-        step = record[0]
-        for name, value in values.items():
-            step[name] = value
+        record = np.zeros(1, STEP)
+        fill(record, values)
         move(record.ctypes.data)
-        return int(step["verdict"])
+        return int(record["verdict"][0])
 
     def _has(self, step: object) -> bool:
         """Whether this is its own `step`, which nobody replaced."""

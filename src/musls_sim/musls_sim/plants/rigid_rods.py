@@ -14,6 +14,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array, joined
 from musls_description.numerics.compiled import CompiledStage
+from musls_description.numerics.records import lead_to
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
@@ -112,7 +113,8 @@ class RigidRodsPlant(LightLinesPlant):
         y["velocity"] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
         y["attitude"], y["omega"] = start.orientation_wxyz[0], omega
         world = t.system[0]
-        world["rigid"], world["moving"] = 1, world["whole"]
+        world["rigid"] = 1
+        lead_to(t.system["moving"], body)
         corners = self.system.load.collision.corners_m + whole.place_m[0]  # it stands on its load
         standing_s = contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners)
         world["contact_step"] = min(world["contact_step"], standing_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_description.numerics.records import distance, fill
 from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
@@ -101,6 +103,15 @@ def numbers_of(session: Flight) -> dict[str, float]:
     }
 
 
+SHARED = "reference", "table", "waits", "changes"
+"""Arrays that worlds share: the record has their addresses."""
+
+
+def fill_world(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
+    """Write numbers into the record of a world, (1,), and where arrays are."""
+    fill(record, {name: v.ctypes.data if name in SHARED else v for name, v in values.items()})
+
+
 CHANGING = (
     "tick",
     "failed",
@@ -182,6 +193,8 @@ class World:
             **self._shown(),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
             "setpoint": session.control.heard.data,
+            "told": told,
+            "peak": peak,
         }
         values = numbers_of(session) | {
             "reference_rows": len(self._arrays.get("reference", ())),
@@ -192,14 +205,10 @@ class World:
             "verdict": 0,
             "touches": 0,
             "emptied": 0,
-            "told": told.ctypes.data,
             "told_apart": told.strides[0] // 8,
-            "peak": peak.ctypes.data,
             "peak_apart": peak.strides[0] // 8 if len(peak) else 0,
         }
-        values |= {name: array.ctypes.data for name, array in self._arrays.items()}
-        for name, value in values.items():
-            self._record[name] = value
+        fill_world(self._record, values | self._arrays)
 
     @property
     def asked(self) -> NDArray[Any]:
@@ -209,7 +218,7 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
-        now["tick"][0], now["plant"][0] = tick, self._session.plant.address
+        now["tick"][0], now["plant"][0] = tick, distance(self._record, self._session.plant.record)
         now["begun"][0] = self._session.guidance.begin_s
         if not self._noisy:
             return PIECE

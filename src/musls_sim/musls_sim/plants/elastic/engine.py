@@ -8,7 +8,7 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.records import pack_tables
+from musls_description.numerics.records import fill, pack_tables
 from musls_sim.plants.elastic.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
@@ -151,7 +151,6 @@ class Engine:
         self.rig = rig
         self.memory, tables = pack_tables(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
-        self.tables.system["memory"] = self.memory.ctypes.data
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
@@ -322,10 +321,9 @@ class Engine:
         """What `move` is given: the inputs are where they are to be."""
         record, t = np.zeros(1, STEP), self.tables
         n, rotors = t.command.shape
-        record["plant"], record["n_drones"], record["n_rotors"] = self.address, n, rotors
-        for name in ("command", "wrench_body", "wrench_enu"):
-            record[name] = getattr(t, name).ctypes.data
-        record["wind"] = self.wind_enu_m_s.ctypes.data
+        inputs = {name: getattr(t, name) for name in ("command", "wrench_body", "wrench_enu")}
+        fill(record, {"plant": t.system, "n_drones": n, "n_rotors": rotors, **inputs})
+        fill(record, {"wind": self.wind_enu_m_s})
         return record
 
     def relax(self, step_s: float = 10.0) -> float:

@@ -185,7 +185,7 @@ class ElasticPlant(Plant):
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
         self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
-        self.memory, self.address = self.engine.memory, self.engine.address
+        self.memory, self.record = self.engine.memory, self.engine.tables.system
         self._first_anchor = first = 1 + system.n_drones
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
         self.state = self._make_state()

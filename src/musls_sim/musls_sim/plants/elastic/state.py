@@ -244,8 +244,8 @@ SYSTEM = _record(
     # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
     # the time from the begin of the step to the stage [s].
     numbers="gravity ground ground_friction tolerance energy_tolerance can_break period since",
-    # All tables are in one memory; so many numbers of it are what a step changes for good.
-    integers="n_dofs memory changing",
+    # So many numbers of the memory, from its begin, are what a step changes for good.
+    integers="n_dofs changing",
 )
 
 

@@ -22,11 +22,13 @@ import math
 
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    address_of,
     copy_numbers,
     copy_table,
     grid_at,
     memory_at,
     record_at,
+    record_beyond,
     table_at,
     vector_at,
 )
@@ -605,12 +607,13 @@ def move_plant(address):
     one; -1 where none was short enough, -2 where a body is too fast.
     """
     s = record_at(address, STEP)
-    t, steps, refinements, period = record_at(s.plant, SYSTEM), s.substeps, s.refinements, s.period
-    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
-    copy_numbers(t.wind, vector_at(s.wind))
-    copy_table(table_at(t.wrench_body), grid_at(s.wrench_body, 1 + s.n_drones, 6))
-    copy_table(table_at(t.wrench_enu), grid_at(s.wrench_enu, 1 + s.n_drones, 6))
-    t.period, x = period, memory_at(t.memory, t.changing)
+    t = record_beyond(s, s.plant, SYSTEM)
+    steps, refinements, period = s.substeps, s.refinements, s.period
+    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
+    copy_numbers(t.wind, vector_at(s, s.wind))
+    copy_table(table_at(t.wrench_body), grid_at(s, s.wrench_body, 1 + s.n_drones, 6))
+    copy_table(table_at(t.wrench_enu), grid_at(s, s.wrench_enu, 1 + s.n_drones, 6))
+    t.period, x = period, memory_at(address_of(t.nodes) + t.nodes.offset, t.changing)
     losses, kept, bracket, fragile = t.stage_losses, table_at(t.kept), t.bracket, t.can_break > 0.0
     for segment in segments_of(t):
         segment.peak_tension = 0.0

@@ -109,8 +109,8 @@ class LightLinesPlant(Plant):
             restitution=restitution,
             obstacles=obstacles,
         )
-        self.address = self.memory.ctypes.data
         t, n = self.records, system.n_drones
+        self.record = t.system
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s

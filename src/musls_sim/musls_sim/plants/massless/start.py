@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import pack_tables
+from musls_description.numerics.records import lead_to, pack_tables
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
@@ -89,7 +89,7 @@ def build_records(
         "solids": solids,
     }
     memory, views = pack_tables(arrays)
-    views["system"]["moving"] = views["system"]["bodies"]
+    lead_to(views["system"]["moving"], views["bodies"])
     return memory, Tables(**views)
 
 

@@ -15,6 +15,7 @@ from musls_description.numerics.records import (
     copy_table,
     grid_at,
     record_at,
+    record_beyond,
     table_at,
     vector_at,
 )
@@ -63,14 +64,17 @@ BRACKET_S = 1e-11
 def move_plant(address):
     """One period of a `STEP`; the verdict is the number of events, or -1."""
     s = record_at(address, STEP)
-    t, period, now, steps = record_at(s.plant, SYSTEM), s.period, 0.0, 0
-    copy_table(table_at(t.command), grid_at(s.command, s.n_drones, s.n_rotors))
-    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
+    t, period, now, steps = record_beyond(s, s.plant, SYSTEM), s.period, 0.0, 0
+    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
+    body, enu = (
+        grid_at(s, s.wrench_body, 1 + s.n_drones, 6),
+        grid_at(s, s.wrench_enu, 1 + s.n_drones, 6),
+    )
     bodies, cables, forces = bodies_of(t), cables_of(t), table_at(t.force)
     t.happened, moving = 0, period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
-    if keep_inputs(t, vector_at(s.wind), body, enu) or s.prescribed != 0:
+    if keep_inputs(t, vector_at(s, s.wind), body, enu) or s.prescribed != 0:
         decide(t, table_at(t.speed), now, moving)
     for c in cables:
         c.peak = c.tension

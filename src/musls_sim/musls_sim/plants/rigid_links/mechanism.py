@@ -19,7 +19,9 @@ from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import (
     PLACE,
+    address_of,
     grid_opener,
+    lead_to,
     numbers_at,
     opener,
     pack_tables,
@@ -415,7 +417,7 @@ def share_shown(t: Tables, old: Tables) -> Tables:
     """Let them go on with the memory of what is shown."""
     names = "rotors", "speed", "shown", "force", "peak"
     for name in names:
-        t.system[name] = old.system[name]
+        lead_to(t.system[name], getattr(old, name))
     return t._replace(**{name: getattr(old, name) for name in names})
 
 
@@ -539,7 +541,7 @@ def move_bodies(t, place):
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
-            slide = row.rate if place.address == t.rate.address else row.middle_rate
+            slide = row.rate if address_of(place) == address_of(t.rate) else row.middle_rate
             increase(body.velocity, scale(slide, row.along))
 
 

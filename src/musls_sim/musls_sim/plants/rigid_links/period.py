@@ -8,12 +8,13 @@ from numba import carray
 from musls_control.trajectories.base import smoothstep
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    beyond,
     copy_numbers,
     copy_table,
     grid_at,
     numbers_at,
-    pointer,
     record_at,
+    record_beyond,
     table_at,
     vector_at,
 )
@@ -84,11 +85,14 @@ def find_cable_forces(address, h):
 def move_plant(address):
     """One period of a `STEP`; where that was too coarse, again with steps half as long."""
     s = record_at(address, STEP)
-    t = record_at(s.plant, SYSTEM)
-    levels = carray(pointer(s.levels), (1,), LEVELS)[0]
-    limits = carray(pointer(s.limits), (levels.last + 1, s.n_cables), LIMIT)
-    body, enu = grid_at(s.wrench_body, 1 + s.n_drones, 6), grid_at(s.wrench_enu, 1 + s.n_drones, 6)
-    inputs = grid_at(s.command, s.n_drones, s.n_rotors), vector_at(s.wind), body, enu
+    t = record_beyond(s, s.plant, SYSTEM)
+    levels = carray(beyond(s, s.levels), (1,), LEVELS)[0]
+    limits = carray(beyond(s, s.limits), (levels.last + 1, s.n_cables), LIMIT)
+    body, enu = (
+        grid_at(s, s.wrench_body, 1 + s.n_drones, 6),
+        grid_at(s, s.wrench_enu, 1 + s.n_drones, 6),
+    )
+    inputs = grid_at(s, s.command, s.n_drones, s.n_rotors), vector_at(s, s.wind), body, enu
     level = levels.present
     while True:
         begin_period(t)
@@ -107,7 +111,7 @@ def move_plant(address):
         if verdict in (OK, DOUBTFUL) or level == levels.last:
             break
         level += 1
-        rewind(s.plant)
+        rewind(t)
     settle(levels, level)
     s.verdict = verdict
     s.failed = 1 if verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY) else 0
@@ -176,9 +180,8 @@ def begin_period(t):
 
 
 @compiled()
-def rewind(address):
+def rewind(t):
     """Go back to the begin of the period."""
-    t = record_at(address, SYSTEM)
     bodies, edges = bodies_of(t), edges_of(t)
     begin = table_at(t.begin)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):

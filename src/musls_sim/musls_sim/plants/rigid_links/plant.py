@@ -258,7 +258,7 @@ class RigidLinksPlant(Plant):
         self.whole = self.tree = build_tree(system)
         check_stops(self.tree, start.coordinates)
         self.memory, self.records = self._records_of(self.tree)
-        self.address = self.memory.ctypes.data
+        self.record = self.records.system
         self._doubted_energy = self._doubted_steps = False
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
@@ -329,7 +329,7 @@ class RigidLinksPlant(Plant):
             level = self.levels.present
             while not self._follow(level, self._motion, inputs):
                 level += 1
-                rewind(self.address)
+                rewind(self.records.system[0])
             settle(self.levels.record[0], level)
             self._periods += 1
         if self._fragile:
@@ -516,8 +516,8 @@ class RigidLinksPlant(Plant):
 
     def _placed(self, pieces: Pieces) -> Tables:
         """Their records with all bodies placed and moved."""
-        memory, records = self._built(pieces)
-        restart(memory.ctypes.data)
+        records = self._built(pieces)[1]
+        restart(records.system.ctypes.data)
         return records
 
     def rebuild(self, pieces: Pieces) -> None:
@@ -527,7 +527,7 @@ class RigidLinksPlant(Plant):
         self._spurious_before_j = self.spurious_energy_j
         self.memory, records = self._built(pieces)
         self.records, self.tree = share_shown(records, self.records), pieces.tree
-        self.address = self.memory.ctypes.data
+        self.record = records.system
         self.reset_counters()
 
     def local_state(self) -> LocalState:
@@ -601,7 +601,7 @@ class ChainState(LocalState):
         """See `interface.LocalState`."""
         once = np.zeros(1, LEVELS)
         once["substeps"], once["period"] = 1, time_s
-        self._plant._move(move_plant, inputs, levels=once.ctypes.data)
+        self._plant._move(move_plant, inputs, levels=once)
 
 
 def check_stops(tree: Tree, positions: Array) -> None:

@@ -17,8 +17,8 @@ from musls_control.px4_cascade.cascade import step_drones
 from musls_control.px4_cascade.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    beyond,
     grid_at,
-    pointer,
 )
 from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import (
@@ -33,7 +33,7 @@ from musls_sim.session.compiled_stages.world import (
 @compiled()
 def release_bodies(w):
     """Let no wrench of the period before act on."""
-    wrench = grid_at(w.wrench_body, 1 + w.n_drones, 6)
+    wrench = grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
     for i in range(1 + w.n_drones):
         for k in range(6):
             wrench[i, k] = 0.0
@@ -45,9 +45,9 @@ def fly_autopilots(address):
     w = world_at(address)
     release_bodies(w)
     n, rotors = w.n_drones, w.n_rotors
-    constants = carray(pointer(w.constants), (n,), PARAMETER_DTYPE)
-    states = carray(pointer(w.state), (n,), STATE_DTYPE)
-    mixers = carray(pointer(w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
+    constants = carray(beyond(w, w.constants), (n,), PARAMETER_DTYPE)
+    states = carray(beyond(w, w.state), (n,), STATE_DTYPE)
+    mixers = carray(beyond(w, w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
     known = estimate_of(w)
     step_drones(setpoint_of(w), known[1:], constants, states, mixers, throttle_of(w))
 
@@ -67,7 +67,7 @@ def ask_for_places(address):
 def ask_for_forces(address):
     """Ask the autopilots for forces."""
     w = world_at(address)
-    thrust = carray(pointer(w.thrust), (w.n_drones,), THRUST)
+    thrust = carray(beyond(w, w.thrust), (w.n_drones,), THRUST)
     throttle = throttle_of(w)
     ask_autopilot(setpoint_of(w), asked_of(w), throttle[:, 0], thrust)
 
@@ -75,7 +75,7 @@ def ask_for_forces(address):
 @compiled()
 def mix_all(w, thrust, moment):
     """Turn thrusts (n,) and moments (n, 3) into speeds of the rotors."""
-    shares, throttle = carray(pointer(w.shares), (w.n_drones, w.n_rotors), ROTOR), throttle_of(w)
+    shares, throttle = carray(beyond(w, w.shares), (w.n_drones, w.n_rotors), ROTOR), throttle_of(w)
     mix(shares, thrust, moment, throttle[:, 1])
 
 
@@ -85,8 +85,8 @@ def turn_drones(address):
     w = world_at(address)
     release_bodies(w)
     n, asked, setpoint, estimate = w.n_drones, asked_of(w), setpoint_of(w), estimate_of(w)
-    drones = carray(pointer(w.attitude), (n,), DRONE)
-    gains = carray(pointer(w.gains), (2, 3), np.float64)
+    drones = carray(beyond(w, w.attitude), (n,), DRONE)
+    gains = carray(beyond(w, w.gains), (2, 3), np.float64)
     for i in range(n):
         drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else setpoint[i, 9]
         for k in range(3):
@@ -130,7 +130,7 @@ def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
     release_bodies(w)
-    asked, wrench = asked_of(w), grid_at(w.wrench_body, 1 + w.n_drones, 6)
+    asked, wrench = asked_of(w), grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
     for i in range(w.n_drones):
         put(wrench[1 + i], asked[i, 1:])
         wrench[1 + i, 5] = asked[i, 0]

@@ -18,7 +18,7 @@ from musls_control.payload.rods import rod_commands
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import pointer
+from musls_description.numerics.records import address_of, beyond, pointer
 from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import asked_of, world_at
 
@@ -84,7 +84,7 @@ def reference_of(w):
 @compiled()
 def bodies_of(w):
     """Estimated motion of load and drones."""
-    return carray(pointer(w.estimate), (1 + w.n_drones,), MOTION)
+    return carray(beyond(w, w.estimate), (1 + w.n_drones,), MOTION)
 
 
 @CompiledStage
@@ -92,9 +92,9 @@ def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
     asked, (reference, tilt) = asked_of(w), reference_of(w)
-    places = carray(pointer(w.law_places), (10,), np.int64)
-    payload_step(w.law, places, bodies_of(w), reference, tilt)
-    commands = carray(pointer(w.law + 8 * places[8]), (w.n_drones,), COMMAND)
+    places = carray(beyond(w, w.law_places), (10,), np.int64)
+    payload_step(address_of(w) + w.law, places, bodies_of(w), reference, tilt)
+    commands = carray(beyond(w, w.law + 8 * places[8]), (w.n_drones,), COMMAND)
     for k in range(w.n_drones):
         put(asked[k], commands[k].force)
         asked[k, 3] = commands[k].yaw
@@ -105,8 +105,8 @@ def fly_payload(address):
 def fly_payload_rods(address):
     """Thrusts and moments of `RodController`."""
     w = world_at(address)
-    shares = carray(pointer(w.law_shares), (4 * w.n_drones, 4), np.float64)
-    law = carray(pointer(w.law), (1,), LOAD)[0]
+    shares = carray(beyond(w, w.law_shares), (4 * w.n_drones, 4), np.float64)
+    law = carray(beyond(w, w.law), (1,), LOAD)[0]
     rod_commands(law, bodies_of(w)[0], reference_of(w)[0], shares, asked_of(w)[:, :4])
 
 
@@ -114,9 +114,9 @@ def fly_payload_rods(address):
 def fly_rotortm(address):
     """Thrusts and moments of `RotorTmCables`."""
     w = world_at(address)
-    law = carray(pointer(w.law), (1,), LAW)[0]
-    drones = carray(pointer(w.law_drones), (w.n_drones,), DRONE)
-    shares = carray(pointer(w.law_shares), (3 * w.n_drones, 6), np.float64)
+    law = carray(beyond(w, w.law), (1,), LAW)[0]
+    drones = carray(beyond(w, w.law_drones), (w.n_drones,), DRONE)
+    shares = carray(beyond(w, w.law_shares), (3 * w.n_drones, 6), np.float64)
     reference, tilt = reference_of(w)
     attitude_reference(law.load, reference, tilt)
     cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])

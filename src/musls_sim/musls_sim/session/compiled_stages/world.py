@@ -1,8 +1,8 @@
 """The memory of a world, and the stages of its control period in compiled code.
 
-A world is one record, `WORLD`, which says where its arrays are. A stage is a function of the
-record's address; `advance_worlds` calls those of a run one after another, for as many periods as
-nothing in Python is due. The table of all stages is `session.stages`.
+A world is one record, `WORLD`, which says how far from it its arrays are. A stage is a function of
+the record's address; `advance_worlds` calls those of a run one after another, for as many periods
+as nothing in Python is due. The table of all stages is `session.stages`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from musls_control.mission.waiting import WAIT, due_row
 from musls_control.px4_cascade.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    beyond,
     call_at,
     copy_numbers,
     grid_at,
@@ -86,7 +87,7 @@ WORLD = np.dtype(
         ("n_fastened", np.int64),
         ("n_changes", np.int64),
         ("in_plan", np.int64),  # whether they come later by what the plan has waited
-        # Where things are. In the plant's memory:
+        # Where things are, in bytes from this record. In the plant's memory:
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
         ("peak", np.int64),  # largest tension in the period, so many numbers apart
         ("peak_apart", np.int64),
@@ -140,7 +141,6 @@ WORLD = np.dtype(
         ("ring", np.int64),
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
-        ("begin", np.int64),  # of the world's memory
         ("changes", np.int64),  # what events make of it, in the order of time; worlds share them
     ]
 )
@@ -179,31 +179,31 @@ def world_at(address):
 @compiled()
 def setpoint_of(w):
     """What the autopilots follow, (n, 12)."""
-    return carray(pointer(w.setpoint), (w.n_drones, 12), np.float64)
+    return carray(beyond(w, w.setpoint), (w.n_drones, 12), np.float64)
 
 
 @compiled()
 def motion_of(w):
     """True motion of load and drones, (1 + n, 16)."""
-    return carray(pointer(w.motion), (1 + w.n_drones, 16), np.float64)
+    return carray(beyond(w, w.motion), (1 + w.n_drones, 16), np.float64)
 
 
 @compiled()
 def estimate_of(w):
     """What is known of it, (1 + n, 16)."""
-    return carray(pointer(w.estimate), (1 + w.n_drones, 16), np.float64)
+    return carray(beyond(w, w.estimate), (1 + w.n_drones, 16), np.float64)
 
 
 @compiled()
 def throttle_of(w):
     """Throttle and speed that the autopilots command, (n, 2, n_rotors)."""
-    return carray(pointer(w.throttle), (w.n_drones, 2, w.n_rotors), np.float64)
+    return carray(beyond(w, w.throttle), (w.n_drones, 2, w.n_rotors), np.float64)
 
 
 @compiled()
 def asked_of(w):
     """Commands at the world's level, (n, at least 7), see `Batch.command`."""
-    return carray(pointer(w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
+    return carray(beyond(w, w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
 
 
 # ---------- Before the plant
@@ -232,7 +232,7 @@ def follow_plan(address):
     elif np.isfinite(w.disarmed_at):
         w.finished = 1 if time - w.disarmed_at >= AFTER_DISARM_S else 0
     else:
-        states = carray(pointer(w.state), (w.n_drones,), STATE_DTYPE)
+        states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
         down = True
         for i in range(w.n_drones):
             down &= states[i].land.landed.state != 0
@@ -255,7 +255,7 @@ def let_events_happen(address):
     changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
     while w.changed < w.n_changes and changes[w.changed].tick <= tick:
         change = changes[w.changed]
-        carray(pointer(w.begin + change.place), (1,), np.int64)[0] = change.word
+        carray(beyond(w, change.place), (1,), np.int64)[0] = change.word
         w.changed += 1
 
 
@@ -266,10 +266,10 @@ def record(address):
     if w.every == 0 or w.tick % w.every != 0:
         return
     row, bodies, rotors = w.recorded, 16 * (1 + w.n_drones), w.n_drones * w.n_rotors
-    copy_row(w.motion_rows, row, w.motion, bodies)
-    copy_row(w.speed_rows, row, w.speed, rotors)
-    copy_row(w.force_rows, row, w.force, 6 * w.n_cables)
-    copy_row(w.recent_rows, row, w.recent, w.n_cables)
+    copy_row(w, w.motion_rows, row, w.motion, bodies)
+    copy_row(w, w.speed_rows, row, w.speed, rotors)
+    copy_row(w, w.force_rows, row, w.force, 6 * w.n_cables)
+    copy_row(w, w.recent_rows, row, w.recent, w.n_cables)
     w.recorded = row + 1
 
 
@@ -279,18 +279,21 @@ def announce(address):
     w = world_at(address)
     if w.tick % ANNOUNCE_EVERY != 0:
         return
-    setpoint, rows = setpoint_of(w), grid_at(w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3)
+    setpoint, rows = (
+        setpoint_of(w),
+        grid_at(w, w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3),
+    )
     for i in range(w.n_drones):
         put(rows[w.announced * w.n_drones + i], setpoint[i, 6:])
     w.announced += 1
 
 
 @compiled()
-def copy_row(rows, row, source, count):
-    """Copy so many numbers from an address into a row of a table at another."""
+def copy_row(w, rows, row, source, count):
+    """Copy so many numbers from a place of the world into a row of a table at another."""
     copy_numbers(
-        carray(pointer(rows + 8 * row * count), (count,), np.float64),
-        carray(pointer(source), (count,), np.float64),
+        carray(beyond(w, rows + 8 * row * count), (count,), np.float64),
+        carray(beyond(w, source), (count,), np.float64),
     )
 
 
@@ -299,8 +302,8 @@ def delay_commands(address):
     """Hand on what the motors were told some periods ago, see `CommandLatency`."""
     w = world_at(address)
     throttle = throttle_of(w)
-    ring = carray(pointer(w.delayed), (w.latency, w.n_drones, w.n_rotors), np.float64)
-    late = carray(pointer(w.late), (w.n_drones, w.n_rotors), np.float64)
+    ring = carray(beyond(w, w.delayed), (w.latency, w.n_drones, w.n_rotors), np.float64)
+    late = carray(beyond(w, w.late), (w.n_drones, w.n_rotors), np.float64)
     slot = ring[w.tick % w.latency]
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
@@ -312,25 +315,25 @@ def delay_commands(address):
 def let_wind_blow(address):
     """Advance the gust, see `Wind.step`."""
     w = world_at(address)
-    change = vector_at(w.gusts_ahead + 24 * w.drawn)
-    blow(vector_at(w.wind), vector_at(w.mean_wind), vector_at(w.gust), w.keep, change)
+    change = vector_at(w, w.gusts_ahead + 24 * w.drawn)
+    blow(vector_at(w, w.wind), vector_at(w, w.mean_wind), vector_at(w, w.gust), w.keep, change)
 
 
 @CompiledStage
 def drive_rotors(address):
     """Let motors and batteries act, see `power.run_motors`."""
     w = world_at(address)
-    told = carray(pointer(w.told), (w.n_drones, w.told_apart), np.float64)
+    told = carray(beyond(w, w.told), (w.n_drones, w.told_apart), np.float64)
     w.emptied = run_motors(
-        grid_at(w.speed, w.n_drones, w.n_rotors),
+        grid_at(w, w.speed, w.n_drones, w.n_rotors),
         told[:, : w.n_rotors],
         motion_of(w),
-        carray(pointer(w.drives), (w.n_drones, w.n_rotors), MOTOR),
-        carray(pointer(w.batteries), (w.n_drones,), BATTERY),
+        carray(beyond(w, w.drives), (w.n_drones, w.n_rotors), MOTOR),
+        carray(beyond(w, w.batteries), (w.n_drones,), BATTERY),
         w.period,
         w.reacts != 0,
-        grid_at(w.reaction, w.n_drones, 3),
-        grid_at(w.wrench_body, 1 + w.n_drones, 6),
+        grid_at(w, w.reaction, w.n_drones, 3),
+        grid_at(w, w.wrench_body, 1 + w.n_drones, 6),
     )
 
 
@@ -339,9 +342,9 @@ def tilt_thrust(address):
     """Add moment and force of the shift of tilted rotors' thrusts, see `TiltedThrust`."""
     w = world_at(address)
     n, rotors = w.n_drones, w.n_rotors
-    speed, health = grid_at(w.speed, n, rotors), grid_at(w.tilt_health, n, rotors)
-    records = carray(pointer(w.tilted_rotors), (n, rotors), ROTOR)
-    shift, wrench = grid_at(w.tilt_shift, n, 3), grid_at(w.wrench_body, 1 + n, 6)
+    speed, health = grid_at(w, w.speed, n, rotors), grid_at(w, w.tilt_health, n, rotors)
+    records = carray(beyond(w, w.tilted_rotors), (n, rotors), ROTOR)
+    shift, wrench = grid_at(w, w.tilt_shift, n, 3), grid_at(w, w.wrench_body, 1 + n, 6)
     for i in range(n):
         for j in range(rotors):
             rotor, squared = records[i, j], health[i, j] * speed[i, j] * speed[i, j]
@@ -358,10 +361,10 @@ def tilt_thrust(address):
 def tell_motors(address):
     """Write the rotor speeds that the motors turn at, from what they are told."""
     w = world_at(address)
-    command = grid_at(w.command, w.n_drones, w.n_rotors)
-    motors = carray(pointer(w.motors), (w.n_drones,), np.float64)
+    command = grid_at(w, w.command, w.n_drones, w.n_rotors)
+    motors = carray(beyond(w, w.motors), (w.n_drones,), np.float64)
     for i in range(w.n_drones):
-        told = carray(pointer(w.told + 8 * w.told_apart * i), (w.n_rotors,), np.float64)
+        told = carray(beyond(w, w.told + 8 * w.told_apart * i), (w.n_rotors,), np.float64)
         for j in range(w.n_rotors):
             command[i, j] = motors[i] * told[j]
 
@@ -370,9 +373,9 @@ def tell_motors(address):
 def note_peaks(address):
     """Take in the largest tensions of the period, see `TensionPeaks`."""
     w = world_at(address)
-    peak = carray(pointer(w.peak), (w.n_cables * w.peak_apart,), np.float64)
-    largest = carray(pointer(w.largest), (w.n_cables,), np.float64)
-    recent = carray(pointer(w.recent), (w.n_cables,), np.float64)
+    peak = carray(beyond(w, w.peak), (w.n_cables * w.peak_apart,), np.float64)
+    largest = carray(beyond(w, w.largest), (w.n_cables,), np.float64)
+    recent = carray(beyond(w, w.recent), (w.n_cables,), np.float64)
     for i in range(w.n_cables):
         now = peak[i * w.peak_apart]
         largest[i] = max(largest[i], now)
@@ -388,17 +391,17 @@ def look_for_contacts(address):
     """Note whether bodies touch, or a cable is near a rotor: see `CollisionWatch.look`."""
     w = world_at(address)
     bodies, motion = 1 + w.n_drones, motion_of(w)
-    reach = carray(pointer(w.reach), (bodies,), np.float64)
-    solids = carray(pointer(w.solids), (w.n_solids,), OWN)
-    first = carray(pointer(w.first_solid), (bodies + 1,), np.int64)
-    speed = carray(pointer(w.contact_speed), (bodies, bodies), np.float64)
+    reach = carray(beyond(w, w.reach), (bodies,), np.float64)
+    solids = carray(beyond(w, w.solids), (w.n_solids,), OWN)
+    first = carray(beyond(w, w.first_solid), (bodies + 1,), np.int64)
+    speed = carray(beyond(w, w.contact_speed), (bodies, bodies), np.float64)
     w.touches = 0
     if find_contacts(solids, first, reach, motion, speed):
         w.touches = 1
     elif (w.tick + 1) % CABLE_PERIODS == 0:
-        cables = carray(pointer(w.fastened), (w.n_fastened,), CABLE)
-        lengths = carray(pointer(w.cable_length), (w.n_cables,), np.float64)
-        near = carray(pointer(w.near), (w.n_fastened, bodies), np.bool_)
+        cables = carray(beyond(w, w.fastened), (w.n_fastened,), CABLE)
+        lengths = carray(beyond(w, w.cable_length), (w.n_cables,), np.float64)
+        near = carray(beyond(w, w.near), (w.n_fastened, bodies), np.bool_)
         if find_near_cables(cables, reach, motion, lengths, near):
             w.touches = 1
 
@@ -406,8 +409,8 @@ def look_for_contacts(address):
 @compiled()
 def feel_tension(w):
     """Take the true tensions for the estimated ones."""
-    force = carray(pointer(w.force), (w.n_cables, 2, 3), np.float64)
-    tension = carray(pointer(w.tension), (w.n_cables, 2), np.float64)
+    force = carray(beyond(w, w.force), (w.n_cables, 2, 3), np.float64)
+    tension = carray(beyond(w, w.tension), (w.n_cables, 2), np.float64)
     for i in range(w.n_cables):
         for end in range(2):
             tension[i, end] = force[i, end, 0]
@@ -429,9 +432,9 @@ def capture_motion(address):
     """Integrate the IMUs and fuse samples, see `MotionCapture`."""
     w = world_at(address)
     bodies = 1 + w.n_drones
-    noise = carray(pointer(w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
-    sensors = carray(pointer(w.sensors), (bodies,), SENSORS)
-    ring = carray(pointer(w.ring), (w.ring_size, bodies), PREDICTION)
+    noise = carray(beyond(w, w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
+    sensors = carray(beyond(w, w.sensors), (bodies,), SENSORS)
+    ring = carray(beyond(w, w.ring), (w.ring_size, bodies), PREDICTION)
     step_estimates(motion_of(w), estimate_of(w), noise, sensors, ring, w.tick, w.first)
     if w.first == 0:
         feel_tension(w)
