@@ -91,7 +91,67 @@ def test_the_start_is_what_was_asked_for():
             limit = 0.011 if name == "orientation_wxyz" and row else 1e-9
             assert found == pytest.approx(value, abs=limit), (row, name)
     assert session.stage == "" and session.plant.time_s == 0.0
-    assert (state.rotor_speed_rad_s == 0.0).all()
+
+
+def state_of(start, *overrides, cables=None):
+    """Session that starts in the state of another one."""
+    rows = zip(start.position_enu_m, start.orientation_wxyz, strict=True)
+    load, *drones = (body(place, orientation=turn) for place, turn in rows)
+    given = {"kind": "state", "load": load, "drones": drones} | (cables or {})
+    text = yaml.safe_dump(given, default_flow_style=True, width=10**6).strip()
+    return Session(load_scenario(SHIPPED / "hold.yaml", [f"start={text}", *overrides]))
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "elastic", "massless", "rigid_rods"])
+def test_rotors_of_a_given_pose_turn_as_in_its_hover(model):
+    """A pose in which everything hangs: speeds of the equilibrium, and it stays there."""
+    model, cables = f"cable_model={model}", {}
+    hangs = Session(load_scenario(SHIPPED / "hold.yaml", [model, "start=air"])).state
+    if "elastic" in model:
+        cables = {"cables": {"shape": "straight"}}
+    session = state_of(hangs, model, cables=cables)
+    assert session.state.rotor_speed_rad_s == pytest.approx(hangs.rotor_speed_rad_s, rel=1e-5)
+    before = session.state.position_enu_m.copy()
+    with session:
+        session.advance(125)
+    assert session.state.position_enu_m == pytest.approx(before, abs=0.005)
+
+
+def test_rotors_turn_as_given_or_rest_on_the_ground():
+    ground = Session(load_scenario(SHIPPED / "hold.yaml", ["start=ground"])).state
+    assert (state_of(ground).state.rotor_speed_rad_s == 0.0).all()
+    given = ["start.drones.1.rotor_speed_rad_s=[500, 600, 700, 800]"]
+    assert state_of(ground, *given).state.rotor_speed_rad_s[1].tolist() == [500, 600, 700, 800]
+    with pytest.raises(ConfigError, match=r"start\.drones\.1\.rotor_speed_rad_s.*4 speeds"):
+        state_of(ground, given[0].replace(", 800", ""))
+    with pytest.raises(ConfigError, match="a load has no rotors"):
+        state_of(ground, "start.load.rotor_speed_rad_s=[1]")
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "elastic", "massless"])
+def test_a_load_that_is_swung_out_hangs_on_a_taut_cable(model):
+    """Below one drone of mass M, which holds its height alone: T = m g cos(a) / (1 + m/M sin2(a)).
+
+    The load goes back down its arc.
+    """
+    options = [f"cable_model={model}", "start={kind: air, swing_deg: 30, heading_deg: 60}"]
+    session = Session(load_scenario(SHIPPED / "solo.yaml", options))
+    system, state = session.scenario.system, session.state
+    rest = session.scenario.hanging.rest
+    assert state.position_enu_m[1] == pytest.approx(rest.bodies[0][1], abs=0.01)
+    low, *_, high = session.plant.cable_nodes_enu_m(0)
+    out = np.radians([30.0, 60.0])
+    direction = [np.cos(out[1]) * np.sin(out[0]), np.sin(out[1]) * np.sin(out[0]), -np.cos(out[0])]
+    assert (low - high) / np.linalg.norm(low - high) == pytest.approx(direction, abs=0.01)
+    assert (state.rotor_speed_rad_s > 300.0).all()
+    share = system.load.mass_kg / system.drones[0].mass_kg
+    wanted = system.load.mass_kg * G * np.cos(out[0]) / (1.0 + share * np.sin(out[0]) ** 2)
+    with session:
+        session.advance(10)
+        assert state.tension_n[0, 0] == pytest.approx(wanted, rel=0.03)
+        assert state.velocity_enu_m_s[0] @ direction == pytest.approx(0.0, abs=0.05)
+        down = -np.sin(out[0]) * G * session.time_s
+        assert np.linalg.norm(state.velocity_enu_m_s[0]) == pytest.approx(-down, rel=0.05)
 
 
 def test_cable_ends_meet_their_bodies():
@@ -137,6 +197,7 @@ def test_a_taut_cable_does_not_let_its_drone_fly_away():
     [
         ("{kind: state}", "needs load and drones"),
         ("{kind: air, load: {position_enu_m: [0, 0, 5]}}", "belong to kind: state"),
+        ("{kind: ground, swing_deg: 20}", "swing_deg and heading_deg belong to kind: air"),
         (
             "{kind: state, load: {position_enu_m: [0, 0, 5]},"
             " drones: [{position_enu_m: [0, 0, 7]}]}",

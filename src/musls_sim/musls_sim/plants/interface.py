@@ -484,6 +484,10 @@ class Plant(TiedToMemory):
         """Coordinates of `tree`: the load's rotation vector and place, joint angles."""
         return np.zeros(0)
 
+    def set_rotor_speeds(self, speed_rad_s: Array) -> None:
+        """Let the rotors turn, (n_drones, n_rotors), and find the forces of the start again."""
+        self.state.rotor_speed_rad_s[:] = speed_rad_s
+
     def start_driving(self, inputs: PlantInputs) -> None:
         """Take the anchors and winches of the first period into account in the start's state."""
 

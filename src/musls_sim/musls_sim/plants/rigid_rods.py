@@ -7,7 +7,6 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
@@ -28,7 +27,7 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.plant import LightLinesPlant
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.rigid_body import contact_step_s
-from musls_sim.plants.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import holding_thrusts_n, trim_speeds_rad_s
 
 # ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
 #
@@ -240,15 +239,10 @@ def carried(
     `motion` is level; `rest` is any equilibrium of the system, its forces of drones are replaced.
     """
     masses = np.array([system.load.mass_kg, *(drone.mass_kg for drone in system.drones)])
-    centre = masses @ motion.position_enu_m / masses.sum()
-    arms = motion.position_enu_m[1:] - centre
-    effect = np.stack([np.ones(len(arms)), arms[:, 1], -arms[:, 0]])
-    needed = np.array([masses.sum() * gravity_m_s2, 0.0, 0.0])
-    thrust = np.linalg.lstsq(effect, needed, rcond=None)[0]
-    if thrust.min() < 0.0:
-        thrust = nnls(effect, needed)[0]
-    weight_n = needed[0]
-    beside_m = float(np.linalg.norm((effect @ thrust - needed)[1:])) / weight_n
+    up = np.tile([0.0, 0.0, 1.0], (system.n_drones, 1))
+    thrust = holding_thrusts_n(motion.position_enu_m, up, gravity_m_s2 * masses)
+    arms = motion.position_enu_m[1:, :2] - masses @ motion.position_enu_m[:, :2] / masses.sum()
+    beside_m = float(np.linalg.norm(thrust @ arms)) / (gravity_m_s2 * masses.sum())
     if beside_m > BESIDE_M:
         raise ConfigError(
             "cable_model = rigid_rods: load, rods and drones are one body, and upright thrusts of "
@@ -257,6 +251,6 @@ def carried(
         )
     return dataclasses.replace(
         rest,
-        drone_force_n=thrust[:, None] * [0.0, 0.0, 1.0],
-        drone_moment_n_m=np.zeros((len(arms), 3)),
+        drone_force_n=thrust[:, None] * up,
+        drone_moment_n_m=np.zeros((system.n_drones, 3)),
     )

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from musls_description.config.schema import (
     Fraction,
+    NonNegative,
     Number,
     PerAxis,
     Positive,
@@ -114,12 +115,15 @@ class BodyState:
         velocity_enu_m_s: World.
         orientation_wxyz: Body FLU to world ENU.
         omega_body_rad_s: Body frame.
+        rotor_speed_rad_s: Of the rotors of a drone; by default as it hovers in this pose, at rest
+            where it stands on something.
     """
 
     position_enu_m: Vector3
     velocity_enu_m_s: Vector3 = (0.0, 0.0, 0.0)
     orientation_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
     omega_body_rad_s: Vector3 = (0.0, 0.0, 0.0)
+    rotor_speed_rad_s: tuple[NonNegative, ...] | None = None
 
 
 @spec
@@ -144,6 +148,9 @@ class CableStart:
             raise ValueError("nodes_enu_m belongs to shape: nodes, which needs it")
 
 
+SwingAngle = Annotated[float, Field(ge=0.0, le=80.0), Number]
+
+
 @spec
 class StartSpec:
     """Start of a flight: on the ground, hanging in the air, at rest in equilibrium or as given.
@@ -155,14 +162,23 @@ class StartSpec:
         load: Motion of the load, for "state"; where to look for the place at which it hangs.
         drones: Motion of the drones, for "state" and "equilibrium", one each.
         cables: Shapes of the cables of a rig: one for all, or one each.
+        swing_deg: Of "air": load and cables are turned out by this angle about the middle of the
+            drones, from hanging at rest, and the drones' places with them; cables are taut.
+        heading_deg: Direction in which the load is swung out, from east to north.
     """
 
     kind: Literal["ground", "air", "state", "equilibrium"] = "ground"
     load: BodyState | None = None
     drones: tuple[BodyState, ...] | None = None
     cables: CableStart | tuple[CableStart, ...] | None = None
+    swing_deg: SwingAngle = 0.0
+    heading_deg: Annotated[float, Field(ge=-360.0, le=360.0), Number] = 0.0
 
     def __post_init__(self) -> None:
+        if self.kind != "air" and (self.swing_deg or self.heading_deg):
+            raise ValueError(f"swing_deg and heading_deg belong to kind: air, not to {self.kind}")
+        if self.load is not None and self.load.rotor_speed_rad_s is not None:
+            raise ValueError("load.rotor_speed_rad_s: a load has no rotors")
         given = self.load is not None or self.drones is not None
         if self.kind == "state" and not given:
             raise ValueError("kind: state needs load and drones")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +21,23 @@ from musls_control.mission.plan import (
     hold_plan,
 )
 from musls_description.config.errors import ConfigError
-from musls_description.numerics.rotations import yaw_of
-from musls_description.system.slung_system import extended_load, slung_system
+from musls_description.hanging.equilibrium import slung_state
+from musls_description.numerics.rotations import (
+    from_matrix,
+    from_rotation_vector,
+    matrix,
+    yaw_of,
+)
+from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
+from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
+from musls_sim.plants.trim import turn_rotors
 from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
-from musls_sim.scenario.physics import Wind
+from musls_sim.scenario.physics import BodyState, CableStart, StartSpec, Wind
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
@@ -164,7 +172,53 @@ def build_plant(scenario: Scenario) -> Plant:
         rig=scenario.rig,
         obstacles=scenario.world.obstacles,
     )
-    return PLANTS[scenario.cable_model](setup)
+    if scenario.start.swing_deg:
+        setup = replace(setup, start=swung_out(setup, scenario.cable_model))
+    plant = PLANTS[scenario.cable_model](setup)
+    if setup.start.kind == "state":
+        turn_rotors(plant, setup)
+    return plant
+
+
+def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:
+    """State in which load, cables and places of the drones are turned out of rest as one.
+
+    About the middle of the drones, which stay as upright as they hang. Elastic cables are stretched
+    as by the load at that angle.
+    """
+    if cable_model == "rigid_rods":
+        raise ConfigError("start.swing_deg: rods do not swing, must be 0 with rigid_rods")
+    start, hanging = setup.start, setup.hanging
+    assert hanging is not None  # such a flight begins in formation
+    rest = hanging.on_massless_cables if cable_model == "massless" else hanging.rest
+    system = formation_of(setup.system, "start.swing_deg")
+    places, quaternions = rest.bodies
+    attitudes = matrix(quaternions)
+    swing, heading = np.radians([start.swing_deg, start.heading_deg])
+    turn = matrix(from_rotation_vector(swing * np.array([np.sin(heading), -np.cos(heading), 0.0])))
+    own = [[np.array(end.point_m) for end in system.ends(i)] for i in range(system.n_drones)]
+    anchors = places[0] + np.array([attitudes[0] @ anchor for anchor, _ in own])
+    points = np.array([hook for _, hook in own])
+    hooks = places[1:] + np.einsum("nij,nj->ni", attitudes[1:], points)
+    if cable_model == "elastic":
+        for i, cable in enumerate(system.cables):
+            strain = line_of(cable.elastic).strain(rest.load_end_tension_n[i] * np.cos(swing))
+            along = hooks[i] - anchors[i]
+            hooks[i] = anchors[i] + (1.0 + strain) * cable.length_m * along / np.linalg.norm(along)
+    middle = hooks.mean(axis=0)
+    hooks = middle + (hooks - middle) @ turn.T
+    load = middle + turn @ (places[0] - middle), turn @ attitudes[0]
+    if cable_model == "rigid_links":  # a cable that does not twist turns its drone
+        held = hooks - np.einsum("nij,nj->ni", attitudes[1:], points), attitudes[1:]
+        attitudes[1:] = slung_state(system, *load, *held, hanging.gravity_m_s2)[1]
+    centres = hooks - np.einsum("nij,nj->ni", attitudes[1:], points)
+    poses = [load, *zip(centres, attitudes[1:], strict=True)]
+    first, *drones = (
+        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(from_matrix(attitude)))
+        for place, attitude in poses
+    )
+    cables = CableStart(shape="straight") if cable_model == "elastic" else None
+    return StartSpec(kind="state", load=first, drones=tuple(drones), cables=cables)
 
 
 def flight_plan(scenario: Scenario) -> FlightPlan:

@@ -258,6 +258,12 @@ class ElasticPlant(Plant):
         """See `interface.Plant.account`; the verdict is the number of steps, -1 or -2."""
         self.engine.account(verdict, periods)
 
+    def set_rotor_speeds(self, speed_rad_s: Array) -> None:
+        """See `interface.Plant`."""
+        super().set_rotor_speeds(speed_rad_s)
+        self.engine.restart()
+        self._show()
+
     def start_driving(self, inputs: PlantInputs) -> None:
         """Find the accelerations of the start with what moves and pushes anchors from then on."""
         self._drive(inputs)

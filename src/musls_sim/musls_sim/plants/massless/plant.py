@@ -122,10 +122,19 @@ class LightLinesPlant(Plant):
         self._begin(start)
 
     def _begin(self, start: Motion) -> None:
-        """Find tensions and energy of the start."""
+        """Find tensions and energy of the start; a plant of a stiff structure joins it first."""
+        self._find_forces()
+
+    def _find_forces(self) -> None:
         self._advance(PlantInputs.zeros(self.system), 0.0)
         self.forget_inputs()
         self._start_j = self.energy_j
+
+    def set_rotor_speeds(self, speed_rad_s: Array) -> None:
+        """See `interface.Plant`."""
+        super().set_rotor_speeds(speed_rad_s)
+        self.records.end_speed[:] = speed_rad_s
+        self._find_forces()
 
     @property
     def refined_periods(self) -> int:

@@ -293,6 +293,11 @@ class RigidLinksPlant(Plant):
         self.records.peak[:] = np.maximum(self.records.force[:, :, 0].max(axis=1), 0.0)
         self.reset_counters()
 
+    def set_rotor_speeds(self, speed_rad_s: Array) -> None:
+        """See `interface.Plant`."""
+        super().set_rotor_speeds(speed_rad_s)
+        self.start_moving(self.velocities)
+
     def reset_counters(self) -> None:
         """Take a state over that was set in the records; energy is counted anew."""
         self._spurious_before_j = self.spurious_energy_j
