@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import Writes
 from musls_description.system.drone import Drone
 from musls_description.system.propulsion import Motor
 from musls_description.system.slung_system import RigSystem
@@ -187,10 +188,9 @@ class Power:
         speed = state.rotor_speed_rad_s
         draw(speed, speed.copy(), self.rotors, self.batteries, 0.0)
 
-    def apply(self, change: RotorEfficiency) -> None:
+    def apply(self, change: RotorEfficiency, write: Writes) -> None:
         """Let a rotor that gives less torque draw less; a stopped one draws nothing."""
-        some = slice(None) if change.rotor is None else change.rotor - 1
-        self.rotors["health"][change.drone - 1, some] = change.efficiency
+        write(self.rotors["health"], change.rows, change.efficiency)
 
     def step(self, state: PlantState, inputs: PlantInputs) -> list[int]:
         """Let a period act on the inputs, see `run_motors`; returns as `newly_empty`."""

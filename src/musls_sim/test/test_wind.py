@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from musls_description.numerics.records import Writes
 from musls_sim.scenario.physics import Wind, WindSpec
 
 DT = 0.004
@@ -103,7 +104,7 @@ def test_the_memory_stays_the_same():
     wind = Wind(WindSpec(gust_std_m_s=(1.0, 1.0, 1.0)), DT, np.random.default_rng(0))
     seen = wind.velocity_enu_m_s
     before = seen.copy()
-    wind.add((1.0, 2.0, 3.0))
+    wind.add((1.0, 2.0, 3.0), Writes())
     assert seen - before == pytest.approx([1.0, 2.0, 3.0])
     wind.step()
     assert seen is wind.velocity_enu_m_s and not (seen - before == [1.0, 2.0, 3.0]).any()

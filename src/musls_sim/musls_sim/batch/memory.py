@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.numerics.records import pack
+from musls_description.numerics.records import distance
 from musls_sim.session.compiled_stages.world import CHANGE
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
@@ -19,23 +19,47 @@ def changes_of(
 ) -> NDArray[np.void]:
     """Changes of the arrays by the events of a flight, rows of `CHANGE`; places from their start.
 
-    The events happen here one after another, at their times and without a flight between them:
-    what they write depends on numbers that no flight changes. The arrays are then those of the end.
+    `arrays` are packed behind each other. The events happen here one after another, at their times
+    and without a flight between them: what they write depends on numbers that no flight changes.
+    The arrays are then those of the end.
     """
     if not session.scenario.events:
         return np.zeros(0, CHANGE)
-    guidance, events = session.guidance, session.events
+    guidance, events, written = session.guidance, session.events, session.plant.write
     assert isinstance(guidance, MissionGuidance)
     rows, tick, end_s = [], 0, guidance.planned_s if mission else 0.0
     while True:
         time_s = tick * session.plant.period_s
         if tick == 0 or time_s < end_s:
             guidance.step(tick)
-        before = pack(arrays)[0].view(np.int64)
+        written.clear()
         events.step(tick)
-        after = pack(arrays)[0].view(np.int64)
-        rows += [(tick, 8 * word, after[word]) for word in np.flatnonzero(after != before)]
+        for write in written:
+            places, words = _words(arrays, *write)
+            rows += [(tick, *change) for change in zip(places, words, strict=True)]
         next_s = min(events.next_s, guidance.next_s if time_s < end_s else np.inf)
         if np.isinf(next_s):
             return np.array(rows, CHANGE)
         tick = max(tick + 1, ceil(next_s / session.plant.period_s))
+
+
+def _words(
+    arrays: dict[str, NDArray[Any]], array: NDArray[Any], where: Any, values: NDArray[Any]
+) -> tuple[list[int], list[int]]:
+    """Places in the packed arrays of what was written into one of them, and its words."""
+    owner, at = _owner(array), 0
+    for own in arrays.values():
+        if _owner(own) is owner and 0 <= distance(own, array) < own.nbytes:
+            at += distance(own, array)
+            break
+        at += own.nbytes
+    else:
+        return [], []  # of a stage that Python does
+    places = at + np.tensordot(array.strides, np.indices(array.shape), 1)[where]
+    words = np.broadcast_to(values, places.shape).copy().view(np.int64)
+    return places.ravel().tolist(), words.ravel().tolist()
+
+
+def _owner(array: NDArray[Any]) -> Any:
+    """Array whose memory it is."""
+    return array if array.base is None else array.base

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from musls_description.config.errors import ConfigError
+from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import Change
 from musls_sim.plants.rigid_body import rotor_records
@@ -29,6 +30,12 @@ class RotorEfficiency(Change):
     drone: int
     rotor: int | None
     efficiency: float
+
+    @property
+    def rows(self) -> tuple[int, slice]:
+        """Index of what it concerns in arrays (n_drones, n_rotors)."""
+        some = slice(None) if self.rotor is None else slice(self.rotor - 1, self.rotor)
+        return self.drone - 1, some
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,10 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
         )
 
 
-def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
-    """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`, in place.
+def scale_rotors(
+    system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency, write: Writes
+) -> None:
+    """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`.
 
     The change counts from the intact rotor, whatever happened before.
     """
@@ -121,8 +130,6 @@ def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficienc
         raise ConfigError(f"rotor {change.rotor}: the drones have rotors 1 to {n_rotors}")
     if not 0.0 <= change.efficiency <= 1.0:
         raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
-    some = slice(None) if change.rotor is None else slice(change.rotor - 1, change.rotor)
-    intact = rotor_records(system)[change.drone - 1, some]
-    changed: NDArray[Any] = rotors[change.drone - 1, some]
+    intact = rotor_records(system)
     for field in ("thrust", "torque"):
-        changed[field] = change.efficiency * intact[field]
+        write(rotors[field], change.rows, change.efficiency * intact[field][change.rows])

@@ -383,7 +383,7 @@ class GazeboPlant(Plant):
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self._rotors, change)
+            scale_rotors(self.system, self._rotors, change, self.write)
         else:
             super().apply(change)
 

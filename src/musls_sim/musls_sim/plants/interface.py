@@ -16,7 +16,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, fill
+from musls_description.numerics.records import TiedToMemory, Writes, fill
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -478,6 +478,11 @@ class Plant(TiedToMemory):
         The plant appends; whoever steps it empties the list.
         """
         return []
+
+    @cached_property
+    def write(self) -> Writes:
+        """Writes the numbers of a change."""
+        return Writes()
 
     @property
     def positions(self) -> Array:

@@ -36,6 +36,7 @@ from musls_description.config.registry import (
 from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import Writes
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -87,11 +88,9 @@ class Air:
         thrust: Array = self.rotors["thrust"] * self.state.rotor_speed_rad_s**2
         return thrust
 
-    def apply(self, change: RotorEfficiency) -> None:
+    def apply(self, change: RotorEfficiency, write: Writes) -> None:
         """Let a rotor that gives less thrust do less here, too."""
-        some = slice(None) if change.rotor is None else change.rotor - 1
-        row = change.drone - 1
-        self.rotors["thrust"][row, some] = change.efficiency * self._whole[row, some]
+        write(self.rotors["thrust"], change.rows, change.efficiency * self._whole[change.rows])
 
 
 AddWrench = Callable[[Array], None]

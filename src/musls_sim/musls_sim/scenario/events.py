@@ -22,6 +22,7 @@ from musls_description.config.schema import (
     spec,
 )
 from musls_description.config.strict_yaml import present_key
+from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
@@ -303,13 +304,18 @@ class EventContext:
                 f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
             )
 
+    @property
+    def write(self) -> Writes:
+        """Writes numbers into the arrays of these parts."""
+        return self.plant.write
+
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
         self.plant.apply(change)
         if isinstance(change, RotorEfficiency):
             for part in (self.power, self.tilted, self.air):
                 if part is not None:
-                    part.apply(change)
+                    part.apply(change, self.write)
 
 
 @spec
@@ -322,8 +328,8 @@ class Event:
         kind: Kind of the event.
         name: By which other events can follow it.
         when: What triggers it.
-        changes_numbers_only: Whether it leaves all arrays of the session where they are, so that
-            compiled code flies on.
+        changes_numbers_only: Whether it does nothing else than `EventContext.write` does, itself or
+            by a change, whatever the flight: then it happens in the worlds of a batch, too.
     """
 
     kind: str
@@ -442,8 +448,12 @@ class Poke(Event):
         self._add(context, -1.0)
 
     def _add(self, context: EventContext, sign: float) -> None:
-        row = context.inputs.wrench_enu[body_row(self.body, context.plant.system)]
-        row += sign * np.array([*self.moment_enu_n_m, *self.force_enu_n])
+        wrench, push = (
+            context.inputs.wrench_enu,
+            np.array([*self.moment_enu_n_m, *self.force_enu_n]),
+        )
+        where = body_row(self.body, context.plant.system), np.flatnonzero(push)
+        context.write(wrench, where, wrench[where] + sign * push[where[1]])
 
 
 # ---------- Failures
@@ -501,7 +511,7 @@ class MocapOutage(Event):
     def _see(self, context: EventContext, *, seen: bool) -> None:
         assert isinstance(context.estimator, MotionCapture)  # see `fits`
         rows = [i - 1 for i in self.drones] or list(range(context.plant.system.n_drones))
-        context.estimator.see(rows, seen=seen, load=self.load)
+        context.estimator.see(rows, context.write, seen=seen, load=self.load)
 
 
 @EVENTS.register("gust")
@@ -520,11 +530,11 @@ class Gust(Event):
     duration_s: Positive
 
     def begin(self, context: EventContext) -> str:
-        context.wind.add(self.velocity_enu_m_s)
+        context.wind.add(self.velocity_enu_m_s, context.write)
         return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        context.wind.add([-v for v in self.velocity_enu_m_s])
+        context.wind.add([-v for v in self.velocity_enu_m_s], context.write)
 
 
 @EVENTS.register("load_mass")

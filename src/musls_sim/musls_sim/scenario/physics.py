@@ -21,6 +21,7 @@ from musls_description.config.schema import (
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.records import Writes
 
 CONTROL_PERIOD_S = 0.004
 """Period of the autopilot and sensors, PX4's 250 Hz; the largest step that is ever chosen."""
@@ -244,10 +245,10 @@ class Wind:
         self.gust_enu_m_s = std * generator.standard_normal(3)
         self.velocity_enu_m_s = self.mean_enu_m_s + self.gust_enu_m_s
 
-    def add(self, velocity_enu_m_s: Sequence[float]) -> None:
+    def add(self, velocity_enu_m_s: Sequence[float], write: Writes) -> None:
         """Let more wind blow from now on."""
-        self.mean_enu_m_s += velocity_enu_m_s
-        self.velocity_enu_m_s[:] = self.mean_enu_m_s + self.gust_enu_m_s
+        write(self.mean_enu_m_s, ..., self.mean_enu_m_s + velocity_enu_m_s)
+        write(self.velocity_enu_m_s, ..., self.mean_enu_m_s + self.gust_enu_m_s)
 
     def fill(self, changes: Array) -> None:
         """Draw what joins the gust in the next periods, (periods, 3) [m/s]."""

@@ -27,6 +27,7 @@ from musls_description.config.registry import (
 )
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import Writes
 from musls_description.numerics.rotations import from_rotation_vector as from_turn
 from musls_description.numerics.rotations import product
 from musls_description.numerics.vectors import (
@@ -221,9 +222,8 @@ SENSORS = np.dtype(
         ("velocity_gain", float),
         ("attitude_gain", float),
         ("omega_gain", float),
-        ("seen", bool),  # by motion capture
-    ],
-    align=True,
+        ("seen", np.int64),  # whether motion capture sees it
+    ]
 )
 """Measurement of a body and gains of its estimate."""
 
@@ -306,11 +306,9 @@ class MotionCapture:
             self.estimate.tension_n[:] = state.tension_n
         self._tick += 1
 
-    def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
+    def see(self, drones: Sequence[int], write: Writes, *, seen: bool, load: bool) -> None:
         """Let motion capture see drones (from 0) again, or not any more."""
-        self.sensors["seen"][[1 + i for i in drones]] = seen
-        if load:
-            self.sensors["seen"][0] = seen
+        write(self.sensors["seen"], [0] * load + [1 + i for i in drones], seen)
 
 
 def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2: float) -> Records:
@@ -475,7 +473,7 @@ def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
             _integrate_imu(truth, noises[i], s, e)
         _copy(p, e)
         due = int((tick + 1) * s.samples_per_period) > int(tick * s.samples_per_period)
-        p.sampled = due and s.seen and noises[i].luck >= s.dropout
+        p.sampled = due and s.seen != 0 and noises[i].luck >= s.dropout
         if p.sampled:
             _take_sample(truth, noises[i], s, p)
         if ring[then, i].sampled:

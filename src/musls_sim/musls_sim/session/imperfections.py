@@ -16,6 +16,7 @@ from musls_control.autopilot import (
 )
 from musls_control.estimate import Estimate
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.rigid_body import rotor_records
@@ -230,7 +231,6 @@ class TiltedThrust:
             return cls(system, faults)
         return None
 
-    def apply(self, change: RotorEfficiency) -> None:
+    def apply(self, change: RotorEfficiency, write: Writes) -> None:
         """Let a rotor that gives less thrust do less here, too."""
-        some = slice(None) if change.rotor is None else change.rotor - 1
-        self.health[change.drone - 1, some] = change.efficiency
+        write(self.health, change.rows, change.efficiency)

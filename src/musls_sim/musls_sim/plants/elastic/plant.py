@@ -381,7 +381,7 @@ class ElasticPlant(Plant):
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.engine.tables.rotors, change)
+            scale_rotors(self.system, self.engine.tables.rotors, change, self.write)
         else:
             super().apply(change)
 

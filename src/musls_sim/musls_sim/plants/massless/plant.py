@@ -169,7 +169,7 @@ class LightLinesPlant(Plant):
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
         if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.records.rotors, change)
+            scale_rotors(self.system, self.records.rotors, change, self.write)
         else:
             super().apply(change)
         self.forget_inputs()
@@ -180,7 +180,7 @@ class LightLinesPlant(Plant):
 
     def forget_inputs(self) -> None:
         """Look at the cables anew in the next step: something was changed from outside."""
-        self.records.system[0]["wind"] = np.nan
+        self.write(self.records.system["wind"], ..., np.nan)
 
     @property
     def energy_j(self) -> float:

@@ -441,7 +441,7 @@ class RigidLinksPlant(Plant):
         if isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.records.rotors, change)
+            scale_rotors(self.system, self.records.rotors, change, self.write)
         elif isinstance(change, CutCable | ReleaseHook | AttachHook):
             self._change_joints(change)
         else:
