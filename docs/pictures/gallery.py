@@ -71,7 +71,7 @@ RUNS = {
         "delivery",
     ),
     "winch_delivery": Show(
-        "Let down by a winch",
+        "Lowered by a winch",
         "A hovering drone pays out its line until the box stands and the line is slack.",
         "winch_delivery",
     ),

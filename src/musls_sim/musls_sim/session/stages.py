@@ -222,7 +222,7 @@ def _tilted_thrust(flight: Flight) -> Stage | None:
 
 
 @entry(
-    "downwash, ground effect and models of one's own, as forces of the period",
+    "downwash, ground effect and your own models, as forces of the period",
     "scenario/aerodynamics.py",
     lambda s: "aerodynamics" if s.aerodynamics else "",
 )
@@ -340,7 +340,7 @@ def _sensors_ask(scenario: Scenario) -> str:
     return "system.cables.load_cell" if cells else ""
 
 
-@entry("load cells and sensors of one's own", "sensors/estimation.py", _sensors_ask)
+@entry("load cells and your own sensors", "sensors/estimation.py", _sensors_ask)
 def _sensors(flight: Flight) -> Stage | None:
     read = len(flight.load_cells.cables) or flight.scenario.sensors
     return in_python("sensors", flight.sensors.step if read else None)
