@@ -158,7 +158,7 @@ def main() -> None:
         )
         parts.append(
             f"## {show.title}\n\n{show.text} {numbers(show, summary)}.\n\n"
-            f"![{show.title}: {show.text}](pictures/{film_of(name).name})\n\n"
+            f"![{show.title}](pictures/{film_of(name).name})\n\n"
             f"```sh\n{commands}\n```\n"
         )
     (HERE.parent / "gallery.md").write_text("\n".join(parts), encoding="utf-8")
