@@ -22,11 +22,10 @@ PYTHON = {
 }
 
 
-def test_the_documentation_has_all_stages_in_their_order():
-    rows = re.findall(r"^ *\| `(\w+)` \| (.*) \| (.*) \|$", PAGE.read_text(), re.M)
-    stages = rows[[name for name, *_ in rows].index(TABLE[0].name) :][: len(TABLE)]
-    expected = [(e.name, e.what, ", ".join(f"`{w}`" for w in e.where.split(", "))) for e in TABLE]
-    assert stages == expected
+def test_the_documentation_names_all_stages_in_their_order():
+    text = PAGE.read_text()
+    line = text[text.index("Stages in their order") : text.index("The observers stand")]
+    assert re.findall(r"`(\w+)`", line) == [entry.name for entry in TABLE]
 
 
 @pytest.mark.parametrize(("name", "settings", "stage"), PYTHON.values(), ids=PYTHON)
