@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,9 @@ LEVELS = (
     ControlLevel.ROTOR_SPEEDS,
 )
 """Levels that may be commanded from outside."""
+
+AHEAD = "gusts_ahead", "noise_ahead"
+"""Arrays that each advance begins by filling."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -179,7 +182,7 @@ class Batch(TiedToMemory):
         self._stages = np.array([stage.address for stage in start.stages])
         self._memory = np.zeros((self.worlds, len(start.memory)))
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
-        self._noisy = start.noisy
+        self._noisy, self._kept = start.noisy, start.kept
         self._noise = [
             self._new_noise(k, seed)
             for k, seed in zip(self._start_of.tolist(), seeds, strict=True)
@@ -352,31 +355,31 @@ class Batch(TiedToMemory):
             self._streams[i] = self._noise[i].stream
 
     @typed
-    def snapshot(self, world: int) -> Snapshot:
-        """All of a world as it is now (raises ConfigError)."""
-        i = int(self._chosen(world)[0])
-        noise = self._noise[i].state if self._noisy else None
-        return Snapshot(self, self._memory[i].copy(), noise)
+    def snapshot(self, worlds: Worlds) -> Snapshot:
+        """All of a world, or of several, as they are now (raises ConfigError)."""
+        chosen = self._chosen(worlds)
+        noise = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
+        return Snapshot(self, self._memory[chosen, : self._kept], noise)
 
     @typed
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
-        """Make worlds what one was in a snapshot, its noise to come included.
+        """Make worlds what those of a snapshot were, their noise to come included.
 
         Args:
             worlds: Their numbers, or a mask, (worlds,).
-            snapshot: Of any world of this batch.
+            snapshot: Of any world of this batch, or of as many as there are numbers.
 
         Raises:
-            ConfigError: No such world, or a snapshot of another batch.
+            ConfigError: No such world, or a snapshot of another batch, or of another number.
         """
         if snapshot.batch is not self:
             raise ConfigError("the snapshot is of another batch")
-        chosen = self._chosen(worlds)
-        self._memory[chosen] = snapshot.memory
-        if snapshot.noise is not None:
-            for i in chosen:
-                self._noise[i].state = snapshot.noise
-                self._streams[i] = self._noise[i].stream
+        chosen, count = self._chosen(worlds), len(snapshot.memory)
+        if count not in (1, len(chosen)):
+            raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
+        self._memory[chosen, : self._kept] = snapshot.memory
+        for i, noise in zip(chosen.tolist(), cycle(snapshot.noise), strict=False):
+            self._noise[i].state = noise
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         if worlds is None:
@@ -397,15 +400,16 @@ class Batch(TiedToMemory):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One world at one time, see `Batch.snapshot`.
+    """Worlds at one time, see `Batch.snapshot`.
 
     Attributes:
-        noise: That is to come, `Noise.state`.
+        memory: All that is not drawn anew, (worlds, words).
+        noise: That is to come, `Noise.state` of each; empty without.
     """
 
     batch: Batch
     memory: Array
-    noise: dict[str, Any] | None
+    noise: list[dict[str, Any]]
 
 
 # ---------- The start of a world: the memory of a session that is ready to fly
@@ -426,7 +430,8 @@ class _Start:
     """Memory of a world at its start.
 
     Attributes:
-        memory: All of it, (words,).
+        memory: All of it, (words,), at last what each advance draws anew.
+        kept: Words before that.
         parts: Views of its arrays by name.
         stages: What is done in a period.
         structure: What must be the same in all worlds of a batch.
@@ -443,6 +448,9 @@ class _Start:
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
             law = self._plan(session, like)
             arrays = self._arrays(session) | law
+            ahead = {name: arrays.pop(name) for name in AHEAD}
+            self.kept = sum(array.nbytes for array in arrays.values()) // 8
+            arrays |= ahead
             self.stages = self._stages(session, mission)
             self.memory, _, self.parts = pack(arrays)
             self._record(session, mission)

@@ -22,10 +22,9 @@ STREAM = np.dtype(
         ("drones", np.int64),
         ("luck", np.int64),
         ("load", np.int64),
-        ("gust_scale", float, 3),
     ]
 )
-"""Addresses of a world's generators (`bitgen_t` of NumPy), 0 for none, and what scales gusts."""
+"""Addresses of a world's generators (`bitgen_t` of NumPy), 0 for none."""
 
 
 # NumPy documents how its C functions are called in "Extending via CFFI"; numba calls them without
@@ -60,7 +59,7 @@ def draw(fill_normal, fill_uniform, streams, address, apart, periods):
             changes = grid_at(w, w.gusts_ahead, periods, 3)
             for p in range(periods):
                 for k in range(3):
-                    changes[p, k] *= stream.gust_scale[k]
+                    changes[p, k] *= w.gust_scale[k]
         if w.first < 0:
             continue
         row = at + w.noise_ahead  # of `NOISE`, 13 numbers
@@ -98,17 +97,13 @@ class Noise:
     @property
     def state(self) -> dict[str, Any]:
         """State of the generators; that of another world can be set."""
-        states: dict[str, Any] = {n: g.bit_generator.state for n, g in self._generators.items()}
-        return states | {"gust_scale": self.stream["gust_scale"].copy()}
+        return {name: g.bit_generator.state for name, g in self._generators.items()}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         for name, generator in self._generators.items():
             generator.bit_generator.state = state[name]
-        self.stream["gust_scale"] = state["gust_scale"]
 
     def begin(self) -> Wind:
         """The wind at the start of a flight."""
-        wind = Wind(self._wind, self._period_s, self._generators["gusts"])
-        self.stream["gust_scale"] = wind.scale_m_s
-        return wind
+        return Wind(self._wind, self._period_s, self._generators["gusts"])

@@ -38,7 +38,6 @@ from musls_sim.plants.interface import (
     Plant,
     PlantInputs,
     PlantState,
-    Reaction,
     SimulationDiverged,
 )
 from musls_sim.plants.rigid_body import (
@@ -55,7 +54,6 @@ from musls_sim.plants.rigid_body import (
     rotor_records,
     spin_rotors,
 )
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 # ---------- Forces on the links of a Gazebo server and in its cables, in compiled functions
 
@@ -295,12 +293,9 @@ class GazeboPlant(Plant):
         The time step divides the control period. Rotor speeds, (n_drones, n_rotors), are 0 by
         default.
         """
-        self.system = system
-        self.period_s = CONTROL_PERIOD_S
-        self.substeps = round(self.period_s / physics_step_s)
-        self.physics_step_s = self.period_s / self.substeps
+        super().__init__(system, physics_step_s, gravity_m_s2)
         self._hold_s = self.physics_step_s  # time for which forces hold
-        self._gravity_m_s2, self._obstacles = gravity_m_s2, obstacles
+        self._obstacles = obstacles
         tree = build_tree(system)
         self._first, self._drone = tree.first_link, tree.drone
         self._selected = np.array([0, *tree.drone])
@@ -321,7 +316,6 @@ class GazeboPlant(Plant):
         self.state = PlantState.zeros(system)
         if rotor_speed_rad_s is not None:
             self.state.rotor_speed_rad_s[:] = rotor_speed_rad_s
-        self.reaction = Reaction.zeros(system)
         self._inputs = PlantInputs.zeros(system)
         self._links["rotation"], self._links["position"] = tree.poses(start.coordinates)
         self._collect(0.0)
@@ -335,7 +329,7 @@ class GazeboPlant(Plant):
         """Text of the world: links and joints without motors, sensors and other systems."""
         return world_sdf(
             self.system, start, drones="rigid", step_s=self.physics_step_s,
-            gravity_m_s2=self._gravity_m_s2, physics_only=True,
+            gravity_m_s2=self.gravity_m_s2, physics_only=True,
             obstacles=self._obstacles,
         )  # fmt: skip
 
@@ -377,7 +371,7 @@ class GazeboPlant(Plant):
             self._links[name] = motion[name]
         cable_forces(
             self._links, self._first, self._drone, self._reach + DRONE_TOUCHES_M, self._hold_s,
-            self._gravity_m_s2, self.state.cable_force_n, self.state.tension_peak_n,
+            self.gravity_m_s2, self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
 
     def apply(self, change: Change) -> None:
@@ -552,7 +546,7 @@ class BridgedPlant(GazeboPlant):
     def _world(self, start: Configuration) -> str:
         return world_sdf(
             self.system, start, name=WORLD, step_s=self.physics_step_s,
-            gravity_m_s2=self._gravity_m_s2, lean=True, pace=0.0,
+            gravity_m_s2=self.gravity_m_s2, lean=True, pace=0.0,
             imu_rate_hz=1.0 / self.physics_step_s, obstacles=self._obstacles,
         )  # fmt: skip
 

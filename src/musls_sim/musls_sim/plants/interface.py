@@ -407,6 +407,15 @@ class Plant(TiedToMemory):
     step_arrays: Mapping[str, NDArray[Any]] = {}
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
+    _motion: PrescribedMotion | None = None
+
+    def __init__(self, system: RigSystem, longest_step_s: float, gravity_m_s2: float) -> None:
+        """Divide the control period into the fewest steps that are not longer."""
+        self.system, self.gravity_m_s2 = system, gravity_m_s2
+        self.period_s = CONTROL_PERIOD_S
+        self.substeps = substeps(longest_step_s)
+        self.physics_step_s = self.period_s / self.substeps
+        self.reaction = Reaction.zeros(system)
 
     @property
     def address(self) -> int:

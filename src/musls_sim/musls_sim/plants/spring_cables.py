@@ -19,10 +19,7 @@ from musls_sim.plants.interface import (
     PlantInputs,
     PlantState,
     Pose,
-    Reaction,
-    substeps,
 )
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 STATIC_STRETCH = 0.001
 """Stretch of a cable under its static share of the load, sets k: as stiff as 1 mm a metre."""
@@ -56,9 +53,7 @@ class SpringCablePlant(Plant):
         Of the cables only the lengths count. `pose` is that of the drones at time 0. Of the time
         step at most `LONGEST_STEP_S` is taken.
         """
-        self.system, self.period_s = system, CONTROL_PERIOD_S
-        self.substeps = substeps(min(physics_step_s, LONGEST_STEP_S))
-        self.physics_step_s = self.period_s / self.substeps
+        super().__init__(system, min(physics_step_s, LONGEST_STEP_S), gravity_m_s2)
         self._gravity = np.array([0.0, 0.0, -gravity_m_s2])
         load, n = system.load, system.n_drones
         self._inertia = np.array(load.inertia_kg_m2)
@@ -78,7 +73,6 @@ class SpringCablePlant(Plant):
         self._ends = self._ends_at(pose)
         self.state = PlantState.zeros(system)
         self._write(pose, 0.0)
-        self.reaction = Reaction.zeros(system)
         self.reaction.audit.start_j = self.reaction.audit.energy_j = self._energy()
 
     def step(self, inputs: PlantInputs) -> None:

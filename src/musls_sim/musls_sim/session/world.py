@@ -82,7 +82,7 @@ def power_arrays(session: Flight) -> Arrays:
     }
 
 
-def numbers_of(session: Flight) -> dict[str, float]:
+def numbers_of(session: Flight) -> dict[str, Any]:
     """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
     system, wind, latency = session.scenario.system, session.components.wind, session.latency
     mocap = motion_capture_of(session)
@@ -94,6 +94,7 @@ def numbers_of(session: Flight) -> dict[str, float]:
         "latency": 0 if latency is None else len(latency.ring),
         "gusty": not wind.steady,
         "keep": wind.keep,
+        "gust_scale": tuple(wind.scale_m_s),
         "first": -1 if mocap is None else mocap.first,
         "ring_size": 0 if mocap is None else len(mocap.ring),
         "substeps": session.plant.substeps,

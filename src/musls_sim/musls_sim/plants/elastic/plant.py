@@ -42,9 +42,7 @@ from musls_sim.plants.interface import (
     PlantSetup,
     PlantState,
     PrescribedMotion,
-    Reaction,
     step_s,
-    substeps,
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records
 from musls_sim.plants.trim import trim_speeds_rad_s
@@ -114,9 +112,6 @@ def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
     return float(max(0.0, SPARE_SHARE * out.max()))
 
 
-LONGEST_STEP_S = CONTROL_PERIOD_S
-
-
 LONGEST_STRETCH = 8.0
 """Length over free length that no rubber reaches."""
 
@@ -161,11 +156,7 @@ class ElasticPlant(Plant):
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
         height of None means no ground; `contact` is `physics.contact`.
         """
-        self.system = system
-        self.gravity_m_s2 = gravity_m_s2
-        self.period_s = CONTROL_PERIOD_S
-        self.substeps = substeps(LONGEST_STEP_S if physics_step_s is None else physics_step_s)
-        self.physics_step_s = self.period_s / self.substeps
+        super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         lines = [line_of(k.elastic, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
         rig = Rig(
             *rig_parts(system, start, lines, drives or RigSpec(), gravity_m_s2, segments),
@@ -197,8 +188,6 @@ class ElasticPlant(Plant):
         self._halted = [0.0] * len(system.winches)
         self._changing = np.flatnonzero(self.engine.tables.cables["reels"])
         self._follow_anchors()
-        self.reaction = Reaction.zeros(system)
-        self._motion: PrescribedMotion | None = None
         self._show()
         self._check_tension()
 

@@ -43,11 +43,9 @@ from musls_sim.plants.interface import (
     PlantSetup,
     PlantState,
     PrescribedMotion,
-    Reaction,
     SimulationDiverged,
     given_motion,
     step_s,
-    substeps,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
 from musls_sim.plants.massless.start import build_records
@@ -95,11 +93,7 @@ class LightLinesPlant(Plant):
         0 by default; a ground height of None means no ground. `restitution` is the share of the
         separation rate with which a cable's ends come back after an impact, from 0 to 1.
         """
-        self.system = system
-        self.gravity_m_s2 = gravity_m_s2
-        self.period_s = CONTROL_PERIOD_S
-        self.substeps = substeps(CONTROL_PERIOD_S if physics_step_s is None else physics_step_s)
-        self.physics_step_s = self.period_s / self.substeps
+        super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         self.memory, self.records = build_records(
             system,
             start,
@@ -116,9 +110,7 @@ class LightLinesPlant(Plant):
             t.speed[:] = rotor_speed_rad_s
         t.end_speed[:] = t.speed
         self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.cables["peak"])
-        self.reaction = Reaction.zeros(system)
         self._ground = ground_height_enu_m
-        self._motion: PrescribedMotion | None = None
         self._begin(start)
 
     def _begin(self, start: Motion) -> None:

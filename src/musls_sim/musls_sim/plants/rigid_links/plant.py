@@ -40,9 +40,7 @@ from musls_sim.plants.interface import (
     PlantInputs,
     PlantState,
     PrescribedMotion,
-    Reaction,
     SimulationDiverged,
-    substeps,
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
@@ -68,7 +66,6 @@ from musls_sim.plants.rigid_links.period import (
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
 from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle, stable_step_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
 ENERGY_FLOOR_J = 0.002
@@ -238,9 +235,6 @@ class RigidLinksPlant(Plant):
         Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
         ground; `contact` and `inextensible` are those of `physics`.
         """
-        self.system = system
-        self.gravity_m_s2 = gravity_m_s2
-        self.period_s = CONTROL_PERIOD_S
         limit = stable_step_s(system, gravity_m_s2)
         if physics_step_s is not None and physics_step_s > limit * (1.0 + 1e-9):
             warnings.warn(
@@ -249,8 +243,7 @@ class RigidLinksPlant(Plant):
                 "(physics.step_size_s: auto chooses a stable one)",
                 stacklevel=2,
             )
-        self.substeps = substeps(limit if physics_step_s is None else physics_step_s)
-        self.physics_step_s = self.period_s / self.substeps
+        super().__init__(system, physics_step_s or limit, gravity_m_s2)
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
         self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
@@ -262,8 +255,6 @@ class RigidLinksPlant(Plant):
         self._doubted_energy = self._doubted_steps = False
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
-        self.reaction = Reaction.zeros(system)
-        self._motion: PrescribedMotion | None = None
         t = self.records
         self.state = PlantState(t.shown, t.speed, t.force, t.peak)
         if rotor_speed_rad_s is not None:

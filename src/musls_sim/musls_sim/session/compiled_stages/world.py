@@ -77,6 +77,7 @@ WORLD = np.dtype(
         ("latency", np.int64),  # of motor commands, in periods
         ("gusty", np.int64),
         ("keep", float),  # share of a gust that is left after a period
+        ("gust_scale", float, 3),  # of what joins it
         ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
         ("ring_size", np.int64),  # of motion capture, in periods
         ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
