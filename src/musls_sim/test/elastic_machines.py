@@ -5,11 +5,11 @@ those here are ours.
 """
 
 import numpy as np
-from elastic_rigs import anchor, point_mass
+from elastic_rigs import anchor, point_mass, pulley, winch
 
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.line import linear_strain
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigPulley, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.elastic.start import nodes_between
 
 STEEL_EA_N, STEEL_KG_M = 3e6, 0.4  # 10 mm rope
@@ -83,15 +83,15 @@ def crane():
     strain = linear_strain(STEEL_EA_N)
     cables[8].nodes_enu_m = nodes_between(hook, np.array(places["peg"]), *size, strain)
     pulleys = [
-        RigPulley(((0, 1), (1, 0)), 0.2, 0.5),
-        RigPulley(((1, 1), (2, 0)), 0.15, 0.2),
-        RigPulley(((2, 1), (3, 0)), 0.15, 0.2),
-        RigPulley(((3, 1), (4, 0)), 0.15, 0.2),
-        RigPulley(((5, 1), (6, 0)), 0.1, 0.05),
-        RigPulley(((6, 1), (7, 0)), 0.1, 0.05),
+        pulley((0, 1), (1, 0), radius_m=0.2, inertia=0.5),
+        pulley((1, 1), (2, 0), radius_m=0.15, inertia=0.2),
+        pulley((2, 1), (3, 0), radius_m=0.15, inertia=0.2),
+        pulley((3, 1), (4, 0), radius_m=0.15, inertia=0.2),
+        pulley((5, 1), (6, 0), radius_m=0.1, inertia=0.05),
+        pulley((6, 1), (7, 0), radius_m=0.1, inertia=0.05),
     ]
-    winch = RigWinch(0, 0, "drum", 50.0, 0.25, 4.0, by_rate=True)
-    return Rig(bodies, cables, winches=[winch], pulleys=pulleys), row
+    drum = winch(0, 0, "drum", 50.0, 0.25, 4.0)
+    return Rig(bodies, cables, winches=[drum], pulleys=pulleys, by_rate=(0,)), row
 
 
 def trolley_path(row):
@@ -140,8 +140,8 @@ def gravity_rig(radius=0.11, ring_kg=0.1):
         options = {"ea": 1e5, "density": 6e-3}
         cables.append(line((k, 4 + k), (floor, ceiling), 7, pull, **options))
         cables.append(line((4 + k, 8), (ceiling, ring), 6, pull, **options))
-        pulleys.append(RigPulley(((2 * k, 1), (2 * k + 1, 0)), 0.04, 2e-4))
-        winches.append(RigWinch(2 * k, 0, "drum", 5.0, radius, 5e-3, viscous_nm_s=0.4))
+        pulleys.append(pulley((2 * k, 1), (2 * k + 1, 0), radius_m=0.04, inertia=2e-4))
+        winches.append(winch(2 * k, 0, "drum", 5.0, radius, 5e-3, damping_n_m_s_rad=0.4))
     down = np.array([[0.0, 0.0, ring_z], [0.0, 0.0, arm_z]])
     cables.append(line((8, 9), down, 5, 4.0 * pull * rise, ea=1e5, density=6e-3))
     return Rig(bodies, cables, winches=winches, pulleys=pulleys), rise

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from musls_description.system.slung_system import EndOfCable, Pulley, Winch
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 G = 9.81
@@ -23,6 +24,20 @@ def point_mass(position, mass, inertia=1e-3):
     return RigBody(
         mass_kg=mass, inertia_kg_m2=inertia * np.eye(3), position_enu_m=np.array(position, float)
     )
+
+
+def winch(cable, end, kind="feed", stored_m=0.0, radius_m=None, inertia=None, **options):
+    """A winch by index of a cable and its end."""
+    return Winch(
+        cable=cable + 1, end=end + 1, kind=kind, stored_length_m=stored_m,
+        radius_m=radius_m, inertia_kg_m2=inertia, **options,
+    )  # fmt: skip
+
+
+def pulley(*sides, radius_m=0.05, inertia=0.0, **options):
+    """A pulley by index of both cables and of their ends."""
+    ends = [EndOfCable(cable=cable + 1, end=end + 1) for cable, end in sides]
+    return Pulley(body="load", cables=ends, radius_m=radius_m, inertia_kg_m2=inertia, **options)
 
 
 def straight(begin, end, segments):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from elastic_machines import CRANE_LOAD_KG, crane_engine, gravity_rig, line
-from elastic_rigs import anchor, period_of, point_mass, run
+from elastic_rigs import anchor, period_of, point_mass, pulley, run, winch
 
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigPulley, RigWinch
+from musls_sim.plants.elastic.rig import Rig
 
 G = 9.80665
 
@@ -69,7 +69,7 @@ def test_gravity_rig_pulls_in_proportion_to_its_torques():
     assert abs(engine.reaction(9)[:2]).max() < 1e-6
 
 
-def equaliser(pulley):
+def equaliser(one_line):
     """A load in one line (or two lines) below two holders 2 m apart."""
     points = [np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])]
     load = np.array([0.0, 0.0, -1.5])
@@ -78,7 +78,7 @@ def equaliser(pulley):
         cable.damping_n_s = 24.0
     body = point_mass(load, 1.0)
     body.drag_n_s_m = np.full(3, 0.3)
-    pulleys = [RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)] if pulley else []
+    pulleys = [pulley((0, 0), (1, 0), radius_m=0.03, inertia=1e-5)] if one_line else []
     engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=pulleys))
     engine.relax()
 
@@ -98,8 +98,8 @@ def equaliser(pulley):
 def test_equaliser_shares_the_load_though_one_holder_lags():
     """With a pulley both pull alike all the time; with two lines one carries more."""
     spread = []
-    for pulley in (True, False):
-        engine = equaliser(pulley)
+    for one_line in (True, False):
+        engine = equaliser(one_line)
         worst = 0.0
         for _ in range(500):
             engine.step()
@@ -117,8 +117,8 @@ def test_relax_finds_the_place_of_a_pulley(segments):
     load = np.array([0.2, 0.0, -1.2])
     cables = [line((2, k), (load, p), segments, 6.0, 1e5, 1e-3) for k, p in enumerate(points)]
     body = point_mass(load, 1.0)
-    pulley = RigPulley(((0, 0), (1, 0)), 0.03, 1e-5)
-    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=[pulley]))
+    wheel = pulley((0, 0), (1, 0), radius_m=0.03, inertia=1e-5)
+    engine = Engine(Rig([anchor(points[0]), anchor(points[1]), body], cables, pulleys=[wheel]))
     assert engine.relax() < 1e-5
     total = sum(engine.length_m(k) for k in (0, 1))
     half = np.arcsin(2.0 / total)  # both sides have one slope: total sin(half) is the distance
@@ -137,7 +137,7 @@ def test_a_winch_lowers_a_box_to_the_ground_and_goes_slack():
                  points=((0, 0, 0), (0, 0, 0.1)))  # fmt: skip
     cable.damping_n_s = 24.0
     rig = Rig([anchor((0, 0, 2.0)), box], [cable], ground_height_enu_m=0.0,
-              winches=[RigWinch(0, 0, stored_length_m=2.0)])  # fmt: skip
+              winches=[winch(0, 0, stored_m=2.0)])  # fmt: skip
     engine = Engine(rig)
     engine.relax()
     for k in range(1000):

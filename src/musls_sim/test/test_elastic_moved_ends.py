@@ -2,10 +2,20 @@
 
 import numpy as np
 import pytest
-from elastic_rigs import G, anchor, frequencies, hanging_rig, mote, point_mass, run, straight
+from elastic_rigs import (
+    G,
+    anchor,
+    frequencies,
+    hanging_rig,
+    mote,
+    point_mass,
+    run,
+    straight,
+    winch,
+)
 
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.rig import Rig, RigCable, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigCable
 
 AIR_ACROSS, AIR_ALONG = 0.03, 0.004
 """Drag of a cable per length and squared speed."""
@@ -160,7 +170,7 @@ def test_the_papers_rod_with_a_quarter_of_the_platform_sways_at_9_12_rad_s():
 def test_a_reeled_load_feels_the_change_of_the_rate():
     """T = m (g - l''), paid out ever faster; the exit holds the line, too."""
     rig = hung((0, 0, -1))
-    rig.winches = [RigWinch(0, 0, stored_length_m=5.0)]
+    rig.winches = [winch(0, 0, stored_m=5.0)]
     engine = Engine(rig)
     tension = []
     for k in range(250):

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from elastic_rigs import G, Y, anchor, hanging_rig, point_mass, run, straight
+from elastic_rigs import G, Y, anchor, hanging_rig, point_mass, run, straight, winch
 from scipy.special import j1, jvp, y1, yvp
 
 from musls_description.config.errors import ConfigError
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import momenta
-from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable, RigWinch
+from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 
 
 def light_line(direction, length=1.0, mass=1e-6, ea=1e6, segments=1, tip=1.0, velocity=(0, 0, 0)):
@@ -35,7 +35,7 @@ def test_a_line_fed_at_a_constant_rate_feels_no_damper():
     """Damping works on rate of length minus rate of free length: else 24 kN here."""
     rig = light_line((0, 0, -1), velocity=(0, 0, -0.1 * (1.0 + G / 1e6)), segments=4, mass=0.1)
     rig.cables[0].damping_n_s = 2.4e5
-    rig.winches = [RigWinch(0, 0, stored_length_m=1.0)]
+    rig.winches = [winch(0, 0, stored_m=1.0)]
     engine = Engine(rig)
     engine.feed[:] = 0.1
     engine.restart()
@@ -54,7 +54,7 @@ def test_reeling_pendulum_follows_bessel_functions(rate, segments):
     angle = 0.01
     direction = np.array([np.sin(angle), 0.0, -np.cos(angle)])
     rig = light_line(direction, velocity=rate * direction, segments=segments)
-    rig.winches = [RigWinch(0, 0, stored_length_m=2.0)]
+    rig.winches = [winch(0, 0, stored_m=2.0)]
     engine = Engine(rig, period_s=0.002)
     engine.feed[:] = rate
     engine.restart()
@@ -76,7 +76,7 @@ def swinging_feed(period, segments=4, ea=300.0, rate=0.4):
     """A heavy swinging line, paid out and reeled in smoothly."""
     direction = np.array([np.sin(0.5), 0.0, -np.cos(0.5)])
     rig = light_line(direction, mass=0.5, ea=ea, segments=segments, tip=0.7)
-    rig.winches = [RigWinch(0, 0, stored_length_m=1.0)]
+    rig.winches = [winch(0, 0, stored_m=1.0)]
     engine = Engine(rig, period_s=period)
 
     def wanted(t):
@@ -102,7 +102,7 @@ def test_energy_audit_of_a_feed_closes_with_the_square_of_the_step():
 def test_the_force_of_a_feed_is_the_tension_at_the_exit():
     """At rest weight of load and line; while it runs evenly the line below does not know it."""
     rig = hanging_rig(6, mass=0.6, tip=1.0, ea=1e6)
-    rig.winches = [RigWinch(0, 0, stored_length_m=1.0)]
+    rig.winches = [winch(0, 0, stored_m=1.0)]
     engine = Engine(rig)
     engine.step()
     assert engine.drive_nm[0] == pytest.approx(-1.6 * G, rel=1e-5)
@@ -120,10 +120,11 @@ def free_winch(period=0.004, inertia=0.0, axis=None, kind="feed", torque=False):
     nodes = straight((0.1, 0, 0.05), (1.1, 0, 0), 5)
     velocities = np.linspace(np.zeros(3), bodies[1].velocity_enu_m_s, 6)
     cable = RigCable((0, 1), points, nodes, 1.0, 0.4, ea_n=200.0, velocities_enu_m_s=velocities)
-    winch = RigWinch(
-        0, 0, kind, 1.0, radius_m=0.05, inertia_kg_m2=inertia, axis=axis, by_rate=not torque
-    )
-    return Engine(Rig(bodies, [cable], gravity_m_s2=0.0, winches=[winch]), period_s=period)
+    drum = {"radius_m": 0.05, "inertia": inertia, "axis": axis if axis is None else tuple(axis)}
+    winches = [winch(0, 0, kind, 1.0, **(drum if kind == "drum" else {}))]
+    by_rate = () if torque else (0,)
+    rig = Rig(bodies, [cable], gravity_m_s2=0.0, winches=winches, by_rate=by_rate)
+    return Engine(rig, period_s=period)
 
 
 @pytest.mark.parametrize("kind", ["feed", "drum"])
@@ -153,7 +154,8 @@ def test_reeling_in_and_running_out_end_in_a_stop():
     """One segment's worth is left at one end, all cable is out at the other."""
     for kind, by_rate in (("feed", True), ("drum", True), ("drum", False)):
         rig = hanging_rig(10, mass=0.1, tip=1.0, ea=1e4, damping_n_s=30.0)
-        rig.winches = [RigWinch(0, 0, kind, 0.2, 0.1, 0.01, by_rate=by_rate)]
+        rig.winches = [winch(0, 0, kind, 0.2, *((0.1, 0.01) if kind == "drum" else ()))]
+        rig.by_rate = (0,) if by_rate else ()
         engine = Engine(rig)
         engine.feed[:] = -0.4 if kind == "feed" else (-4.0 if by_rate else -2.0)
         engine.restart()
@@ -172,26 +174,23 @@ def test_reeling_in_and_running_out_end_in_a_stop():
         assert engine.tensions_n(0)[-1] == pytest.approx(1.005 * G, rel=0.02)
 
 
-def test_bad_winches_are_refused_in_one_line():
-    for winch, word in (
-        (RigWinch(3, 0), "no end 1 of cable 4"),
-        (RigWinch(0, 0, "spool"), "feed or drum"),
-        (RigWinch(0, 0, stored_length_m=-1.0), "stored_length_m"),
-        (RigWinch(0, 0, "drum", radius_m=0.0), "radius_m"),
-    ):
-        rig = hanging_rig(2)
-        rig.winches = [winch]
-        with pytest.raises(ConfigError, match=word):
-            Engine(rig)
+def test_a_winch_on_no_cable_is_refused():
+    rig = hanging_rig(2)
+    rig.winches = [winch(3, 0)]
+    with pytest.raises(ConfigError, match="no end 1 of cable 4"):
+        Engine(rig)
 
 
 # ---------- Drums
 
 
-def drum(radius=0.1, inertia=0.02, tip=1.0, mass=1e-6, ea=1e6, segments=1, **options):
+def drum(
+    radius=0.1, inertia=0.02, tip=1.0, mass=1e-6, ea=1e6, segments=1, by_rate=False, **options
+):
     """A drum at the origin with a mass on its cable."""
-    rig = hanging_rig(segments, mass=mass, tip=tip, ea=ea)
-    rig.winches = [RigWinch(0, 0, "drum", 5.0, radius, inertia, **options)]
+    rig, stored_m = hanging_rig(segments, mass=mass, tip=tip, ea=ea), options.pop("stored_m", 5.0)
+    rig.winches = [winch(0, 0, "drum", stored_m, radius, inertia, **options)]
+    rig.by_rate = (0,) if by_rate else ()
     return rig
 
 
@@ -269,11 +268,9 @@ def test_a_brake_holds_below_its_torque_and_slips_above():
 def test_layers_pay_out_the_sum_of_their_turns():
     """L = sum of 2 pi r_i N, r_i = r_0 + i d: three layers of four turns, all paid out."""
     lengths = 2.0 * np.pi * 4.0 * (0.1 + 0.02 * np.arange(3))
-    rig = drum(by_rate=True)
-    rig.winches[0].layer_m, rig.winches[0].layer_turns = 0.02, 4.0
     # Up to the middle of the third layer, where no layer changes.
-    rig.winches[0].stored_length_m = lengths[0] + lengths[1] + 0.5 * lengths[2]
-    engine = Engine(rig)
+    stored_m = lengths[0] + lengths[1] + 0.5 * lengths[2]
+    engine = Engine(drum(by_rate=True, layer_m=0.02, layer_turns=4.0, stored_m=stored_m))
     for angle, expected in (
         (2.0, 0.5 * lengths[2]),
         (6.0, 0.5 * lengths[2] + lengths[1]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
-from musls_description.system.slung_system import Pulley, RigSystem, Winch, slung_system
+from musls_description.system.slung_system import RigSystem, Winch, slung_system
 from musls_sim.plants.changes import (
     AttachHook,
     CutCable,
@@ -26,7 +27,7 @@ from musls_sim.plants.changes import (
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.line import line_of
-from musls_sim.plants.elastic.rig import Rig, RigPulley, RigWinch
+from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.start import (
     ANY_TORQUE_N_M,
     rig_parts,
@@ -56,44 +57,18 @@ SPARE_SHARE = 1.01
 """Length on a feed that says nothing of it, over what the scenario pays out."""
 
 
-def rig_winches(system: RigSystem, drives: RigSpec) -> list[RigWinch]:
-    """The winches of a system."""
-    made = []
-    for i, winch in enumerate(system.winches, start=1):
-        drive = drives.winches.get(f"winch_{i}")
-        made.append(
-            RigWinch(
-                winch.cable - 1,
-                winch.end - 1,
-                winch.kind,
-                stored_length_m=_stored(winch, drives, i),
-                radius_m=winch.radius_m or 1.0,
-                inertia_kg_m2=winch.inertia_kg_m2 or 0.0,
-                axis=winch.axis,
-                by_rate=drive is not None and drive.speed_rad_s is not None,
-                friction_nm=winch.friction_n_m,
-                viscous_nm_s=winch.damping_n_m_s_rad,
-                layer_m=winch.layer_m,
-                layer_turns=winch.layer_turns,
-                keeps_stretch=winch.keeps_stretch,
-            )
-        )
-    return made
+def rig_winches(system: RigSystem, drives: RigSpec) -> list[Winch]:
+    """The winches of a system, each with the length on it."""
+    return [
+        replace(winch, stored_length_m=_stored(winch, drives, i))
+        for i, winch in enumerate(system.winches, start=1)
+    ]
 
 
-def _pulley(pulley: Pulley) -> RigPulley:
-    first, second = ((side.cable - 1, side.end - 1) for side in pulley.cables)
-    return RigPulley(
-        (first, second),
-        radius_m=pulley.radius_m,
-        inertia_kg_m2=pulley.inertia_kg_m2,
-        axis=pulley.axis,
-        friction_nm=pulley.friction_n_m,
-        viscous_nm_s=pulley.damping_n_m_s_rad,
-        capstan_friction=pulley.capstan_friction,
-        efficiency=pulley.efficiency,
-        extra_wrap_rad=pulley.extra_wrap_rad,
-    )
+def driven_by_rate(system: RigSystem, drives: RigSpec) -> set[int]:
+    """Which of them, from 0, are driven by their speed."""
+    given = (drives.winches.get(f"winch_{i + 1}") for i in range(len(system.winches)))
+    return {i for i, drive in enumerate(given) if drive and drive.speed_rad_s is not None}
 
 
 def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
@@ -166,7 +141,8 @@ class ElasticPlant(Plant):
             ground_friction=system.ground_friction,
             obstacles=obstacles,
             winches=rig_winches(system, drives or RigSpec()),
-            pulleys=[_pulley(pulley) for pulley in system.pulleys],
+            pulleys=system.pulleys,
+            by_rate=driven_by_rate(system, drives or RigSpec()),
         )
         for body in rig.bodies:
             if ("drones" if body.drone >= 0 else "load") not in contact:

@@ -6,7 +6,7 @@ two of them. `ElasticPlant` makes one of a slung-load system; tests and case stu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import Pulley, Winch
 from musls_sim.plants.elastic.bodies import SET_IN_M
 from musls_sim.plants.elastic.line import LAW, Line
 from musls_sim.plants.elastic.reels import radius_at
@@ -77,78 +78,10 @@ MIN_RUBBING_SHARE = 1e-4
 """The same with friction that grows with the tensions."""
 
 
-@dataclass
-class RigWinch:
-    """A winch at the end of a cable, on the body there.
-
-    The wound cable is carried at the exit point, beside the body's mass. A positive angle
-    pays out. Free length of a drum: radius times angle, whatever the tension (the cable lies on
-    the drum as long as it is at rest).
-
-    Attributes:
-        end: 0 for end 1, 1 for end 2.
-        kind: "feed" (a rate of free length is the input) or "drum".
-        stored_length_m: Length on the winch at the start; None for as much as is needed, then the
-            body's mass counts it.
-        radius_m: Of the drum (of the lowest layer).
-        inertia_kg_m2: Of the drum about its axis; the body's inertia counts the drum as standing.
-        axis: Direction about which a positive angle pays out, body frame; None where the
-            drum's spin does not act on the body.
-        by_rate: A drum is driven by its speed instead of by a torque.
-        friction_nm: Torque of dry friction in the bearing.
-        viscous_nm_s: Torque of the bearing per speed.
-        layer_m: Growth of the radius per layer, 0 for none.
-        layer_turns: Turns in a layer.
-        keeps_stretch: Cable lies on the drum with the strain that it was wound on with.
-    """
-
-    cable: int
-    end: int
-    kind: str = "feed"
-    stored_length_m: float | None = 0.0
-    radius_m: float = 0.05
-    inertia_kg_m2: float = 0.0
-    axis: Sequence[float] | Array | None = None
-    by_rate: bool = False
-    friction_nm: float = 0.0
-    viscous_nm_s: float = 0.0
-    layer_m: float = 0.0
-    layer_turns: float = 10.0
-    keeps_stretch: bool = False
-
-    @property
-    def sides(self) -> list[tuple[int, int]]:
-        """Index of the cable and its end, as of a pulley."""
-        return [(self.cable, self.end)]
-
-
-@dataclass
-class RigPulley:
-    """A pulley that joins two cables of the same line: what goes in on one side comes out.
-
-    Attributes:
-        sides: Index of the cable and its end on the pulley (0 or 1), of both sides. A positive
-            angle takes cable from the first and gives it to the second.
-        inertia_kg_m2: About its axis; the body's inertia counts the pulley as standing.
-        axis: Direction of a positive turn, body frame; None where its spin does not act on the
-            body, which is right where both cables lie at the axle.
-        friction_nm: Torque of dry friction in the bearing.
-        viscous_nm_s: Torque of the bearing per speed.
-        capstan_friction: Friction coefficient of a cable that slides over a post: the tensions
-            differ by up to e^(coefficient times wrap).
-        efficiency: Share of the higher tension that the other side has while the pulley turns.
-        extra_wrap_rad: Wrap beyond the angle between the two sides (whole turns).
-    """
-
-    sides: tuple[tuple[int, int], tuple[int, int]]
-    radius_m: float = 0.05
-    inertia_kg_m2: float = 0.0
-    axis: Sequence[float] | Array | None = None
-    friction_nm: float = 0.0
-    viscous_nm_s: float = 0.0
-    capstan_friction: float = 0.0
-    efficiency: float = 1.0
-    extra_wrap_rad: float = field(default=0.0)
+def sides_of(part: Winch | Pulley) -> list[tuple[int, int]]:
+    """Index of each cable on a winch or pulley, and of its end (0 or 1)."""
+    ends = part.cables if isinstance(part, Pulley) else (part,)
+    return [(end.cable - 1, end.end - 1) for end in ends]
 
 
 def shaft_table(rig: Rig, first_row: int) -> Records:
@@ -156,28 +89,27 @@ def shaft_table(rig: Rig, first_row: int) -> Records:
     shafts = np.zeros(len(rig.winches) + len(rig.pulleys), SHAFT)
     shafts["cable"] = shafts["end"] = -1
     for w, part in enumerate(_parts(rig)):
-        name, ends, shaft = _name(rig, w), part.sides, shafts[w]
+        name, ends, shaft = _name(rig, w), sides_of(part), shafts[w]
         shaft["body"] = rig.cables[ends[0][0]].bodies[ends[0][1]]
         shaft["dof"] = first_row + w
         for side, (cable, end) in enumerate(ends):
             shaft["cable"][side], shaft["end"][side] = cable, end
-        shaft["viscous"], shaft["bearing"] = part.viscous_nm_s, part.friction_nm
+        shaft["viscous"], shaft["bearing"] = part.damping_n_m_s_rad, part.friction_n_m
         if part.axis is not None:
             shaft["axis"] = np.asarray(part.axis, float) / np.linalg.norm(part.axis)
-        if isinstance(part, RigWinch):
-            _fill_winch(rig, part, shaft, name)
+        if isinstance(part, Winch):
+            _fill_winch(rig, part, shaft, by_rate=w in rig.by_rate)
         else:
             _fill_pulley(rig, part, shaft, name)
         rubs = shaft["capstan"] > 0.0 or 0.0 < shaft["efficiency"] < 1.0
         least = MIN_RUBBING_SHARE if rubs else MIN_INERTIA_SHARE
         least *= rig.mass_kg * shaft["radius"] ** 2
-        inertia = 0.0 if shaft["kind"] == FEED else part.inertia_kg_m2
-        shaft["inertia"] = max(inertia, least)
+        shaft["inertia"] = max(part.inertia_kg_m2 or 0.0, least)
         shaft["ratio"], shaft["ratio_slope"], shaft["out"] = radius_at(shaft, 0.0)
     return shafts
 
 
-def _parts(rig: Rig) -> list[RigWinch | RigPulley]:
+def _parts(rig: Rig) -> list[Winch | Pulley]:
     return [*rig.winches, *rig.pulleys]
 
 
@@ -190,7 +122,7 @@ def check_ends(rig: Rig) -> None:
     """Check that every winch and pulley is on cable ends of its own; else a ConfigError."""
     taken: set[tuple[int, int]] = set()
     for w, part in enumerate(_parts(rig)):
-        for cable, end in part.sides:
+        for cable, end in sides_of(part):
             if not (0 <= cable < len(rig.cables) and end in (0, 1)):
                 raise ConfigError(f"{_name(rig, w)}: no end {end + 1} of cable {cable + 1}")
             if (cable, end) in taken:
@@ -201,28 +133,17 @@ def check_ends(rig: Rig) -> None:
             taken.add((cable, end))
 
 
-def _fill_winch(rig: Rig, winch: RigWinch, row: np.void, name: str) -> None:
-    if winch.kind not in ("feed", "drum"):
-        raise ConfigError(f"{name}: kind must be feed or drum, not {winch.kind!r}")
-    stored = winch.stored_length_m or 0.0
-    if stored < 0.0:
-        raise ConfigError(f"{name}: stored_length_m must not be negative")
-    feed = winch.kind == "feed"
-    if winch.keeps_stretch and (feed or winch.layer_m > 0.0):
-        raise ConfigError(f"{name}: keeps_stretch needs a drum without layers")
-    if not feed and winch.radius_m <= 0.0:
-        raise ConfigError(f"{name}: radius_m must be positive, not {winch.radius_m:g}")
+def _fill_winch(rig: Rig, winch: Winch, row: np.void, *, by_rate: bool) -> None:
+    stored, feed = winch.stored_length_m or 0.0, winch.kind == "feed"
     row["kind"] = FEED if feed else DRUM
-    row["by_rate"] = feed or winch.by_rate
-    row["radius"] = 1.0 if feed else winch.radius_m
+    row["by_rate"] = feed or by_rate
+    row["radius"] = winch.radius_m or 1.0  # a feed has none
     row["wound"] = stored
     row["wound_angle"] = stored / row["radius"]
-    if not feed and winch.layer_m > 0.0:
+    if winch.layer_m > 0.0:
         row["layer"], row["layer_angle"] = winch.layer_m, 2.0 * np.pi * winch.layer_turns
-        if winch.stored_length_m is None:
-            raise ConfigError(f"{name}: layers need stored_length_m")
         row["wound_angle"] = _angle_of(row, stored)
-    row["highest_angle"] = np.inf if winch.stored_length_m is None else row["wound_angle"]
+    row["highest_angle"] = row["wound_angle"]
     row["lowest_angle"] = -np.inf
     row["stop_stiffness"] = rig.mass_kg * STANDARD_GRAVITY_M_S2 / STOP_DEPTH_M
 
@@ -237,8 +158,8 @@ def _angle_of(row: np.void, length_m: float) -> float:
     return float(brentq(missing, 0.0, length_m / row["radius"], xtol=1e-15))
 
 
-def _fill_pulley(rig: Rig, pulley: RigPulley, row: np.void, name: str) -> None:
-    (first, end_1), (second, end_2) = pulley.sides
+def _fill_pulley(rig: Rig, pulley: Pulley, row: np.void, name: str) -> None:
+    (first, end_1), (second, end_2) = sides_of(pulley)
     one, two = rig.cables[first], rig.cables[second]
     if one.bodies[end_1] != two.bodies[end_2]:
         raise ConfigError(f"{name}: its two cables end on different bodies")
@@ -247,15 +168,6 @@ def _fill_pulley(rig: Rig, pulley: RigPulley, row: np.void, name: str) -> None:
         raise ConfigError(
             f"{name}: both cables must be of one line, but have {densities[0]:.4g} and "
             f"{densities[1]:.4g} kg/m"
-        )
-    if (
-        pulley.radius_m <= 0.0
-        or not 0.0 < pulley.efficiency <= 1.0
-        or pulley.capstan_friction < 0.0
-    ):
-        raise ConfigError(
-            f"{name}: radius_m must be positive, efficiency above 0 and at most 1, "
-            "capstan_friction not negative"
         )
     row["kind"] = PULLEY
     row["radius"] = pulley.radius_m
@@ -369,6 +281,8 @@ class Rig:
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on ground and obstacles.
         obstacles: Obstacles that bodies touch.
+        winches: Each says how much cable is on it.
+        by_rate: Those drums (from 0) that are driven by their speed, not by a torque.
     """
 
     bodies: list[RigBody]
@@ -378,15 +292,16 @@ class Rig:
     ground_height_enu_m: float | None = None
     ground_friction: float = 0.8
     obstacles: Sequence[AnyObstacle] = ()
-    winches: list[RigWinch] = field(default_factory=list)
-    pulleys: list[RigPulley] = field(default_factory=list)
+    winches: Sequence[Winch] = ()
+    pulleys: Sequence[Pulley] = ()
+    by_rate: Collection[int] = ()
 
     @property
     def mass_kg(self) -> float:
         """Mass of all bodies and cables, also of what is wound up [kg]."""
         wound = 0.0
         for w in self.winches:
-            cable = self.cables[w.cable]
+            cable = self.cables[w.cable - 1]
             wound += (w.stored_length_m or 0.0) * cable.mass_kg / cable.length_m
         masses = [b.mass_kg for b in self.bodies] + [k.mass_kg for k in self.cables]
         return sum(masses) + wound
@@ -437,7 +352,7 @@ def _cable_table(rig: Rig, bodies: Records) -> tuple[Records, Records]:
     laws: list[Records] = [np.zeros(0, LAW)]
     node = segment = law = row = 0
     cables["reel"], cables["unknown"] = -1, -1
-    changing = {k for part in _parts(rig) for k, _ in part.sides}
+    changing = {k for part in _parts(rig) for k, _ in sides_of(part)}
     for k, (record, cable) in enumerate(zip(cables, rig.cables, strict=True)):
         n = cable.segments
         clamps = [axis is not None and cable.bends for axis in cable.clamps]
@@ -480,7 +395,7 @@ def _first_end(rig: Rig, k: int) -> tuple[int, bool]:
     That costs least at a leaf, then at a prescribed body, see `solver`.
     """
     cable, ends = rig.cables[k], [b for cable in rig.cables for b in cable.bodies]
-    reels = {side for part in _parts(rig) for side in part.sides}
+    reels = {side for part in _parts(rig) for side in sides_of(part)}
     for end in (1, 0):
         b, clamped = cable.bodies[end], cable.bends and cable.clamps[end] is not None
         alone = ends.count(b) == 1 and not clamped and (k, end) not in reels
