@@ -77,7 +77,9 @@ def _tables_page() -> str:
     lines = ["# Tables of figures", "", "Measured on two shared cores, each by the file named."]
     places = ("benchmarks", "examples", "src/musls_bringup/musls_bringup/benchmarks")
     for path in sorted(path for place in places for path in (ROOT / place).glob("*.csv")):
-        source = next(s for s in map(path.with_suffix, (".py", ".yaml")) if s.is_file())
+        source = next((s for s in map(path.with_suffix, (".py", ".yaml")) if s.is_file()), None)
+        if source is None:
+            raise SystemExit(f"{path.relative_to(ROOT)}: no script of this name prints it")
         about = source.read_text(encoding="utf-8").splitlines()[0].strip('"# ')
         head, *rows = csv.reader(path.open(encoding="utf-8", newline=""))
         lines += ["", f"## {path.stem}", "", f"`{source.relative_to(ROOT)}`: {about}", ""]

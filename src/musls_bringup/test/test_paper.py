@@ -9,7 +9,7 @@ from fly_helpers import ENDS
 import musls
 from musls_analysis.sweep.plan import POSE_SIGNALS
 from musls_bringup.cli import main
-from musls_bringup.paper import PAPERS, load_paper, settings
+from musls_bringup.paper import PAPERS, Result, load_paper, settings
 from musls_bringup.paper_figures import KINDS, PaperFigure, draw, drawn_figure, values_of
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
@@ -34,6 +34,13 @@ def test_all_rows_can_be_flown_and_are_different_numbers(name):
         kinds = {s.partition(".")[2] for panel in figure.panels for s in panel.signals}
         assert kinds <= {*POSE_SIGNALS, *KINDS}
     assert paper.figures
+
+
+def test_our_pace_over_that_of_a_simulator_held_to_real_time_is_no_ratio():
+    (group,) = load_paper("000").groups
+    assert {Result(group.title, row, 28.4).ratio for row in group.rows} == {None}
+    (row, *_) = load_paper("002").groups[0].rows
+    assert Result("Table 8", row, 2.0 * row.paper).ratio == pytest.approx(2.0)
 
 
 @pytest.mark.slow
