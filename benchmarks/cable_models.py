@@ -3,7 +3,7 @@
 Errors are those of `musls replay`: the drones are moved as recorded, the load is predicted and
 compared with the recorded one. Every flight is replayed with every model, once with nothing known
 of the recording but where its origin lies ("start"), once with origin, tilt and delay of the
-recorded load as the fit of docs/replay.md found them in the SHM ("recording").
+recorded load as a fit to the SHM found them ("recording").
 
 The cost is that of a whole control period of the plant with flying drones (paper's trio, hovering
 start, push on the load), of fresh plants in turns with the bare DART step of the trio with 15
