@@ -6,10 +6,10 @@ from ideal_cables import IdealCables
 
 from musls_control.estimate import MOTION
 from musls_control.payload.allocation import share_out, shares_of
-from musls_control.payload.cable_law import CABLE, COMMAND, payload_step
+from musls_control.payload.cable_law import CABLE, COMMAND, LAW, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
 from musls_description.numerics.arrays import grasp_matrix
-from musls_description.numerics.records import pack
+from musls_description.numerics.records import pack_tables
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix_to_body
 
 G = 9.81
@@ -47,17 +47,17 @@ class Flight:
         cables["attachment"], cables["drone_mass"] = self.arms, drones
         cables["direction_gain"], cables["rate_gain"] = 36.0, 12.0
         arrays = {
-            "load": load, "cables": cables, "shares": self.shares,
+            "system": np.zeros(1, LAW), "load": load, "cables": cables, "shares": self.shares,
             "null": np.zeros((0, 3 * n)), "places": np.zeros((0, 4)),
             "gradients": np.zeros((0, 3 * n)), "binding": np.zeros(0),
             "forces": np.zeros((3, n, 3)), "commands": np.zeros(n, COMMAND),
         }  # fmt: skip
-        self.memory, self.places, self.views = pack(arrays)
+        self.memory, self.views = pack_tables(arrays)
         self.load, self.cables = self.views["load"], self.views["cables"]
 
     def force(self, state, reference):
         bodies = np.ascontiguousarray(state).view(MOTION).reshape(-1)
-        payload_step(self.memory.ctypes.data, self.places, bodies, *parts(reference))
+        payload_step(self.memory.ctypes.data, bodies, *parts(reference))
         return self.views["commands"]["force"].copy()
 
     def start(self, shift=0.0):

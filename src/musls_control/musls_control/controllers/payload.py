@@ -13,7 +13,7 @@ from pydantic import Field
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.payload.allocation import null_space_of, shares_of
-from musls_control.payload.cable_law import COMMAND, payload_step
+from musls_control.payload.cable_law import COMMAND, LAW, payload_step
 from musls_control.payload.load_law import LOAD
 from musls_control.payload.model import (
     ATTITUDE,
@@ -30,7 +30,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import TiedToMemory, pack
+from musls_description.numerics.records import TiedToMemory, pack_tables
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import formation_of
 
@@ -123,8 +123,7 @@ class PayloadController(TiedToMemory, Controller):
     Attributes:
         gains: Gains in use.
         shares: How a wrench is shared out to the cables, (3 n, 7).
-        memory: All that the law works on, (words,).
-        places: Where its arrays begin in there, see `cable_law.open_law`.
+        memory: All that the law works on, (words,), a `cable_law.LAW` first.
     """
 
     level = ControlLevel.FORCES
@@ -151,7 +150,8 @@ class PayloadController(TiedToMemory, Controller):
             smoothing_s = attitude_lag_s(system, model.gravity_m_s2, direct) / LEAD_RATIO
             load["lead_share"] = setup.period_s / (smoothing_s + setup.period_s)
             load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
-        self.memory, self.places, views = pack({
+        self.memory, views = pack_tables({
+            "system": np.zeros(1, LAW),
             "load": load,
             "cables": model.cables(self.gains, self._least_n),
             "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
@@ -175,9 +175,7 @@ class PayloadController(TiedToMemory, Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
-        payload_step(
-            self._address, self.places, estimate.records, reference.derivatives, reference.tilt
-        )
+        payload_step(self._address, estimate.records, reference.derivatives, reference.tilt)
         return self._commands
 
     @property

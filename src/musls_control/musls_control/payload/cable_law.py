@@ -23,6 +23,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import carray
 
 from musls_control.payload.allocation import Sharing, share_out, spread_out, spread_rate
 from musls_control.payload.load_law import (
@@ -36,7 +37,14 @@ from musls_control.payload.load_law import (
 )
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import memory_at
+from musls_description.numerics.records import (
+    PLACE,
+    beyond,
+    numbers_at,
+    opener,
+    record_at,
+    table_at,
+)
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -99,31 +107,34 @@ class Law(NamedTuple):
     commands: Records
 
 
-@compiled()
-def open_law(address, p):
-    """Make the records of the memory and its layout, see `records.pack`."""
-    x = memory_at(address, p[-1])
-    load, cables = x[p[0] : p[1]].view(LOAD), x[p[1] : p[2]].view(CABLE)
-    n, rows = len(cables), p[7] - p[6]
-    free = (p[4] - p[3]) // (3 * n)
-    sharing = Sharing(
-        x[p[2] : p[3]].reshape((3 * n, 7)),
-        x[p[3] : p[4]].reshape((free, 3 * n)),
-        x[p[4] : p[5]].reshape((rows, 4)),
-        x[p[5] : p[6]].reshape((rows, 3 * n + free)),
-        x[p[6] : p[7]],
-    )
-    forces = x[p[7] : p[8]].reshape((3, n, 3))
-    return Law(load, cables, sharing, forces, x[p[8] : p[9]].view(COMMAND))
+TABLES = ("load", "cables", *Sharing._fields, "forces", "commands")
+
+LAW = np.dtype([(table, PLACE) for table in TABLES])
+"""Where all of them are."""
+
+load_of = opener("load", LOAD)
+cables_of = opener("cables", CABLE)
+commands_of = opener("commands", COMMAND)
 
 
 @compiled()
-def payload_step(address, p, bodies, reference, tilt):
+def open_law(t):
+    """All records of a law, by its `LAW`."""
+    constraints = table_at(t.places), table_at(t.gradients), numbers_at(t.binding)
+    sharing = Sharing(table_at(t.shares), table_at(t.null), *constraints)
+    place, cables = t.forces, cables_of(t)
+    forces = carray(beyond(place, place.offset), (3, len(cables), 3), np.float64)
+    return Law(load_of(t), cables, sharing, forces, commands_of(t))
+
+
+@compiled()
+def payload_step(address, bodies, reference, tilt):
     """Write the commands of all drones, and whether tensions and distances are kept.
 
-    `bodies` are the motion of load and drones, `reference` and `tilt` those of a `LoadReference`.
+    `address`: of the law's record, `LAW`. `bodies` are the motion of load and drones, `reference`
+    and `tilt` those of a `LoadReference`.
     """
-    t = open_law(address, p)
+    t = open_law(record_at(address, LAW))
     load, cables = t.load[0], t.cables
     write_matrix(load.rotation, body_axes_in_world(bodies[0].attitude))
     attitude_reference(load, reference, tilt)

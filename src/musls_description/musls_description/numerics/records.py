@@ -1,13 +1,10 @@
 """All arrays of a plant, controller or world in one block of memory, as compiled code takes them.
 
 A call into compiled code costs some 0.1 us for every array of numbers and more for every array of
-records. So they keep all arrays in one, and the compiled code, which gets the address alone, cuts
-the views out of it, which costs a tenth: `x = memory_at(address, size)`, then
-`x[begin[0] : begin[1]].view(DTYPE)`, with a `reshape` for two dimensions. The views own no memory,
-so that no references are counted; the caller keeps it.
-
-Where a block has a record of where its arrays are, it says so in bytes from that record, so that
-a copy of the block works on itself.
+records. So they keep all arrays in one, and the compiled code gets the address alone of a record
+in it, which says where the arrays are: in bytes from itself, so that a copy of the block works on
+itself. The views that it opens cost a tenth, and own no memory, so that no references are counted;
+the caller keeps it.
 """
 
 from __future__ import annotations
@@ -27,20 +24,18 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 
 
-def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, NDArray[np.int64], dict[str, Any]]:
+def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
     """Put arrays of eight-byte numbers, or of records of them, behind each other.
 
-    Returns the memory; where each array begins in it, and its end, (len(arrays) + 1,); and views of
-    the memory with the arrays' values by their names.
+    Returns the memory, and views of it with the arrays' values by their names.
     """
-    sizes = [array.nbytes // 8 for array in arrays.values()]
-    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    memory = np.zeros(begin[-1])
-    views = {}
-    for (name, array), low, high in zip(arrays.items(), begin[:-1], begin[1:], strict=True):
-        views[name] = memory[low:high].view(array.dtype).reshape(array.shape)
+    memory = np.zeros(sum(array.nbytes for array in arrays.values()) // 8)
+    views, at = {}, 0
+    for name, array in arrays.items():
+        views[name] = memory[at : at + array.nbytes // 8].view(array.dtype).reshape(array.shape)
         views[name][...] = array
-    return memory, begin, views
+        at += array.nbytes // 8
+    return memory, views
 
 
 class TiedToMemory:
@@ -155,7 +150,7 @@ def lead_to(place: NDArray[Any], table: NDArray[Any]) -> None:
 
 def pack_tables(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
     """Pack arrays, and note in the record `system`, (1,), which is one of them, where they are."""
-    memory, _, views = pack(arrays)
+    memory, views = pack(arrays)
     for name, table in views.items():
         if name != "system":
             lead_to(views["system"][name], table)

@@ -452,7 +452,7 @@ class _Start:
             self.kept = sum(array.nbytes for array in arrays.values()) // 8
             arrays |= ahead
             self.stages = self._stages(session, mission)
-            self.memory, _, self.parts = pack(arrays)
+            self.memory, self.parts = pack(arrays)
             self._record(session, mission)
             self._command(mission)
             self.changes = changes_of(session, arrays, mission)

@@ -12,20 +12,21 @@ from musls_control.controllers import Controller
 from musls_control.controllers.payload import PayloadController, RodController
 from musls_control.controllers.rotortm import DRONE, LAW, RotorTmCables, cable_commands
 from musls_control.estimate import MOTION
-from musls_control.payload.cable_law import COMMAND, payload_step
+from musls_control.payload.cable_law import LAW as CABLE_LAW
+from musls_control.payload.cable_law import commands_of, payload_step
 from musls_control.payload.load_law import LOAD, attitude_reference
 from musls_control.payload.rods import rod_commands
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import address_of, beyond, pointer
+from musls_description.numerics.records import address_of, beyond, pointer, record_beyond
 from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import asked_of, world_at
 
 COLUMNS = 30
 """Of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5, 2)."""
 
-PARTS = ("law", "law_places", "law_drones", "law_shares")
+PARTS = ("law", "law_drones", "law_shares")
 """Arrays of `WORLD` that a law works on."""
 
 
@@ -50,7 +51,7 @@ def law_of(controller: Controller) -> Law:
     """The law of a controller that has taken over."""
     match controller:
         case PayloadController():
-            return Law(fly_payload, {"law": controller.memory, "law_places": controller.places})
+            return Law(fly_payload, {"law": controller.memory})
         case RodController():
             shares = controller.structure.shares
             return Law(fly_payload_rods, {"law": _record(controller.load), "law_shares": shares})
@@ -92,9 +93,8 @@ def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
     asked, (reference, tilt) = asked_of(w), reference_of(w)
-    places = carray(beyond(w, w.law_places), (10,), np.int64)
-    payload_step(address_of(w) + w.law, places, bodies_of(w), reference, tilt)
-    commands = carray(beyond(w, w.law + 8 * places[8]), (w.n_drones,), COMMAND)
+    payload_step(address_of(w) + w.law, bodies_of(w), reference, tilt)
+    commands = commands_of(record_beyond(w, w.law, CABLE_LAW))
     for k in range(w.n_drones):
         put(asked[k], commands[k].force)
         asked[k, 3] = commands[k].yaw

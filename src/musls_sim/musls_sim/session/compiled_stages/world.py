@@ -115,7 +115,6 @@ WORLD = np.dtype(
         ("tilt_health", np.int64),
         ("tilt_shift", np.int64),
         ("law", np.int64),  # records of a controller, and what else it works on
-        ("law_places", np.int64),
         ("law_drones", np.int64),
         ("law_shares", np.int64),
         ("thrust", np.int64),
