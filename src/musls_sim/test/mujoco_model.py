@@ -46,8 +46,8 @@ def _hinges(body):
     )
 
 
-def model_xml(system, gravity_m_s2, step_s):
-    """MJCF of a whole system, without contacts, ground and drag."""
+def model_xml(system, gravity_m_s2, step_s, balls=False):
+    """MJCF of a whole system, without contacts, ground and drag; with balls for other joints."""
     tree = build_tree(system)
     sites, actuators, sensors = {k: "" for k in range(len(tree.bodies))}, "", ""
     for i, (first, drone) in enumerate(zip(tree.first_link, tree.drone, strict=True)):
@@ -74,6 +74,8 @@ def model_xml(system, gravity_m_s2, step_s):
         rotation = body.joint_in_parent_rotation @ body.joint_in_child_rotation.T
         position = body.joint_in_parent_position_m - rotation @ body.joint_in_child_position_m
         joints = "<freejoint/>" if body.parent < 0 else _hinges(body)
+        if balls and body.parent >= 0:
+            joints = f'<joint type="ball" pos="{_text(body.joint_in_child_position_m)}"/>'
         inside = "".join(element(child) for child in children[k])
         pose = f'pos="{_text(position)}" quat="{_text(quaternion(rotation))}"'
         content = f"{joints}{_inertial(body)}{sites[k]}{inside}"
@@ -91,9 +93,11 @@ def model_xml(system, gravity_m_s2, step_s):
 class MujocoModel:
     """A system that flies in MuJoCo; the interface is as much of a plant's as the tests need."""
 
-    def __init__(self, system, start, rotor_speed_rad_s, gravity_m_s2=9.80665, step_s=STEP_S):
-        self.system, self.tree = system, build_tree(system)
-        self.model = mujoco.MjModel.from_xml_string(model_xml(system, gravity_m_s2, step_s))
+    def __init__(
+        self, system, start, speed_rad_s, gravity_m_s2=9.80665, step_s=STEP_S, *, balls=False
+    ):
+        self.system, self.tree, self._balls = system, build_tree(system), balls
+        self.model = mujoco.MjModel.from_xml_string(model_xml(system, gravity_m_s2, step_s, balls))
         self.data = mujoco.MjData(self.model)
         self.names = [body.name for body in self.tree.bodies]
         self.bodies = np.array([self.model.body(name).id for name in self.names])
@@ -117,7 +121,7 @@ class MujocoModel:
             np.array([[getattr(rotor, field) for rotor in drone] for drone in rotors])
             for field in ("thrust_coefficient_n_s2", "time_constant_up_s", "time_constant_down_s")
         )
-        self.rotor_speed_rad_s = np.array(rotor_speed_rad_s)
+        self.rotor_speed_rad_s = np.array(speed_rad_s)
         self._set_positions(start.coordinates)
         mujoco.mj_forward(self.model, self.data)
 
@@ -125,14 +129,23 @@ class MujocoModel:
         rotation = Rotation.from_rotvec(coordinates[:3]).as_quat(scalar_first=True)
         pose = slice(self._load_q, self._load_q + 7)
         self.data.qpos[pose] = [*coordinates[3:6], *rotation]
-        self.data.qpos[self._q] = coordinates[6:]
+        if not self._balls:
+            self.data.qpos[self._q] = coordinates[6:]
+            return
+        turns = self.tree.poses(coordinates)[0]
+        for k, body in enumerate(self.tree.bodies[1:], start=1):
+            still = body.joint_in_parent_rotation @ body.joint_in_child_rotation.T
+            first = self.model.jnt_qposadr[self.model.body_jntadr[self.bodies[k]]]
+            turn = still.T @ turns[body.parent].T @ turns[k]
+            self.data.qpos[first : first + 4] = quaternion(turn)
 
     def set_velocities(self, rates):
         """Set the rates of all coordinates, given in the tree's order (load: world frame)."""
         rotation = self.data.xmat[self.bodies[0]].reshape(3, 3)
         twist = slice(self._load_v, self._load_v + 6)
         self.data.qvel[twist] = [*rates[3:6], *(rotation.T @ rates[:3])]
-        self.data.qvel[self._v] = rates[6:]
+        if not self._balls:
+            self.data.qvel[self._v] = rates[6:]
         mujoco.mj_forward(self.model, self.data)
 
     def _spin(self, command, dt):

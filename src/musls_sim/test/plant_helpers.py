@@ -38,14 +38,20 @@ def formation(system, radius=1.0, height=3.2):
     return np.column_stack([radius * np.cos(azimuth), radius * np.sin(azimuth), np.full(n, height)])
 
 
-def hovering_plant(system, **options):
+def hovering_plant(system, make=RigidLinksPlant, **options):
     """A plant at rest in the air and the rotor speeds that hold it."""
     share = min(1.0, system.cables[0].length_m / 2.0)  # short cables: a small formation
     drones = formation(system, radius=share, height=1.2 + 2.0 * share)
     rest = hanging_equilibrium(system, drones)
     speeds = trim_speeds_rad_s(system, rest)
-    plant = RigidLinksPlant(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
+    plant = make(system, rest.configuration, rotor_speed_rad_s=speeds, **options)
     return plant, speeds, rest
+
+
+class UniversalLinks(RigidLinksPlant):
+    """The joints of the other engines, whose cables that twist freely have universal joints."""
+
+    bends_evenly = False
 
 
 def with_cables(system, joint=None, **changes):

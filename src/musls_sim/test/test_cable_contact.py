@@ -31,8 +31,9 @@ TABLE = {"kind": "box", "name": "table", "size_m": [0.5, 1, 0.4], "position_enu_
 
 
 def solo(model: str, load: list[float], drone: list[float], obstacles: list[dict], **more) -> Plant:
-    """A load and a drone on a slack cable of 2 m."""
+    """A load and a drone whose rotors rest, on a slack cable of 2 m."""
     bodies = [{"position_enu_m": place, "orientation_wxyz": LEVEL} for place in (load, drone)]
+    bodies[1]["rotor_speed_rad_s"] = [0.0] * 4
     changes = {
         "cable_model": model,
         "system.cables.twist": "free",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plant_helpers import advance, formation, hovering_plant, trio
+from plant_helpers import UniversalLinks, advance, formation, hovering_plant, trio
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import hanging_equilibrium
@@ -23,7 +23,7 @@ def contorted(name):
     """Both plants in the same random motion, with the same random forces."""
     system = load_system(name)
     rng = np.random.default_rng(1)
-    plant, speeds, rest = hovering_plant(system, ground_height_enu_m=None)
+    plant, speeds, rest = hovering_plant(system, UniversalLinks, ground_height_enu_m=None)
     dart = DartPlant(system, rest.configuration, ground_height_enu_m=None, rotor_speed_rad_s=speeds)
     n = plant.tree.n_coordinates
     positions, rates = plant.positions + 0.3 * rng.normal(size=n), 2.0 * rng.normal(size=n)

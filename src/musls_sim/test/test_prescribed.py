@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from plant_helpers import follow, formation, hovering_plant, with_cables
+from plant_helpers import UniversalLinks, follow, formation, hovering_plant, with_cables
 from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
@@ -18,7 +18,7 @@ from musls_sim.plants.spring_cables import SpringCablePlant
 
 @pytest.mark.parametrize("name", system_names(slung=True))
 def test_inertia_matrix_and_jacobians_equal_darts(name):
-    plant, _, _ = hovering_plant(load_system(name))
+    plant, _, _ = hovering_plant(load_system(name), UniversalLinks)
     random = np.random.default_rng(2)
     positions = plant.positions + 0.3 * random.normal(size=plant.tree.n_coordinates)
     set_positions(plant.records, positions)

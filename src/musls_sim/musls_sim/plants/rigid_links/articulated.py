@@ -251,16 +251,20 @@ def eliminate(t, k, h):
         held = row.left * row.inverse
         moment = add(moment, add(times9(coupling, drift), scale(held, row.turning)))
         force = add(force, add(sym_times(mass, drift), scale(held, row.pushing)))
+    whole = 0.0
+    for d in range(body.first, body.first + body.freedom):
+        whole += rate[d] * rate[d]
     for d in range(body.first + body.freedom - 1, body.first - 1, -1):
         row = rows[d]
         axis = read3(row.axis)
         turn = scale(middle[d], axis)
         w = sub(w, turn)  # before the joint's axis turns
-        drift = cross(w, turn)
-        torque, felt = joint_torque(row, angle[d], rate[d], last_change[d], h)
+        drift = cross(w if body.even == 0 else read3(body.turning), turn)
+        slip = rate[d] * rate[d] if body.even == 0 else whole
+        row.torque, row.felt = joint_torque(row, angle[d], rate[d], slip, last_change[d], h)
         u, v = sym_times(inertia, axis), back_times9(coupling, axis)
-        inverse = 1.0 / (dot(axis, u) + felt)
-        left = torque - dot(axis, moment)
+        inverse = 1.0 / (dot(axis, u) + row.felt)
+        left = row.torque - dot(axis, moment)
         put(row.turning, u)
         put(row.pushing, v)
         put(row.drift, drift)
@@ -381,16 +385,17 @@ STOP_DAMPING_N_M_S_RAD = 0.01
 
 
 @compiled()
-def joint_torque(row, angle, rate, last_change, h):
+def joint_torque(row, angle, rate, slip, last_change, h):
     """Torque of a coordinate's damper, spring, friction and stop at no acceleration.
 
-    And what it loses by acceleration, as an inertia. The angle is that of half the step.
+    And what it loses by acceleration, as an inertia. The angle is that of half the step, `slip` the
+    square of the rate at which surfaces slip that rub.
     """
     c, k = row.damping, row.stiffness
     torque = -c * (rate - 0.25 * h * last_change) - k * angle
     felt = 0.75 * h * c + 0.25 * h * h * k
     if row.friction > 0.0:
-        c = row.friction / np.sqrt(rate * rate + STICK_RATE_RAD_S * STICK_RATE_RAD_S)
+        c = row.friction / np.sqrt(slip + STICK_RATE_RAD_S * STICK_RATE_RAD_S)
         torque -= c * rate
         felt += h * c
     if row.second == 1 and abs(angle) > STOP_RAD:

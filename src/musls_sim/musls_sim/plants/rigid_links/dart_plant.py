@@ -96,6 +96,7 @@ class DartPlant(RigidLinksPlant):
     """Rigid links stepped by DART's world, see `interface.Plant`."""
 
     changes = (RotorEfficiency, LoadMass)
+    bends_evenly = False  # DART has universal joints
 
     def __init__(
         self,

@@ -60,7 +60,6 @@ from musls_sim.plants.rigid_links.articulated import (
     accelerate,
     eliminate,
     free_acceleration,
-    joint_torque,
     own_inertia,
     read3,
     transmitted_force,
@@ -70,6 +69,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
     bodies_of,
     coordinates_of,
+    drift,
     edges_of,
     first_links_of,
     move_bodies,
@@ -78,7 +78,6 @@ from musls_sim.plants.rigid_links.mechanism import (
     selected_of,
     slacks_of,
     solids_of,
-    turn_free_bodies,
 )
 from musls_sim.plants.rigid_links.slack import (
     begin_slack,
@@ -137,23 +136,11 @@ def begin_step(t, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
     begin_slack(t, h)
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
+    move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     place_bodies(t)
     find_contacts(t, h)
     guess_rates(t, h)
-
-
-@compiled()
-def drift(t, h):
-    """Move positions on with the rates."""
-    angle, rate = numbers_at(t.angle), numbers_at(t.rate)
-    turn_free_bodies(t, h)
-    move_slack(t, h)
-    bodies = bodies_of(t)
-    for k in range(bodies.shape[0]):
-        if bodies[k].parent >= 0:
-            for d in range(bodies[k].first, bodies[k].first + bodies[k].freedom):
-                angle[d] += h * rate[d]
 
 
 @compiled()
@@ -254,6 +241,7 @@ def end_step(t, h):
         rate[d] += h * change[d]
         earlier[d], last[d] = last[d], change[d]
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
+    move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
 
 
@@ -442,12 +430,11 @@ def add_work(t, h):
     exact.
     """
     bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
-    rows, angle, rate = coordinates_of(t), numbers_at(t.angle), numbers_at(t.rate)
-    change, last_change = numbers_at(t.change), numbers_at(t.last_change)
+    rows, rate, change = coordinates_of(t), numbers_at(t.rate), numbers_at(t.change)
     driven, lost = -t.air, -t.air
     for d in range(rate.shape[0]):
-        torque, felt = joint_torque(rows[d], angle[d], rate[d], last_change[d], h)
-        lost -= (torque - felt * change[d]) * (rate[d] + 0.5 * h * change[d])
+        torque = rows[d].torque - rows[d].felt * change[d]
+        lost -= torque * (rate[d] + 0.5 * h * change[d])
     for i in range(selected.shape[0]):
         body = bodies[selected[i]]
         driven += power_of(body, body.wrench)
@@ -533,16 +520,15 @@ def misses(t, h, target, miss):
     """Turns and ways that are missing to the drones' poses in the middle of the next step."""
     bodies, selected = bodies_of(t), selected_of(t)
     angle, rate, change = numbers_at(t.angle), numbers_at(t.rate), numbers_at(t.change)
-    load = bodies[0]
-    kept_angle, kept_rate, kept_place = angle.copy(), rate.copy(), read3(load.place)
-    q = load.attitude
-    kept_attitude = (q[0], q[1], q[2], q[3])
+    kept_angle, kept_rate, kept_place = angle.copy(), rate.copy(), read3(bodies[0].place)
+    kept_attitude = bodies["attitude"].copy()
     slacks = slacks_of(t)
     kept_slack, kept_slide = slacks["length"].copy(), slacks["rate"].copy()
     for d in range(rate.shape[0]):
         rate[d] += h * change[d]
     for i in range(slacks.shape[0]):
         slacks[i].rate += h * slacks[i].change
+    move_slack(t, h)
     drift(t, h)
     place_bodies(t)
     for i in range(1, selected.shape[0]):
@@ -555,9 +541,9 @@ def misses(t, h, target, miss):
         angle[d], rate[d] = kept_angle[d], kept_rate[d]
     for i in range(slacks.shape[0]):
         slacks[i].length, slacks[i].rate = kept_slack[i], kept_slide[i]
-    put(load.place, kept_place)
-    for k in range(4):
-        q[k] = kept_attitude[k]
+    put(bodies[0].place, kept_place)
+    for k in range(bodies.shape[0]):
+        put_quaternion(bodies[k].attitude, kept_attitude[k])
     place_bodies(t)
 
 

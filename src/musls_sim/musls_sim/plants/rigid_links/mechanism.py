@@ -1,17 +1,20 @@
 """Records of the rigid-link mechanism: its bodies, joint coordinates and what acts on them.
 
-The tree of bodies is that of `musls_description.hanging.tree`. All records of a plant lie in one
-piece of memory, which begins with a record of the system; compiled functions get its address and
-find the other tables from it. Vectors are in the world frame where nothing else is said.
+The tree of bodies is that of `musls_description.hanging.tree`, but for the joints of cables that
+are free to twist: those are even (below), where the tree has universal joints. All records of a
+plant lie in one piece of memory, which begins with a record of the system; compiled functions get
+its address and find the other tables from it. Vectors are in the world frame where nothing else is
+said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
@@ -26,19 +29,28 @@ from musls_description.numerics.records import (
     opener,
     pack_tables,
 )
-from musls_description.numerics.rotations import from_rotation_vector, rotation_vector
+from musls_description.numerics.rotations import (
+    from_matrix,
+    from_rotation_vector,
+    intrinsic_xyz,
+    matrix,
+    rotation_vector,
+)
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
     body_axes_in_world,
     column,
     cross,
+    dot,
     increase,
     put,
+    put_quaternion,
     quaternion_product,
     rotate,
     scale,
     sub,
+    turned,
     write_matrix,
 )
 from musls_description.numerics.vectors import from_rotation_vector as turn_quaternion
@@ -70,6 +82,8 @@ BODY = np.dtype(
         ("first", np.int64),  # first coordinate
         ("freedom", np.int64),  # number of coordinates: 6 of a free body, else axes of the joint
         ("straight", np.int64),  # 1 if both rotations of the joint are identities
+        ("even", np.int64),  # 1 if the joint has an attitude instead of angles
+        ("turning", float, 3),  # angular velocity of the axes of such a joint
         ("parent_turn", float, (3, 3)),  # joint frame in the parent's frame
         ("parent_place", float, 3),
         ("own_turn", float, (3, 3)),  # the same in this body's frame at zero angles
@@ -80,8 +94,8 @@ BODY = np.dtype(
         ("drag", float, 3),
         ("length", float),  # of cable for which a body stands
         ("slides", np.int64),  # cable whose first link this is and which slides, else -1
-        ("attitude", float, 4),  # of a free body: unit quaternion, and place of its origin
-        ("place", float, 3),
+        ("attitude", float, 4),  # unit quaternion of a free body, or of an even joint
+        ("place", float, 3),  # of a free body's origin
         ("begin_attitude", float, 4),  # the same at the begin of the period
         ("begin_place", float, 3),
         ("begin_omega", float, 3),  # with the rates at the begin of the step
@@ -107,6 +121,8 @@ COORDINATE = np.dtype(
         ("stiffness", float),
         ("friction", float),
         ("second", np.int64),  # 1 for the axis that has stops
+        ("torque", float),  # of damper, spring, friction and stop at no acceleration
+        ("felt", float),  # and what it loses by acceleration, as an inertia
         ("axis", float, 3),
         ("turning", float, 3),  # articulated inertia times the axis: moment, force
         ("pushing", float, 3),
@@ -263,6 +279,7 @@ SYSTEM = np.dtype(
         ("evaluations", np.int64),  # so far
         ("wind", float, 3),
         ("guided", np.int64),  # whether drones are moved along paths
+        ("stopped", np.int64),  # first body whose joint was at its stop, 0 if none was
         ("jump", float),  # largest change of a tension within a step of the period
         ("stiff", float),  # largest squared frequency of a stretched cable
         ("air", float),  # power of the air on the bodies
@@ -303,12 +320,13 @@ def build_records(
     obstacles: Sequence[AnyObstacle] = (),
     contact: Collection[str] = TOUCHING,
     inextensible: bool = False,
+    even: bool = True,
 ) -> tuple[Array, Tables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
     for `ahead_s` ahead; a height of None means no ground. `contact` and `inextensible`: as those
-    of `physics`.
+    of `physics`; `even`: whether cables that are free to twist have even joints.
     """
     bodies = tree_bodies(tree)
     selected = np.array([0, *tree.drone])
@@ -324,6 +342,10 @@ def build_records(
     hard = corner_constants(bodies["mass"].sum())
     for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
         links = slice(first, last)
+        if even:  # a hook that was closed turns about three axes in any case
+            joints = bodies[first : last + 1]
+            joints["even"] = (joints["freedom"] == 3) | (cable.twist == "free")
+            joints["even"] &= joints["parent"] >= 0
         bodies["length"][links] = cable.link_length_m
         if "cables" in contact:
             points[links] = [np.zeros((1, 3))] * cable.links
@@ -354,7 +376,7 @@ def build_records(
     arrays = {
         "system": t,
         "bodies": bodies,
-        "coordinates": tree_coordinates(tree),
+        "coordinates": tree_coordinates(tree, bodies),
         "edges": edges,
         "slacks": slacks,
         "rotors": rotor_records(system),
@@ -392,16 +414,16 @@ def tree_bodies(tree: Tree) -> Records:
     return bodies
 
 
-def tree_coordinates(tree: Tree) -> Records:
+def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     """Joints' coordinates of a tree, (c,) of `COORDINATE`."""
     rows = np.zeros(tree.n_coordinates, COORDINATE)
-    for body, first in zip(tree.bodies, tree.first_coordinate, strict=True):
+    for body, row, first in zip(tree.bodies, bodies, tree.first_coordinate, strict=True):
         for k, axis in enumerate(body.axes, int(first)):
             rows[k]["damping"] = body.axis_damping_n_m_s_rad(axis)
             rows[k]["friction"] = body.friction_n_m
             # A rope resists bending, not turning about itself.
             rows[k]["stiffness"] = 0.0 if axis == "x" else body.stiffness_n_m_rad
-        if body.axes:
+        if body.axes and not row["even"]:
             rows[int(first) + 1]["second"] = 1
     return rows
 
@@ -422,43 +444,168 @@ def share_shown(t: Tables, old: Tables) -> Tables:
 
 
 def set_positions(t: Tables, positions: Array) -> None:
-    """Enter coordinates: rotation vector and place of free bodies, angles of joints, (c,)."""
-    t.angle[:] = positions
-    for body in (t.bodies[k] for k in np.flatnonzero(t.bodies["parent"] < 0)):
-        first = body["first"]
-        body["attitude"] = from_rotation_vector(positions[first : first + 3])
-        body["place"] = positions[first + 3 : first + 6]
-        t.angle[first : first + 6] = 0.0
+    """Enter coordinates of the tree: rotation vector and place of free bodies, angles of joints."""
+    if t.bodies["even"].any():
+        rotations = np.empty((len(t.bodies), 3, 3))
+        for k, body in enumerate(t.bodies):
+            q = positions[body["first"] : body["first"] + body["freedom"]]
+            if body["parent"] < 0:
+                rotations[k] = matrix(from_rotation_vector(q[:3]))
+                continue
+            turn = Rotation.from_euler("XYZ"[3 - len(q) :], q).as_matrix()
+            above = rotations[body["parent"]] @ body["parent_turn"]
+            rotations[k] = above @ turn @ body["own_turn"].T
+        positions = joint_coordinates(t, positions, rotations, evenly_bent)
+    set_own_positions(t, positions)
 
 
 def positions_of(t: Tables) -> Array:
     """The same back, (c,)."""
+    own = own_positions_of(t)
+    if not t.bodies["even"].any():
+        return own
+    return joint_coordinates(t, own, t.bodies["rotation"], universally_bent)
+
+
+def set_own_positions(t: Tables, positions: Array) -> None:
+    """Enter coordinates in which even joints have rotation vectors: of a bend its y and z, (c,)."""
+    t.angle[:] = positions
+    for body, first, last in _with_attitudes(t):
+        q = positions[first:last]
+        body["attitude"] = from_rotation_vector(q[:3] if len(q) != 2 else np.array([0.0, *q]))
+        if len(q) == 6:
+            body["place"] = q[3:]
+        t.angle[first:last] = 0.0
+
+
+def own_positions_of(t: Tables) -> Array:
+    """The same back, (c,)."""
     positions: Array = t.angle.copy()
-    for body in (t.bodies[k] for k in np.flatnonzero(t.bodies["parent"] < 0)):
-        first = body["first"]
-        positions[first : first + 3] = rotation_vector(body["attitude"])
-        positions[first + 3 : first + 6] = body["place"]
+    for body, first, last in _with_attitudes(t):
+        turn = rotation_vector(body["attitude"])
+        positions[first:last] = (
+            turn[1:] if last - first == 2 else [*turn, *body["place"]][: last - first]
+        )
     return positions
+
+
+def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
+    """Free bodies and those beyond even joints, with the begin and end of their coordinates."""
+    rows = np.flatnonzero((t.bodies["parent"] < 0) | (t.bodies["even"] == 1))
+    bodies = [t.bodies[k] for k in rows]
+    return [(body, int(body["first"]), int(body["first"] + body["freedom"])) for body in bodies]
+
+
+# ---------- Joints of cables that are free to twist
+#
+# What such a cable holds does not depend on how its links are turned about themselves: it twists
+# at the load alone. Even joints bend alike in all directions, without a stop: between links, and to
+# the drone, R = exp(b) with a rotation vector b across the cable (a constant-velocity joint), kept
+# as a quaternion (w, 0, y, z); any rotation at the load. The relative angular velocity is
+# u1 a1 + u2 a2 along the y and z axes of the frame that is bent half as far, in which
+#
+#     dw/dt = -u.s / 2,   ds/dt = (u - (u.s) s / (1 + w)) / 2,   s = (y, z),
+#
+# and this frame turns by half the bend and by -(y u2 - z u1) / (2 (1 + w)) about its own x axis.
+# At the load the axes are those of the link. `hanging.tree`, Gazebo and DART have universal joints.
+
+
+def joint_coordinates(
+    t: Tables, positions: Array, rotations: Array, bend: Callable[[Array, Array], Array]
+) -> Array:
+    """Coordinates of even joints from attitudes of drones and directions of links, (c,).
+
+    From the drones downwards each link is turned about itself as its upper joint asks for: `bend`
+    gives the rotation of this joint from its frame and the direction of the link below.
+    """
+    positions, rotations = positions.copy(), np.array(rotations)
+    evenly = bend is evenly_bent
+    for k in reversed(range(len(t.bodies))):
+        body, up = t.bodies[k], int(t.bodies[k]["parent"])
+        q = positions[body["first"] : body["first"] + body["freedom"]]
+        frame = rotations[k] @ body["own_turn"]
+        if up < 0:
+            q[:3] = rotation_vector(from_matrix(rotations[k]))
+        elif body["even"] and len(q) == 3:
+            turn = (rotations[up] @ body["parent_turn"]).T @ frame
+            q[:] = rotation_vector(from_matrix(turn)) if evenly else intrinsic_xyz(turn)
+        elif body["even"]:
+            turn = bend(frame, rotations[up][:, 0])
+            rotations[up] = frame @ turn.T
+            q[:] = rotation_vector(from_matrix(turn))[1:] if evenly else _universal_angles(turn)
+    return positions
+
+
+def evenly_bent(frame: Array, below: Array) -> Array:
+    """Rotation of a joint that bends without twist, (3, 3)."""
+    x, y, z = below @ frame  # its y and z axes are those of the frame below, turned back
+    w = np.sqrt(max(0.5 * (1.0 + x), 0.0))
+    s = np.array([z, -y]) / (2.0 * w) if w > 1e-9 else np.array([0.0, 1.0])
+    bent: Array = matrix(np.array([w, 0.0, *s]))
+    return bent
+
+
+def universally_bent(frame: Array, below: Array) -> Array:
+    """Rotation of a universal joint whose second angle is within 90 degrees, (3, 3)."""
+    x, y, z = below @ frame
+    first, second = np.arcsin(np.clip(z, -1.0, 1.0)), np.arctan2(-y, x)
+    if x < 0.0:
+        first, second = np.pi - first, np.arctan2(y, -x)
+    bent: Array = Rotation.from_euler("YZ", [first, second]).as_matrix()
+    return bent
+
+
+def _universal_angles(turn: Array) -> Array:
+    """Angles of a universal joint of this rotation, (2,)."""
+    return np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
+
+
+@compiled()
+def bend_on(q, u1, u2, h):
+    """Attitude of a joint that bends without twist a time later, at rates u; to second order."""
+    w, y, z, k = q[0], q[2], q[3], 0.5 / (1.0 + q[0])
+    along = u1 * y + u2 * z
+    wt, yt, zt = -0.5 * along, 0.5 * u1 - k * along * y, 0.5 * u2 - k * along * z
+    turns = u1 * yt + u2 * zt  # rate of `along`
+    more = turns + k * along * along
+    wtt, ytt, ztt = -0.5 * turns, -k * (more * y + along * yt), -k * (more * z + along * zt)
+    w, y, z = (
+        w + h * (wt + 0.5 * h * wtt),
+        y + h * (yt + 0.5 * h * ytt),
+        z + h * (zt + 0.5 * h * ztt),
+    )
+    size = 1.5 - 0.5 * (w * w + y * y + z * z)  # one over the length, which is nearly one
+    return w * size, 0.0, y * size, z * size
 
 
 # ---------- Motion of all bodies from coordinates and rates
 
 
 @compiled()
-def turn_free_bodies(t, h):
-    """Move free bodies on with their rates: rotation and place."""
-    bodies, rate = bodies_of(t), numbers_at(t.rate)
+def drift(t, h):
+    """Move positions on with the rates."""
+    bodies, angle, rate = bodies_of(t), numbers_at(t.angle), numbers_at(t.rate)
     for k in range(bodies.shape[0]):
-        body = bodies[k]
-        if body.parent >= 0:
-            continue
-        i = body.first
-        turn = turn_quaternion((h * rate[i], h * rate[i + 1], h * rate[i + 2]))
-        q = quaternion_product(turn, body.attitude)
-        size = np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-        for j in range(4):
-            body.attitude[j] = q[j] / size
-        increase(body.place, (h * rate[i + 3], h * rate[i + 4], h * rate[i + 5]))
+        body, i = bodies[k], bodies[k].first
+        if body.parent < 0:
+            turn = turn_quaternion((h * rate[i], h * rate[i + 1], h * rate[i + 2]))
+            put_quaternion(body.attitude, unit_quaternion(quaternion_product(turn, body.attitude)))
+            increase(body.place, (h * rate[i + 3], h * rate[i + 4], h * rate[i + 5]))
+        elif body.even == 0:
+            for d in range(i, i + body.freedom):
+                angle[d] += h * rate[d]
+        elif body.freedom == 2:
+            put_quaternion(body.attitude, bend_on(body.attitude, rate[i], rate[i + 1], h))
+        else:
+            turn = h * rate[i], h * rate[i + 1], h * rate[i + 2]
+            put_quaternion(body.attitude, turned(body.attitude, turn))
+
+
+@compiled()
+def unit_quaternion(q):
+    """Quaternion of length one."""
+    size = np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    return q[0] / size, q[1] / size, q[2] / size, q[3] / size
 
 
 @compiled()
@@ -494,13 +641,16 @@ def place_bodies(t):
         x, y, z = column(r, 0), column(r, 1), column(r, 2)
         if body.straight == 0:
             x, y, z = combined(r, body.parent_turn)
-        if body.freedom == 3:
-            put(rows[d - 1].axis, x)
-            y, z = turned_about(angle[d - 1], y, z)
-        put(rows[d].axis, y)
-        z, x = turned_about(angle[d], z, x)
-        put(rows[d + 1].axis, z)
-        x, y = turned_about(angle[d + 1], x, y)
+        if body.even != 0:
+            x, y, z = place_even(body, rows, angle, x, y, z)
+        else:
+            if body.freedom == 3:
+                put(rows[d - 1].axis, x)
+                y, z = turned_about(angle[d - 1], y, z)
+            put(rows[d].axis, y)
+            z, x = turned_about(angle[d], z, x)
+            put(rows[d + 1].axis, z)
+            x, y = turned_about(angle[d + 1], x, y)
         joint = add(up.position, rotate(r, body.parent_place))
         if body.straight == 0:
             # Child frame = joint frame times the transpose of the joint frame seen from the child.
@@ -514,6 +664,62 @@ def place_bodies(t):
             row = slacks_of(t)[body.slides]
             put(row.along, scale(-1.0, column(body.rotation, 0)))
             increase(body.position, scale(row.length, row.along))
+
+
+@compiled()
+def place_even(body, rows, angle, x, y, z):
+    """Frame of an even joint beyond it, from that before; writes its axes, and angles of springs.
+
+    A spring pulls against the bend along its axis: these are the bend's parts along y and z.
+    """
+    q, d = body.attitude, body.first + body.freedom - 2
+    if body.freedom == 3:
+        a, b, c = turned_axes(q, x, y, z)
+        put(rows[d - 1].axis, a)
+        put(rows[d].axis, b)
+        put(rows[d + 1].axis, c)
+        if rows[d].stiffness > 0.0:
+            size = np.arccos(min(max(dot(x, a), -1.0), 1.0))
+            share = size / np.sin(size) if size > 1e-6 else 1.0
+            angle[d], angle[d + 1] = share * dot(x, c), -share * dot(x, b)
+        return a, b, c
+    w, s, r = q[0], q[2], q[3]
+    k = 1.0 / (1.0 + w)
+    half = add(add(scale(w, x), scale(r, y)), scale(-s, z))  # x bent half as far
+    to, on = add(x, half), add_scaled(scale(2.0 * w, half), -1.0, x)
+    a, b = add_scaled(y, -k * r, to), add_scaled(z, k * s, to)
+    put(rows[d].axis, a)
+    put(rows[d + 1].axis, b)
+    if rows[d].stiffness > 0.0:
+        size = np.sqrt(s * s + r * r)
+        share = 2.0 * np.arctan2(size, w) / size if size > 1e-9 else 2.0
+        angle[d], angle[d + 1] = share * s, share * r
+    to = add(half, on)
+    return on, add_scaled(a, -k * r, to), add_scaled(b, k * s, to)
+
+
+@compiled()
+def turned_axes(q, x, y, z):
+    """Columns of the product of a frame with the rotation of a quaternion."""
+    a1, a2, a3, b1, b2, b3, c1, c2, c3 = body_axes_in_world(q)
+    return (
+        add(add(scale(a1, x), scale(a2, y)), scale(a3, z)),
+        add(add(scale(b1, x), scale(b2, y)), scale(b3, z)),
+        add(add(scale(c1, x), scale(c2, y)), scale(c3, z)),
+    )
+
+
+@compiled()
+def turning_of(body, rows, rate, omega):
+    """Angular velocity of the axes of an even joint, from that of the body beyond it."""
+    i = body.first
+    if body.freedom == 3:
+        return omega
+    first, second, q = rate[i], rate[i + 1], body.attitude
+    a, b = rows[i].axis, rows[i + 1].axis
+    half = add(scale(0.5 * first, a), scale(0.5 * second, b))
+    about = -0.5 * (q[2] * second - q[3] * first) / (1.0 + q[0])
+    return add_scaled(sub(omega, half), about, cross(a, b))
 
 
 @compiled()
@@ -537,6 +743,8 @@ def move_bodies(t, place):
         velocity = add(up.velocity, cross(omega, sub(body.joint, up.position)))
         for d in range(i, i + body.freedom):
             omega = add_scaled(omega, rate[d], rows[d].axis)
+        if body.even != 0:
+            put(body.turning, turning_of(body, rows, rate, omega))
         put(body.omega, omega)
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:

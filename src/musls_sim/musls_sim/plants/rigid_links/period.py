@@ -6,6 +6,7 @@ import numpy as np
 from numba import carray
 
 from musls_control.trajectories.base import smoothstep
+from musls_description.hanging.tree import STOP_RAD
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     beyond,
@@ -39,6 +40,7 @@ from musls_sim.plants.rigid_links.integrator import (
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
     bodies_of,
+    coordinates_of,
     edges_of,
     move_bodies,
     place_bodies,
@@ -48,10 +50,10 @@ from musls_sim.plants.rigid_links.mechanism import (
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
 from musls_sim.plants.rigid_links.step_control import LEVELS, LIMIT, settle
 
-OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE = range(7)
+OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE, AT_STOP = range(8)
 """Verdicts on a period: the steps were too long for the tension or the joint rates; not physical
 any more; too much of the run's energy is spurious, or much of it is; the period made energy; the
-forces from outside are not finite."""
+forces from outside are not finite; a joint is at its stop for the first time."""
 
 WARN_SHARE, END_SHARE = 0.01, 0.05
 """Spurious energy that is warned of, and that ends a run: a share of the kinetic energy and the
@@ -108,7 +110,7 @@ def move_plant(address):
                 break
         if verdict not in (RUNAWAY, NOT_FINITE):
             verdict = end_period(t, verdict, held)
-        if verdict in (OK, DOUBTFUL) or level == levels.last:
+        if verdict in (OK, DOUBTFUL, AT_STOP) or level == levels.last:
             break
         level += 1
         rewind(t)
@@ -158,7 +160,7 @@ def begin_period(t):
     copy_table(table_at(t.begin_speed), table_at(t.speed))
     keep_slack(t)
     for k in range(bodies.shape[0]):
-        if bodies[k].parent < 0:
+        if bodies[k].parent < 0 or bodies[k].even != 0:
             put(bodies[k].begin_place, bodies[k].place)
             copy_numbers(bodies[k].begin_attitude, bodies[k].attitude)
     near = False
@@ -189,7 +191,7 @@ def rewind(t):
     copy_table(table_at(t.speed), table_at(t.begin_speed))
     rewind_slack(t)
     for k in range(bodies.shape[0]):
-        if bodies[k].parent < 0:
+        if bodies[k].parent < 0 or bodies[k].even != 0:
             put(bodies[k].place, bodies[k].begin_place)
             copy_numbers(bodies[k].attitude, bodies[k].begin_attitude)
     if t.near != 0:
@@ -257,7 +259,22 @@ def end_period(t, verdict, limits):
     if energy == SPURIOUS_ENERGY or verdict == OK:
         verdict = energy
     collect(t, held.period)
+    if verdict == OK and t.stopped == 0:
+        t.stopped = stopped_body(t)
+        if t.stopped != 0:
+            return AT_STOP
     return verdict
+
+
+@compiled()
+def stopped_body(t):
+    """Body whose joint is at its stop, 0 if there is none."""
+    rows, angle, bodies = coordinates_of(t), numbers_at(t.angle), bodies_of(t)
+    for k in range(1, bodies.shape[0]):
+        last = bodies[k].first + bodies[k].freedom - 1
+        if rows[last].second != 0 and abs(angle[last]) > STOP_RAD:
+            return k
+    return 0
 
 
 @compiled()

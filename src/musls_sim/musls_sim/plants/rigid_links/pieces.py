@@ -18,7 +18,6 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
-    intrinsic_xyz,
     product,
     rotation_vector,
 )
@@ -36,7 +35,7 @@ class Pieces:
 
     Attributes:
         tree: The bodies; those with parent -1 are the first of their pieces.
-        positions: Coordinates, (n_dofs,).
+        positions: Coordinates, of even joints their own, see `mechanism`, (n_dofs,).
         velocities: Their rates, (n_dofs,).
     """
 
@@ -83,7 +82,7 @@ def closed(pieces: Pieces, body: int, original: Body, placed: Placed) -> Pieces:
     drawn = _drawn(pieces, body, place, before)
     turn = load["rotation"].T @ placed(drawn).bodies[body]["rotation"]
     relative = hook.joint_in_parent_rotation.T @ turn @ hook.joint_in_child_rotation
-    joined = _with(drawn, body, hook, intrinsic_xyz(relative), np.zeros(3))
+    joined = _with(drawn, body, hook, rotation_vector(from_matrix(relative)), np.zeros(3))
     after = placed(joined)
     right = np.einsum("kia,ki->a", of_centres(after)[0], momenta)
     rates = np.asarray(np.linalg.solve(joint_space_inertia(after), right), np.float64)

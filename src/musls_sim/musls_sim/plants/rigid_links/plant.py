@@ -18,7 +18,7 @@ from musls_description.hanging.tree import STOP_RAD, Tree, build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_rotation_vector, product, rotation_vector
+from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.changes import (
@@ -46,12 +46,16 @@ from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
     Tables,
     build_records,
+    drift,
+    own_positions_of,
     positions_of,
+    set_own_positions,
     set_positions,
     share_shown,
     take_over,
 )
 from musls_sim.plants.rigid_links.period import (
+    AT_STOP,
     DOUBTFUL,
     NOT_FINITE,
     OK,
@@ -135,6 +139,16 @@ def unresolved(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
     )
 
 
+def at_stop(plant: RigidLinksPlant) -> str:
+    """Warning: a stop holds a joint, as nothing holds a rope."""
+    body = plant.tree.bodies[int(plant.records.system[0]["stopped"])]
+    return (
+        f"at {plant.time_s:.3f} s: the cable below {body.name} is bent sideways by "
+        f"{np.degrees(STOP_RAD):.0f} degrees, and the stop of its universal joint throws it back; "
+        "choose twist: free, whose joints have no stops, or more links per cable"
+    )
+
+
 def _spurious(plant: RigidLinksPlant) -> str:
     """Of the run, or of the last second if that is where the share is larger."""
     ledger = plant.records.system[0]["ledger"]
@@ -208,9 +222,11 @@ class RigidLinksPlant(Plant):
         records: Bodies, coordinates and all else, see `mechanism.Tables`.
         contact: What touches ground and obstacles, `physics.contact`.
         happened: Cables that broke, see `interface.Plant`.
+        bends_evenly: Whether joints of cables that are free to twist are even, see `mechanism`.
     """
 
     cable_model = "rigid_links"
+    bends_evenly = True
     system: SlungLoadSystem
     tree: Tree
 
@@ -249,7 +265,7 @@ class RigidLinksPlant(Plant):
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
-        check_stops(self.tree, start.coordinates)
+        check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record = self.records.system
         self._doubted_energy = self._doubted_steps = False
@@ -272,6 +288,7 @@ class RigidLinksPlant(Plant):
             obstacles=self._obstacles,
             contact=self.contact,
             inextensible=self._inextensible,
+            even=self.bends_evenly,
         )
 
     def start_moving(self, rates: Array) -> None:
@@ -296,12 +313,15 @@ class RigidLinksPlant(Plant):
 
     @property
     def positions(self) -> Array:
-        """Coordinates: the load's rotation vector and place, joint angles, (n_dofs,)."""
+        """Coordinates of `tree`: the load's rotation vector and place, joint angles, (n_dofs,)."""
         return positions_of(self.records)
 
     @property
     def velocities(self) -> Array:
-        """Their rates: the load's angular and linear velocity (world), joint rates, (n_dofs,)."""
+        """Rates: the load's angular and linear velocity (world), those of joints, (n_dofs,).
+
+        Those of even joints are along their axes, see `mechanism`.
+        """
         return np.array(self.records.rate)
 
     @property
@@ -353,7 +373,7 @@ class RigidLinksPlant(Plant):
         command = np.ascontiguousarray(inputs.rotor_command_rad_s)
         held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
         verdict = advance_guided(self.address, step_s, held, limits, *paths)
-        if verdict not in (OK, DOUBTFUL) and level < levels.last:
+        if verdict not in (OK, DOUBTFUL, AT_STOP) and level < levels.last:
             return False
         if not self._balanced(level):
             return False
@@ -366,6 +386,8 @@ class RigidLinksPlant(Plant):
             raise SimulationDiverged(not_finite(self, inputs))
         if verdict in (RUNAWAY, SPURIOUS_ENERGY):
             raise SimulationDiverged(diagnosis(self, inputs, verdict))
+        if verdict == AT_STOP:
+            self._warn(at_stop(self))
         if verdict in (DOUBTFUL, TOO_COARSE):
             self._doubt(inputs, energy=verdict == DOUBTFUL)
 
@@ -379,6 +401,9 @@ class RigidLinksPlant(Plant):
             text = unresolved(self, inputs)
         else:
             return
+        self._warn(text)
+
+    def _warn(self, text: str) -> None:
         warnings.warn(text, stacklevel=4)
         self.happened.append(EventRecord(self.time_s, "doubtful", text))
 
@@ -500,13 +525,13 @@ class RigidLinksPlant(Plant):
     @property
     def pieces(self) -> Pieces:
         """The tree as it is now, and its motion."""
-        return Pieces(self.tree, self.positions, self.velocities)
+        return Pieces(self.tree, own_positions_of(self.records), self.velocities)
 
     def _built(self, pieces: Pieces) -> tuple[Array, Tables]:
         """Memory and records of other pieces of the system."""
         memory, records = self._records_of(pieces.tree)
         take_over(records, self.records)
-        set_positions(records, pieces.positions)
+        set_own_positions(records, pieces.positions)
         records.rate[:] = pieces.velocities
         return memory, records
 
@@ -568,8 +593,7 @@ class ChainState(LocalState):
     def __init__(self, plant: RigidLinksPlant) -> None:
         self._plant, self._kept = plant, plant.memory.copy()
         self._angle, self._rate = plant.records.angle.copy(), plant.velocities
-        load = plant.records.bodies[0]
-        self._attitude, self._place = load["attitude"].copy(), load["place"].copy()
+        self._begin = plant.records.bodies.copy()
         joints = [f"{body.name} {axis}" for body in plant.tree.bodies[1:] for axis in body.axes]
         turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
         self.names = (*turns, *places, *joints)
@@ -578,19 +602,26 @@ class ChainState(LocalState):
         """See `interface.LocalState`."""
         plant, t = self._plant, self._plant.records
         plant.memory[:] = self._kept
-        load = t.bodies[0]
-        load["attitude"] = product(from_rotation_vector(shift[:3]), self._attitude)
-        load["place"] = self._place + shift[3:6]
-        t.angle[6:] = self._angle[6:] + shift[6:]
+        t.rate[:] = shift
+        drift(t.system[0], 1.0)
         t.rate[:] = self._rate + rate_shift
         restart(plant.address)
 
     def read(self) -> tuple[Array, Array]:
         """See `interface.LocalState`."""
         t = self._plant.records
-        load, shift = t.bodies[0], t.angle - self._angle
-        turned = product(load["attitude"], self._attitude * [1.0, -1.0, -1.0, -1.0])
-        shift[:3], shift[3:6] = rotation_vector(turned), load["place"] - self._place
+        shift = t.angle - self._angle
+        for now, then in zip(t.bodies, self._begin, strict=True):
+            here = shift[now["first"] : now["first"] + now["freedom"]]
+            p, q = then["attitude"], now["attitude"]
+            if now["parent"] < 0:
+                here[:3] = rotation_vector(product(q, p * [1.0, -1.0, -1.0, -1.0]))
+                here[3:] = now["place"] - then["place"]
+            elif now["even"] and len(here) == 3:
+                here[:] = rotation_vector(product(p * [1.0, -1.0, -1.0, -1.0], q))
+            elif now["even"]:  # the way on a sphere, see `mechanism`
+                way = q - (q @ p) * p
+                here[:] = 2.0 * (way[2:] - way[0] / (1.0 + p[0]) * p[2:])
         return shift, t.rate - self._rate
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
@@ -600,13 +631,17 @@ class ChainState(LocalState):
         self._plant._move(move_plant, inputs, levels=once)
 
 
-def check_stops(tree: Tree, positions: Array) -> None:
-    """Refuse a start at rest, coordinates (n_dofs,), in which a stop would kick the cable."""
-    angles = np.abs(positions[tree.first_coordinate[1:] + 1])
+def check_stops(system: SlungLoadSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:
+    """Refuse a start at rest, coordinates (n_dofs,), in which a stop would kick a cable."""
+    angles = np.abs(positions[tree.first_coordinate + 1])
+    angles[0] = 0.0  # the load
+    for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
+        if evenly and cable.twist == "free":  # no stops
+            angles[first : last + 1] = 0.0
     worst = int(angles.argmax())
     if angles[worst] > STOP_RAD + START_SLACK_RAD:
         raise ConfigError(
-            f"{tree.bodies[1 + worst].name}: at the start the joint below it is bent sideways "
+            f"{tree.bodies[worst].name}: at the start the joint below it is bent sideways "
             f"by {np.degrees(angles[worst]):.0f} degrees, its stop is at "
             f"{np.degrees(STOP_RAD):.0f}: choose more links for cables that hang slack, and for a "
             "load that hangs tilted attachments around its centre of mass"
