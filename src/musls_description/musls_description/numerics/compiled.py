@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -31,8 +32,14 @@ from typing import Any, TypeVar, cast
 import numba
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
 from numba.extending import typeof_impl
+
+# A function of the begin of a record takes records that go on after it: all are mere pointers.
+warnings.filterwarnings(
+    "ignore", ".*considered a subtype of Record", category=NumbaExperimentalFeatureWarning
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
