@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, distance, pack, places_in
+from musls_description.numerics.records import TiedToMemory, distance, located, pack, places_in
 from musls_sim.batch.memory import changes_of
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
@@ -40,7 +40,7 @@ from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
 from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python
-from musls_sim.session.world import arrays_of, fill_world, numbers_of
+from musls_sim.session.world import arrays_of, fill_world, numbers_of, state_of
 
 CHUNKS = 32
 """Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""
@@ -209,9 +209,9 @@ class Batch(TiedToMemory):
         columns = wide.get(self.level, 4)
         same = ("setpoint", "estimate", "wrench_enu", "motors", "batteries")
         self.parts = {name: self._of(parts[name]) for name in same} | {
-            "motion": self._of(start.moved(state.motion)),
-            "rotor_speed_rad_s": self._of(start.moved(state.rotor_speed_rad_s)),
-            "tension_n": self._of(start.moved(state.tension_n)),
+            "motion": self._of(start.own(state.motion)),
+            "rotor_speed_rad_s": self._of(start.own(state.rotor_speed_rad_s)),
+            "tension_n": self._of(start.own(state.tension_n)),
             "largest_tension_n": self._of(parts["largest"]),
             "command": self._of(parts["asked"])[..., :columns],
         }
@@ -452,6 +452,7 @@ class _Start:
             self.kept = sum(array.nbytes for array in arrays.values()) // 8
             arrays |= ahead
             self.stages = self._stages(session, mission)
+            self._packed = arrays
             self.memory, self.parts = pack(arrays)
             self._record(session, mission)
             self._command(mission)
@@ -526,13 +527,12 @@ class _Start:
     def _record(self, session: Session, mission: bool) -> None:
         """Fill the record of the world."""
         assert isinstance(session.guidance, MissionGuidance)
-        plan, plant = session.guidance.plan, self.plant
-        peak = plant.state.tension_peak_n
-        told = self.parts["late"] if self.parts["late"].size else self.parts["throttle"][:, 1]
+        plan, state = session.guidance.plan, state_of(session)
         own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
         values: dict[str, Any] = {
             **numbers_of(session),
             **own,
+            **{name: self.own(array) for name, array in state.items()},
             "row": -1,
             "down_since": np.nan,
             "disarmed_at": np.nan,
@@ -544,14 +544,6 @@ class _Start:
             "waits": self.waits,
             "n_waits": len(self.waits),
             "lands": plan.landing_speed_m_s is not None,
-            "plant": self.moved(plant.record),
-            "motion": self.moved(plant.state.motion),
-            "speed": self.moved(plant.state.rotor_speed_rad_s),
-            "force": self.moved(plant.state.cable_force_n),
-            "peak": self.moved(peak),
-            "peak_apart": peak.strides[0] // 8,
-            "told": told,
-            "told_apart": told.strides[0] // 8,
         }
         fill_world(self.parts["world"], values)
 
@@ -564,11 +556,11 @@ class _Start:
         if not mission:
             self.parts["setpoint"][:] = self.table[0]
 
-    def moved(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Copy, in this memory, of an array of the plant's."""
-        own = self.parts["memory"]
-        offset = distance(self.plant.memory, array)
-        return np.ndarray(array.shape, array.dtype, own.data, offset, array.strides)
+    def own(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Copy, in this memory, of an array of the session's."""
+        at = located(array, self._packed)
+        assert at is not None
+        return np.ndarray(array.shape, array.dtype, self.memory.data, at, array.strides)
 
 
 # ---------- What cannot be flown in a batch

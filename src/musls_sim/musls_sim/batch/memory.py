@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_description.numerics.records import distance
+from musls_description.numerics.records import located
 from musls_sim.session.compiled_stages.world import CHANGE
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.session import Session
@@ -34,32 +34,15 @@ def changes_of(
             guidance.step(tick)
         written.clear()
         events.step(tick)
-        for write in written:
-            places, words = _words(arrays, *write)
-            rows += [(tick, *change) for change in zip(places, words, strict=True)]
+        for array, where, values in written:
+            begin = located(array, arrays)
+            if begin is None:
+                continue  # of a stage that Python does
+            places = begin + np.tensordot(array.strides, np.indices(array.shape), 1)[where]
+            words = np.broadcast_to(values, places.shape).copy().view(np.int64)
+            changes = zip(places.ravel().tolist(), words.ravel().tolist(), strict=True)
+            rows += [(tick, *change) for change in changes]
         next_s = min(events.next_s, guidance.next_s if time_s < end_s else np.inf)
         if np.isinf(next_s):
             return np.array(rows, CHANGE)
         tick = max(tick + 1, ceil(next_s / session.plant.period_s))
-
-
-def _words(
-    arrays: dict[str, NDArray[Any]], array: NDArray[Any], where: Any, values: NDArray[Any]
-) -> tuple[list[int], list[int]]:
-    """Places in the packed arrays of what was written into one of them, and its words."""
-    owner, at = _owner(array), 0
-    for own in arrays.values():
-        if _owner(own) is owner and 0 <= distance(own, array) < own.nbytes:
-            at += distance(own, array)
-            break
-        at += own.nbytes
-    else:
-        return [], []  # of a stage that Python does
-    places = at + np.tensordot(array.strides, np.indices(array.shape), 1)[where]
-    words = np.broadcast_to(values, places.shape).copy().view(np.int64)
-    return places.ravel().tolist(), words.ravel().tolist()
-
-
-def _owner(array: NDArray[Any]) -> Any:
-    """Array whose memory it is."""
-    return array if array.base is None else array.base

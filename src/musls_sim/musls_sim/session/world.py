@@ -82,8 +82,22 @@ def power_arrays(session: Flight) -> Arrays:
     }
 
 
+def state_of(session: Flight) -> Arrays:
+    """Arrays of the state of a session's plant, and what its motors are told."""
+    state = session.plant.state
+    return {
+        "plant": session.plant.record,
+        "motion": state.motion,
+        "speed": state.rotor_speed_rad_s,
+        "force": state.cable_force_n,
+        "peak": state.tension_peak_n,
+        "told": session.inputs.rotor_command_rad_s,
+    }
+
+
 def numbers_of(session: Flight) -> dict[str, Any]:
     """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
+    peak, told = session.plant.state.tension_peak_n, session.inputs.rotor_command_rad_s
     system, wind, latency = session.scenario.system, session.components.wind, session.latency
     mocap = motion_capture_of(session)
     return {
@@ -101,6 +115,8 @@ def numbers_of(session: Flight) -> dict[str, Any]:
         "refinements": REFINEMENTS,
         "reacts": session.power is not None and session.power.reacts,
         "peak_periods": session.tension_peaks.periods,
+        "peak_apart": peak.strides[0] // 8 if len(peak) else 0,
+        "told_apart": told.strides[0] // 8,
     }
 
 
@@ -160,15 +176,6 @@ class World:
         self.rows = self._make_rows()
         self.refresh()
 
-    def _shown(self) -> Arrays:
-        session, state = self._session, self._session.plant.state
-        return {
-            "motion": state.motion,
-            "speed": state.rotor_speed_rad_s,
-            "force": state.cable_force_n,
-            "recent": session.tension_peaks.recent_n,
-        }
-
     def _make_rows(self) -> Rows:
         session = self._session
         takers = [observer for observer in session.observers if observer.takes_rows(session)]
@@ -178,24 +185,21 @@ class World:
         if session.separation is not None:
             every = gcd(every, session.separation.every)
         count = PIECE // every + 1 if every else 0
-        shown = self._shown()
-        arrays = {name: np.zeros((count, *array.shape)) for name, array in shown.items()}
+        shown = state_of(session) | self._own
+        names = "motion", "speed", "force", "recent"
+        arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
         return Rows(every, takers, arrays)
 
     def refresh(self) -> None:
         """Write into the record where everything is."""
-        session, plant = self._session, self._session.plant
-        peak, told = plant.state.tension_peak_n, session.inputs.rotor_command_rad_s
-        watch = session.collisions
+        session, watch = self._session, self._session.collisions
         self._arrays: Arrays = {
             **self._own,
             **session.control.law_arrays,
             **({} if watch is None else watch.arrays),
-            **self._shown(),
+            **state_of(session),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
             "setpoint": session.control.heard.data,
-            "told": told,
-            "peak": peak,
         }
         values = numbers_of(session) | {
             "reference_rows": len(self._arrays.get("reference", ())),
@@ -206,8 +210,6 @@ class World:
             "verdict": 0,
             "touches": 0,
             "emptied": 0,
-            "told_apart": told.strides[0] // 8,
-            "peak_apart": peak.strides[0] // 8 if len(peak) else 0,
         }
         fill_world(self._record, values | self._arrays)
 
