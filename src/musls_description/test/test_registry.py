@@ -11,6 +11,7 @@ from musls_description.config import registry as registry_module
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import Registry, UnknownName, any_of
 from musls_description.config.schema import Positive, build, spec, to_data
+from musls_description.config.strict_yaml import parse_yaml
 
 GROUP = "musls.things_of_tests"
 
@@ -198,9 +199,8 @@ rest:
 
 
 def read(text):
-    import yaml
 
-    return build(Heap, yaml.safe_load(text), "heap.yaml", text)
+    return build(Heap, parse_yaml(text, "heap.yaml"), "heap.yaml")
 
 
 def test_a_field_holds_any_of_a_registry():

@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_one_line_with_the_place(data, path, value, words):
     change(data, path, value)
     text = to_yaml(data)
     with pytest.raises(ConfigError) as error:
-        build_system(parse_yaml(text, "rig.yaml"), "rig.yaml", text)
+        build_system(parse_yaml(text, "rig.yaml"), "rig.yaml")
     message = str(error.value)
     assert "\n" not in message and message.startswith("rig.yaml")
     for word in words:
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_one_line_with_the_place(data, path, value, words):
 def test_the_former_key_of_pulleys_is_understood_with_a_note():
     text = RIG.replace("pulleys:", "wheels:")
     with pytest.warns(FutureWarning, match=r"rig.yaml, line \d+: wheels is called pulleys now"):
-        system = build_system(parse_yaml(text, "rig.yaml"), "rig.yaml", text)
+        system = build_system(parse_yaml(text, "rig.yaml"), "rig.yaml")
     assert len(system.pulleys) == 1
     with pytest.warns(FutureWarning, match="--set system.wheels.0.radius_m=1: wheels is called"):
         assert Override.parse("system.wheels.0.radius_m=1").path[1] == "pulleys"

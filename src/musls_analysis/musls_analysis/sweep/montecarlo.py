@@ -76,8 +76,8 @@ def study_of(
         raise ConfigError(f"worlds = {worlds}: must be at least {FEWEST}")
     if seed < 0:
         raise ConfigError(f"seed = {seed}: must be 0 or above")
-    data, origin, text = read_study(vary or {}, "Variation")
-    given = build(Variation, data, origin, text)
+    data, origin = read_study(vary or {}, "Variation")
+    given = build(Variation, data, origin)
     shared = to_data(given)
     draws = {"kind": "random", "runs": worlds, "seed": seed, "own_noise": True}
     draws["correlations"] = shared.pop("correlations")

@@ -48,7 +48,7 @@ from musls_description.config.schema import (
     spec,
     to_data,
 )
-from musls_description.config.strict_yaml import parse_yaml, read_text, shown
+from musls_description.config.strict_yaml import read_yaml, shown
 from musls_sim.scenario.scenario import Scenario, load_scenario
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -432,26 +432,19 @@ def _words(key: str) -> tuple[str, str]:
 
 def load_sweep(path: Path) -> SweepSpec:
     """Read a sweep file."""
-    data, origin, text = read_study(path, "SweepSpec")
-    data = {"name": path.stem, **data}
+    data, origin = read_study(path, "SweepSpec")
+    data.setdefault("name", path.stem)
     if isinstance(data.get("sampling"), str):
         data["sampling"] = {"kind": data["sampling"]}
-    return build(SweepSpec, data, origin, text)
+    return build(SweepSpec, data, origin)
 
 
-def read_study(
-    source: Path | Mapping[str, Any], what: str
-) -> tuple[dict[str, Any], str, str | None]:
-    """Read a study, its short forms written out: its data, its name in messages, its text."""
-    origin, text = what, None
-    if isinstance(source, Mapping):
-        data = to_data(source)
-    else:
-        origin, text = str(source), read_text(source)
-        data = parse_yaml(text, origin)
-    if not isinstance(data, Mapping):
+def read_study(source: Path | Mapping[str, Any], what: str) -> tuple[dict[str, Any], str]:
+    """Read a study, its short forms written out: its data, and its name in messages."""
+    origin = what if isinstance(source, Mapping) else str(source)
+    data = to_data(source) if isinstance(source, Mapping) else read_yaml(source)
+    if not isinstance(data, dict):
         raise ConfigError(f"{origin}: expected a mapping of {what}, not {shown(repr(data))}")
-    data = dict(data)
     if isinstance(data.get("parameters"), Mapping):
         data["parameters"] = {
             key: {"values": value} if isinstance(value, list) else value
@@ -461,7 +454,7 @@ def read_study(
         data["metrics"] = [
             {"path": metric} if isinstance(metric, str) else metric for metric in data["metrics"]
         ]
-    return data, origin, text
+    return data, origin
 
 
 # ---------- Signals and numbers of a run that a sweep may name

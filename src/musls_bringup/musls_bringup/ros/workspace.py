@@ -132,7 +132,7 @@ class InterfacePackage:
 
 def px4_interface() -> Px4Interface:
     """Read the table of PX4's messages."""
-    return build(Px4Interface, read_yaml(TABLE), str(TABLE), read_text(TABLE))
+    return build(Px4Interface, read_yaml(TABLE), str(TABLE))
 
 
 def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:

@@ -30,7 +30,7 @@ from pydantic_core import ArgsKwargs, PydanticCustomError
 from typing_extensions import dataclass_transform
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.strict_yaml import SourceFile, Sources, shown
+from musls_description.config.strict_yaml import place_of, shown
 
 T = TypeVar("T")
 
@@ -165,8 +165,7 @@ def spec(cls: type[T]) -> type[T]:
         try:
             validating_init(self, *args, **kwargs)
         except ValidationError as error:
-            sources = Sources([SourceFile((), made.__name__, None)])
-            raise ConfigError(describe(error, kwargs, sources)) from None
+            raise ConfigError(describe(error, kwargs, made.__name__)) from None
 
     made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
     if cls.__repr__ is object.__repr__:
@@ -202,18 +201,21 @@ _IN_YAML = dict.fromkeys(("tuple_type", "list_type"), "must be a list") | {
 _MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
 
 
-def describe(error: ValidationError, data: Any, sources: Sources) -> str:
-    """Say the first error of a validation in one line; of missing keys all."""
+def describe(error: ValidationError, data: Any, where: str) -> str:
+    """Say the first error of a validation in one line; of missing keys all.
+
+    `where`: name of data that do not know theirs.
+    """
     # A union reports one error per alternative; the longest path is the one that was meant.
     errors = error.errors(include_url=False)
     first = max(errors, key=lambda e: len(e["loc"]) + (e["type"] == _UNKNOWN))
     if first["type"] in _MISSING:
-        return _missing([e for e in errors if e["type"] in _MISSING], data, sources)
+        return _missing([e for e in errors if e["type"] in _MISSING], data, where)
     path, kind = _keys_of_input(first["loc"], data), first["type"]
     if kind == _UNKNOWN:
         path = (*path, first["ctx"]["key"])
-    place, skip = sources.place(path, whole=kind != _UNKNOWN)
-    field = shown(".".join(map(str, path[skip:])), 200)
+    place, keys = place_of(data, path, where, inside=kind != _UNKNOWN)
+    field = shown(".".join(map(str, keys)), 200)
     if kind == _UNKNOWN:
         near = near_names(path[-1], sorted(first["ctx"]["names"]))
         return f"{place}: unknown key '{field}': {near}"
@@ -231,13 +233,13 @@ def describe(error: ValidationError, data: Any, sources: Sources) -> str:
     return f"{place}: {field + ' = ' if field else ''}{_short(value)}: {text}"
 
 
-def _missing(errors: Sequence[Any], data: Any, sources: Sources) -> str:
+def _missing(errors: Sequence[Any], data: Any, where: str) -> str:
     """All missing keys, those of each file together."""
     fields: dict[str, list[str]] = {}
     for error in errors[:MAX_MISSING]:
         path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
-        place, skip = sources.place(path, whole=False)
-        fields.setdefault(place, []).append(".".join(map(str, path[skip:])))
+        place, keys = place_of(data, path, where, inside=False)
+        fields.setdefault(place, []).append(".".join(map(str, keys)))
     return "; ".join(
         f"{place}: {', '.join(dict.fromkeys(names))} {'is' if len(set(names)) == 1 else 'are'} "
         "missing"
@@ -272,17 +274,14 @@ MAX_MISSING = 50
 """Missing keys that one message names."""
 
 
-def build(
-    cls: type[T], data: Any, where: str, text: str | None = None, sources: Sources | None = None
-) -> T:
-    """Build a specification from plain data."""
+def build(cls: type[T], data: Any, where: str) -> T:
+    """Build a specification from plain data; `where`: name of data that do not know theirs."""
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
     try:
         return adapter(cls).validate_python(data)
     except ValidationError as error:
-        sources = sources or Sources([SourceFile((), where, text)])
-        raise ConfigError(describe(error, data, sources)) from None
+        raise ConfigError(describe(error, data, where)) from None
 
 
 adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)

@@ -1,8 +1,8 @@
-"""Strict YAML: plain values only, every error in one line that names file and line.
+"""YAML 1.2 with plain values only: every error in one line, and every value knows where it stands.
 
-PyYAML's safe loader with fewer types (no dates, no numbers in base 8 or 60, no sets or binary data)
-and with limits (nesting, number of values with all aliases written out, digits of a number), so
-that no text ends in a traceback or fills the memory.
+PyYAML's safe loader with the types of YAML's core schema: true and false, null, numbers, texts,
+lists and mappings, no others. What was read as a mapping knows file and line of its keys, and an
+override notes itself there, so that every later error says where a value came from.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,26 +22,18 @@ import yaml
 from musls_description.config.errors import ConfigError, check_regular
 
 MAX_DEPTH = 100
-"""Mappings and lists inside one another; a resolved scenario has 7."""
+"""Mappings and lists inside one another; a resolved scenario has 7, Python recurses some 300."""
 
 MAX_VALUES = 1_000_000
-"""Values of a file with all aliases written out; a resolved scenario has some 1000."""
+"""Values of a file with all aliases written out, which could fill the memory; usual are 1000."""
 
 MAX_BYTES = 20_000_000
 """Of a specification's file; reading more would take minutes."""
 
-MAX_DIGITS = 40
-"""Of a whole number; 64 bits have 20."""
-
 RENAMED = {"wheels": "pulleys", "cable_jerked": "cable_impact"}
 """Present names of former keys and kinds of events, which files and overrides may still have."""
 
-_TAG = "tag:yaml.org,2002:"
-_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
-
-
-def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+Key = str | int
 
 
 def shown(text: str, limit: int = 60) -> str:
@@ -52,8 +41,118 @@ def shown(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """Safe loader that reads 1e-3 as a number and refuses a key given twice."""
+# ---------- Where a value was written
+
+
+class Place(NamedTuple):
+    """Where a value was written.
+
+    Attributes:
+        file: Name of the file, or of what stands for it.
+        line: From 1; 0 where there is none.
+        override: "--set key=value" that set it; "" for what the file holds.
+    """
+
+    file: str
+    line: int = 0
+    override: str = ""
+
+    def __str__(self) -> str:
+        name = shown(self.file, 200)
+        if self.override:
+            return f"{name} {self.override}"
+        return f"{name}, line {self.line}" if self.line else name
+
+
+class LocatedMapping(dict[Any, Any]):
+    """A mapping that knows where its values were written.
+
+    Attributes:
+        place: Where it was written itself.
+        places: Where the value of a key was.
+        lists: The same of the elements of a key's list, by key and index.
+        is_file: Whether it is the whole content of a file.
+    """
+
+    def __init__(self, values: Mapping[Any, Any], place: Place) -> None:
+        super().__init__(values)
+        self.place, self.is_file = place, False
+        self.places = dict.fromkeys(values, place)
+        self.lists: dict[Any, dict[int, Place]] = {}
+
+    def __deepcopy__(self, memo: Any) -> LocatedMapping:
+        made = LocatedMapping({}, self.place)
+        made.take(self)
+        made.update({key: copy.deepcopy(value, memo) for key, value in self.items()})
+        made.is_file = self.is_file
+        return made
+
+    def take(self, other: LocatedMapping) -> None:
+        """Take over the values of another, with their places."""
+        self.update(other)
+        self.places.update(other.places)
+        self.lists.update({key: dict(places) for key, places in other.lists.items()})
+
+
+def located(data: Any, place: Place) -> Any:
+    """Copy plain data, all of which was written at one place."""
+    if isinstance(data, Mapping):
+        return LocatedMapping({key: located(data[key], place) for key in data}, place)
+    return [located(value, place) for value in data] if isinstance(data, (list, tuple)) else data
+
+
+def place_of(
+    data: Any, path: Sequence[Key], where: str, *, inside: bool = True
+) -> tuple[str, tuple[Key, ...]]:
+    """Say where the value at a path was written, and what its path is in that file.
+
+    Of what is not there, it is the place of the deepest part that is. `inside`: overrides of parts
+    of the value count, too. `where` is the name of data that do not know theirs.
+    """
+    place, begin = Place(where), 0
+    elements: dict[int, Place] = {}  # of the list that data is
+    for depth, key in enumerate(path):
+        if isinstance(data, LocatedMapping):
+            if data.is_file:
+                place, begin = data.place, depth
+            place, elements = data.places.get(key, place), data.lists.get(key, {})
+        elif isinstance(key, int) and not place.override:
+            place, elements = elements.get(key, place), {}
+        try:
+            data = data[key]
+        except (LookupError, TypeError):
+            break
+    else:
+        overrides = _overrides_in(data) if inside and not place.override else []
+        overrides += [at for at in elements.values() if inside and at.override]
+        if overrides:
+            texts = dict.fromkeys(at.override for at in overrides)
+            place = overrides[0]._replace(override=" ".join(texts))
+    return str(place), tuple(path[0 if place.override else begin :])
+
+
+def _overrides_in(data: Any) -> list[Place]:
+    """Places of all overrides of values inside data."""
+    if isinstance(data, LocatedMapping):
+        own = [data.places, *data.lists.values()]
+        found = [place for places in own for place in places.values() if place.override]
+        return found + [place for below in data.values() for place in _overrides_in(below)]
+    return [p for below in data for p in _overrides_in(below)] if isinstance(data, list) else []
+
+
+# ---------- Reading
+
+
+def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader of YAML's core schema, which notes lines and refuses a key given twice."""
+
+    def __init__(self, text: str, where: str) -> None:
+        super().__init__(text)
+        self.where = where
 
     def get_single_node(self) -> yaml.Node | None:
         """Compose the only document; its aliases must not make it endless or huge."""
@@ -61,6 +160,73 @@ class _StrictLoader(yaml.SafeLoader):
         if node is not None:
             _count_values(node, {}, 0)
         return node
+
+    def mapping(self, node: yaml.MappingNode) -> Any:
+        """Construct a mapping, with the place of each key."""
+        made = LocatedMapping({}, self._place(node))
+        yield made
+        made.update(self.construct_mapping(node))
+        for key_node, value in node.value:
+            key = self.construct_object(key_node)
+            made.places[key] = self._place(key_node)
+            if isinstance(value, yaml.SequenceNode):
+                made.lists[key] = {k: self._place(item) for k, item in enumerate(value.value)}
+
+    def _place(self, node: yaml.Node) -> Place:
+        return Place(self.where, node.start_mark.line + 1)
+
+    def plain(self, node: yaml.ScalarNode) -> Any:
+        """Construct a value without parts."""
+        text, (kind, read) = self.construct_scalar(node), _PLAIN[node.tag.removeprefix(_TAG)]
+        try:
+            return read(text)
+        except (ValueError, KeyError):
+            raise _refuse(f"{shown(ascii(text)[1:-1])}: not {kind}", node) from None
+
+    def other(self, node: yaml.Node) -> Any:
+        """Refuse what is of no type of the core schema."""
+        tag = shown(node.tag.replace(_TAG, "!!"))
+        raise _refuse(f"values of the YAML type '{tag}' are not allowed", node)
+
+
+def _whole(text: str) -> int:
+    return int(text, 0) if text[1:2] in ("x", "o") else int(text)
+
+
+def _float(text: str) -> float:
+    return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+
+
+def _text(text: str) -> str:
+    text.encode()  # half of a character is no text
+    return text
+
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "str": ("text", _text),
+    "int": ("a whole number", _whole),
+    "float": ("a number", _float),
+    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    "null": ("null", lambda text: None),
+}
+_Loader.yaml_constructors = {
+    **{_TAG + kind: _Loader.plain for kind in _PLAIN},
+    _TAG + "map": _Loader.mapping,
+    _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
+    None: _Loader.other,
+}
+_Loader.yaml_implicit_resolvers = {}
+for _kind, _form, _first in (  # of YAML 1.2's core schema, and merge keys
+    ("null", r"~|null|Null|NULL|", "~nN"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("merge", r"<<", "<"),
+):
+    _starts = [*_first, ""] if _kind == "null" else [*_first]
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), _starts)
 
 
 def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None], depth: int) -> int:
@@ -97,72 +263,22 @@ def _check_keys(keys: Sequence[yaml.Node]) -> None:
         seen.add(key.value)
 
 
-def _construct_text(loader: _StrictLoader, node: yaml.Node) -> Any:
-    # YAML 1.1 reads 1e-3 (no dot) as text; everybody means the number.
-    text = loader.construct_scalar(node)
-    if any("\ud800" <= c <= "\udfff" for c in text):  # "\uD800" in quotes
-        raise _refuse(f"{text!a:.60}: half of a character is not text", node)
-    if node.style is None and any(c in text for c in "eE"):
-        with suppress(ValueError):
-            return number if math.isfinite(number := float(text)) else text
-    return text
+def parse_yaml(text: str, where: str) -> Any:
+    """Parse YAML text; what was parsed lately, as in a sweep, is copied."""
+    return copy.deepcopy(_parsed(text, where))
 
 
-def _construct_number(loader: _StrictLoader, node: yaml.Node) -> int | float:
-    text = loader.construct_scalar(node)
-    whole = node.tag == _TAG + "int"
-    if whole and len(text) > MAX_DIGITS:
-        raise _refuse(f"{shown(text, 20)}: a whole number has at most {MAX_DIGITS} digits", node)
-    if _BASE_60.fullmatch(text):
-        raise _refuse(
-            f"{shown(text)}: YAML takes this for a number in base 60; put text in quotes", node
-        )
-    try:
-        return int(text.replace("_", ""), 0) if whole else loader.construct_yaml_float(node)
-    except ValueError:
-        kind = "whole number (write it without leading zeros)" if whole else "number"
-        raise _refuse(f"{shown(text)}: not a {kind}", node) from None
-
-
-def _construct_truth(loader: _StrictLoader, node: yaml.Node) -> bool:
-    text = loader.construct_scalar(node)
-    if text.lower() not in loader.bool_values:
-        raise _refuse(f"{shown(text)}: not true or false", node)
-    truth: bool = loader.bool_values[text.lower()]
-    return truth
-
-
-def _construct_unknown(loader: _StrictLoader, node: yaml.Node) -> Any:
-    tag = node.tag.replace(_TAG, "!!")
-    raise _refuse(f"values of the YAML type '{shown(tag)}' are not allowed", node)
-
-
-_StrictLoader.yaml_constructors = {
-    _TAG + "map": yaml.SafeLoader.construct_yaml_map,
-    _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
-    _TAG + "str": _construct_text,
-    _TAG + "value": _construct_text,  # a lone =
-    _TAG + "int": _construct_number,
-    _TAG + "float": _construct_number,
-    _TAG + "bool": _construct_truth,
-    _TAG + "null": yaml.SafeLoader.construct_yaml_null,
-    None: _construct_unknown,
-}
-# Dates stay text: no specification has any, and 2024-99-99 is one for YAML alone.
-_StrictLoader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in resolvers if tag != _TAG + "timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
-    """Apply one of the loader's functions to a text; its errors become one line."""
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, where: str) -> Any:
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{where}: larger than {MAX_BYTES // 1_000_000} MB")
     line, loader = 0, None
     try:
-        loader = _StrictLoader(text)
-        return load(loader)
+        loader = _Loader(text, where)
+        data = loader.get_single_data()
+        if isinstance(data, LocatedMapping):
+            data.is_file, data.place = True, Place(where)
+        return data
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, reason = mark.line + 1 if mark else 0, error.problem or "not valid YAML"
@@ -174,19 +290,7 @@ def _load(text: str, where: str, load: Callable[[_StrictLoader], Any]) -> Any:
     # PyYAML's scanner lets some through, e.g. chr() of \UFFFFFFFF or the digits of %YAML 1.111...
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = f"not valid YAML: {shown(str(error).partition(chr(10))[0])}"
-    line = line or (loader.line + 1 if loader else 0)
-    place = f"{where}, line {line}" if line else where
-    raise ConfigError(f"{place}: {reason}")
-
-
-def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML text; what was parsed lately, as in a sweep, is copied."""
-    return copy.deepcopy(_parsed(text, where))
-
-
-@functools.lru_cache(maxsize=32)
-def _parsed(text: str, where: str) -> Any:
-    return _load(text, where, lambda loader: loader.get_single_data())
+    raise ConfigError(f"{Place(where, line or (loader.line + 1 if loader else 0))}: {reason}")
 
 
 def read_yaml(path: Path) -> Any:
@@ -249,91 +353,7 @@ def present_key(key: Any, where: str) -> Any:
     return RENAMED[key]
 
 
-def line_of(text: str, path: Sequence[str | int]) -> tuple[int | None, int]:
-    """Line (from 1) of a path of keys in YAML text, and number of leading parts that are there.
-
-    The line is that of the deepest part that is there, None without any. What stands once for all
-    elements of a list, without an index, is found too.
-    """
-    node = _composed(text)
-    line, there = None, 0
-    for count, part in enumerate(path, start=1):
-        if isinstance(node, yaml.MappingNode):
-            _StrictLoader("").flatten_mapping(node)  # merged keys before its own
-            found = [
-                pair
-                for pair in node.value
-                if str(part) in (pair[0].value, RENAMED.get(pair[0].value))
-            ]
-            if not found:
-                if isinstance(part, int):  # one mapping that holds for all elements
-                    there = count
-                    continue
-                break
-            key, node = found[-1]
-            line = key.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            if part >= len(node.value):
-                break
-            node = node.value[part]
-            line = node.start_mark.line + 1
-        else:
-            break
-        there = count
-    return line, there
-
-
-@functools.lru_cache(maxsize=4)
-def _composed(text: str) -> yaml.Node | None:
-    """Nodes of a text, None for what is no YAML; kept, since a message may ask for many places."""
-    try:
-        return _load(text, "", lambda loader: loader.get_single_node())
-    except ConfigError:
-        return None
-
-
-# ---------- Where a value came from: its own file, a system's file or an override, for the error
-
-Key = str | int
-
-
-class Place(NamedTuple):
-    """Source of a value: file and line, or override.
-
-    Attributes:
-        text: "file, line 3", "file --set key=value", or a class's name.
-        skip: Leading keys of the path that the file does not know, e.g. 1 for the `system` of a
-            scenario that names a system file.
-    """
-
-    text: str
-    skip: int
-
-
-class SourceFile(NamedTuple):
-    """A file, by its name for people, and where its content stands in the data.
-
-    Attributes:
-        below: Keys below which it stands; () for all.
-        text: YAML text; None leaves the line out.
-    """
-
-    below: tuple[Key, ...]
-    name: str
-    text: str | None
-
-    def place(self, path: Sequence[Key]) -> str:
-        """Name and line of the value at a path."""
-        line, _ = self._line(path)
-        name = shown(self.name, 200)
-        return name if line is None else f"{name}, line {line}"
-
-    def holds(self, path: Sequence[Key]) -> bool:
-        """Whether the value at a path stands in the file (as far as its text is known)."""
-        return self._line(path)[1] + len(self.below) >= len(path)
-
-    def _line(self, path: Sequence[Key]) -> tuple[int | None, int]:
-        return line_of(self.text, path[len(self.below) :]) if self.text else (None, 0)
+# ---------- Overrides
 
 
 class Override(NamedTuple):
@@ -349,22 +369,6 @@ class Override(NamedTuple):
     text: str
     origin: str = "--set"
 
-    def reaches(self, path: Sequence[Key]) -> bool | None:
-        """Whether it set a value at a path of the data.
-
-        True for the value there or one above it, False for one below it, None for another.
-        """
-        mine = list(self.path)
-        for part in path:
-            if not mine:
-                return True
-            if isinstance(part, int) and not is_index(mine[0]):
-                continue  # all elements of a list
-            if mine[0] != str(part):
-                return None
-            mine.pop(0)
-        return not mine
-
     @classmethod
     def parse(cls, text: str, origin: str = "--set") -> Override:
         """Read `key.path=value`."""
@@ -377,18 +381,23 @@ class Override(NamedTuple):
             raise ConfigError(f"{where}: more than {MAX_DEPTH} nested keys")
         return cls(path, text, origin)
 
-    def apply(self, data: dict[str, Any]) -> None:
-        """Set the value in plain data."""
-        key, _, value = self.text.partition("=")
-        self._set(data, self.path, parse_yaml(value, f"{self.origin} {shown(key.strip())}"))
+    def apply(self, data: LocatedMapping) -> None:
+        """Set the value in data, and note there that it was set."""
+        key, _, text = self.text.partition("=")
+        place = Place(data.place.file, override=str(self))
+        value = located(parse_yaml(text, f"{self.origin} {shown(key.strip())}"), place)
+        self._set(data, self.path, value, place, {})
 
-    def _set(self, data: Any, path: tuple[str, ...], value: Any) -> None:
+    def _set(
+        self, data: Any, path: Sequence[str], value: Any, place: Place, places: dict[Any, Place]
+    ) -> None:
+        """Set a value below some data; `places` are those of its elements, if it is a list."""
         first, *below = path
         key: Key = first
         if isinstance(data, list):
             if not is_index(first):  # all elements
                 for item in data:
-                    self._set(item, path, value)
+                    self._set(item, path, value, place, {})
                 return
             key = int(first)
             if key >= len(data):
@@ -396,14 +405,17 @@ class Override(NamedTuple):
                     f"{self}: index {first} does not exist: the list has {len(data)} elements, "
                     "counted from 0"
                 )
-        elif not isinstance(data, dict):
-            raise ConfigError(f"{self}: a plain value has no keys below it")
-        elif below and data.get(key) is None:
-            data[key] = {}
-        if below:
-            self._set(data[key], tuple(below), value)
+        elif isinstance(data, LocatedMapping):
+            places = data.places
+            if below and data.get(key) is None:
+                data[key], places[key] = LocatedMapping({}, place), place
         else:
-            data[key] = copy.deepcopy(value)
+            raise ConfigError(f"{self}: a plain value has no keys below it")
+        if below:
+            lists = data.lists if isinstance(data, LocatedMapping) else {}
+            self._set(data[key], below, value, place, lists.setdefault(key, {}))
+        else:
+            data[key], places[key] = copy.deepcopy(value), place
 
     def __str__(self) -> str:
         return f"{self.origin} {shown(self.text, 120)}"
@@ -412,31 +424,3 @@ class Override(NamedTuple):
 def is_index(key: str) -> bool:
     """Whether a part of an override's path picks an element of a list."""
     return key.isascii() and key.isdigit() and len(key) < 10
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Files and overrides that some data was put together from.
-
-    Attributes:
-        files: The first one that fits counts, so the special ones come before the general one.
-        overrides: In the order in which they were applied.
-    """
-
-    files: Sequence[SourceFile]
-    overrides: Sequence[Override] = ()
-
-    def place(self, path: Sequence[Key], *, whole: bool = True) -> Place:
-        """Say where the value at a path came from.
-
-        `whole` says whether values below it count too; not for a key that is missing or unknown.
-        """
-        file = next(f for f in self.files if tuple(path[: len(f.below)]) == f.below)
-        reach = [(override, override.reaches(path)) for override in self.overrides]
-        setting = [override for override, found in reach if found][-1:]
-        if whole or not file.holds(path):
-            setting += [override for override, found in reach if found is False]
-        if setting:
-            words = "".join(f" {override}" for override in setting)
-            return Place(shown(self.files[-1].name, 200) + words, 0)
-        return Place(file.place(path), len(file.below))

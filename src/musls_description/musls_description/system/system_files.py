@@ -16,11 +16,13 @@ from typing import Any
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import (
-    SourceFile,
+    RENAMED,
+    LocatedMapping,
+    Place,
     is_file,
-    parse_yaml,
+    located,
+    place_of,
     present_key,
-    read_text,
     read_yaml,
     shown,
     why_no_file,
@@ -68,25 +70,25 @@ def load_system(name: str | Mapping[str, Any]) -> RigSystem:
     if isinstance(name, Mapping):
         return build_system(to_data(name), "system")
     path = system_path(name)
-    text = read_text(path)
-    data = parse_yaml(text, str(path))
+    data = read_yaml(path)
     if isinstance(data, Mapping) and {"system", "mission"} & set(data):
         raise ConfigError(f"{path}: a scenario, no system; its key `system` names one")
-    return build_system(data, str(path), text)
+    return build_system(data, str(path))
 
 
-def build_system(data: Any, where: str, text: str | None = None) -> RigSystem:
-    """Build a system from plain data, short forms allowed."""
-    file = SourceFile((), where, text)
-    data = expand_system(data, file)
-    return build(system_class(data), data, where, text)
+def build_system(data: Any, where: str) -> RigSystem:
+    """Build a system from data, short forms allowed; `where`: name of data that do not know it."""
+    data = expand_system(data if isinstance(data, LocatedMapping) else located(data, Place(where)))
+    return build(system_class(data), data, where)
 
 
-def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> Any:
-    """Write out the short forms of a system's data (see the module's text)."""
-    if not isinstance(data, Mapping):
+def expand_system(data: Any) -> Any:
+    """Write out the short forms of a system's data (see the module's text), in their place."""
+    if not isinstance(data, LocatedMapping):
         return data
-    data = {present_key(k, file.place((*below, k))): value for k, value in data.items()}
+    for key in RENAMED.keys() & data.keys():
+        present = present_key(key, place_of(data, (key,), "")[0])
+        data[present], data.places[present] = data.pop(key), data.places.pop(key)
     load = data.get("load")
     attachments = load.get("cable_attachments_m") if isinstance(load, Mapping) else None
     count = len(attachments) if isinstance(attachments, (list, tuple)) else 1
@@ -95,26 +97,26 @@ def expand_system(data: Any, file: SourceFile, below: tuple[str, ...] = ()) -> A
     for part in ("drones", "cables"):
         if isinstance(data.get(part), Mapping):
             data[part] = [data[part]] * count
-        if isinstance(data.get(part), (list, tuple)):
+        if isinstance(data.get(part), list):
             # Copies, so that a change to one element is not a change to all.
-            data[part] = [
-                copy.deepcopy(_with_base(item, file, (*below, part, k)))
-                for k, item in enumerate(data[part])
-            ]
+            data[part] = [copy.deepcopy(_with_base(item)) for item in data[part]]
     return data
 
 
-def _with_base(item: Any, file: SourceFile, path: tuple[str | int, ...]) -> Any:
-    if not isinstance(item, Mapping) or "from" not in item:
+def _with_base(item: Any) -> Any:
+    if not isinstance(item, LocatedMapping) or "from" not in item:
         return item
-    part = _part(item["from"], file.place((*path, "from")), Path(file.name).parent)
-    own = {k: v for k, v in item.items() if k != "from"}
-    # A shape takes the place of the part's inertia.
-    replaced = {"inertia_kg_m2"} if "shape" in own else set()
-    return {**{k: v for k, v in part.items() if k not in replaced}, **own}
+    where, _ = place_of(item, ("from",), "")
+    made = copy.deepcopy(_part(item["from"], where, Path(item.place.file).parent))
+    if "shape" in item:  # which takes the place of the part's inertia
+        made.pop("inertia_kg_m2", None)
+    made.take(item)
+    made.place, made.is_file = item.place, False
+    del made["from"]
+    return made
 
 
-def _part(name: Any, where: str, folder: Path) -> Mapping[str, Any]:
+def _part(name: Any, where: str, folder: Path) -> LocatedMapping:
     """Content of a shipped part, or of a file of one's own, seen from a folder."""
     parts = _shipped_parts()
     if name in parts:
@@ -127,7 +129,7 @@ def _part(name: Any, where: str, folder: Path) -> Mapping[str, Any]:
         data = read_yaml(folder / name)
     except ConfigError as error:
         raise ConfigError(f"{where}: from: {error}") from None
-    if not isinstance(data, Mapping) or "from" in data:
+    if not isinstance(data, LocatedMapping) or "from" in data:
         raise ConfigError(
             f"{where}: from: {shown(str(folder / name), 200)}: must be a mapping of the part's "
             "keys, without from"
@@ -141,6 +143,7 @@ def _shipped_parts() -> list[str]:
 
 
 @functools.cache
-def _shipped_part(name: str) -> dict[str, Any]:
+def _shipped_part(name: str) -> LocatedMapping:
     """Content of a shipped part; to be copied before it is changed."""
-    return read_yaml(SYSTEMS / "parts" / f"{name}.yaml")
+    part: LocatedMapping = read_yaml(SYSTEMS / "parts" / f"{name}.yaml")
+    return part

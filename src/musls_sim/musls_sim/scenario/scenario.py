@@ -6,7 +6,6 @@ resolved scenario, system written out, is saved beside every result and can be f
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,11 +25,13 @@ from musls_description.config.errors import ConfigError, check_present_folder
 from musls_description.config.registry import NameIn, Registry, load_file, user_code
 from musls_description.config.schema import FileName, Finite, Number, build, spec, to_data
 from musls_description.config.strict_yaml import (
+    LocatedMapping,
     Override,
-    SourceFile,
-    Sources,
+    Place,
+    located,
     parse_yaml,
-    read_text,
+    place_of,
+    read_yaml,
     shown,
 )
 from musls_description.hanging.cone import Cone
@@ -265,48 +266,41 @@ def load_scenario(
     """
     check_present_folder()
     if isinstance(source, Mapping):
-        path, text, data = Path("scenario"), None, to_data(source)
+        path, data = Path("scenario"), located(to_data(source), Place("scenario"))
     else:
-        path, text = source, read_text(source)
-        data = parse_yaml(text, str(path))
-    file = SourceFile((), str(path), text)
-    if not isinstance(data, Mapping):
+        path, data = source, read_yaml(source)
+    if not isinstance(data, LocatedMapping):
         raise ConfigError(f"{path}: expected a mapping of Scenario, not {shown(repr(data))}")
     if "cables" in data and not {"system", "mission"} & set(data):
         raise ConfigError(f"{path}: a system, no scenario: musls fly hold --set system={path}")
-    data = copy.deepcopy(dict(data))
     data.setdefault("name", path.stem)
     for key in ("start", "controller"):  # short for a mapping; an override may reach into it
         if isinstance(data.get(key), str):
-            data[key] = {"kind": data[key]}
+            data[key] = located({"kind": data[key]}, data.places[key])
     _resolve_files(data, path.parent)
     # What an override names as a whole comes first: others may reach into it.
-    files, whole = [file], []
+    whole: list[str] = []
     for key, find in (("system", system_path), ("imperfections", _imperfections_path)):
         named = [o for o in overrides if _names_file(o, key, origin)]
         whole += named
         if named:
-            data[key] = named[-1].partition("=")[2]
-            if data[key].lstrip().startswith("{"):
-                data[key] = parse_yaml(data[key], f"{origin} {key}")
-                files.insert(0, SourceFile((key,), f"{origin} {key}", None))
+            text, place = named[-1].partition("=")[2], Place(f"{origin} {key}")
+            inline = text.lstrip().startswith("{")
+            data[key] = located(parse_yaml(text, place.file), place) if inline else text
         if isinstance(data.get(key), str):
             try:
-                place = find(data[key], relative_to=Path() if named else path.parent)
+                file = find(data[key], relative_to=Path() if named else path.parent)
             except ConfigError as error:
-                at = f"{origin} {shown(named[-1])}" if named else file.place((key,))
+                at = f"{origin} {shown(named[-1])}" if named else place_of(data, (key,), "")[0]
                 raise ConfigError(f"{at}: {error}") from None
-            text = read_text(place)
-            data[key] = parse_yaml(text, str(place))
-            files.insert(0, SourceFile((key,), str(place), text))
-        if key == "system" and key in data:  # its absence is told with that of all other keys
-            data[key] = expand_system(data[key], files[0], (key,))
-    changes = [Override.parse(o, origin) for o in overrides if o not in whole]
-    for change in changes:
-        change.apply(data)
+            data[key] = read_yaml(file)
+    expand_system(data.get("system"))  # that it is missing is told with all other keys
+    for override in overrides:
+        if override not in whole:
+            Override.parse(override, origin).apply(data)
     for extension in _texts(data.get("extensions")):
         load_file(extension)
-    return _resolved(build(Scenario, data, str(path), sources=Sources(files, changes)), data)
+    return _resolved(build(Scenario, data, str(path)), data)
 
 
 def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
@@ -367,12 +361,12 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
             stage["path"] = os.path.abspath(folder / stage["path"])
     resolve_files(data.get("rig"), folder)
     controller = data.get("controller")
-    if not isinstance(controller, Mapping):
+    if not isinstance(controller, LocatedMapping):
         return
     source = controller.get("source")
     if isinstance(source, str) and source.rpartition(":")[0].endswith(".py"):
         file, _, name = source.rpartition(":")
-        data["controller"] = {**controller, "source": f"{os.path.abspath(folder / file)}:{name}"}
+        controller["source"] = f"{os.path.abspath(folder / file)}:{name}"
 
 
 def _texts(value: Any) -> list[str]:
