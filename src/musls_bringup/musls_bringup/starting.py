@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from musls_bringup.imported import IDLE, RigidBody
+from musls_bringup.motor_table import MotorTable
 from musls_description.config.errors import ConfigError
-from musls_description.config.schema import build
+from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import shown
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import BoxShape, Drone, inertia_of
+from musls_description.system.propulsion import Motor
 
 
 class LoadKind(str, Enum):
@@ -270,6 +272,7 @@ class Airframe:
         torque_n_m: Of one rotor at the same throttle; None for a usual propeller's.
         hubs: Place and spin of each rotor, where PX4's parameters say them, instead of `rotors`
             and `wheelbase_m`.
+        motor: Of each rotor, where it is known.
     """
 
     mass_kg: float
@@ -281,6 +284,28 @@ class Airframe:
     speed_rpm: float
     torque_n_m: float | None = None
     hubs: Sequence[tuple[Array, str]] | None = None
+    motor: Motor | None = None
+
+    def by(self, table: MotorTable, speed_constant_rpm_v: float | None) -> tuple[Airframe, float]:
+        """The same with rotors that hover as a table says and have its full thrust.
+
+        Also returns by how much the motor's power misses the table's, 0 without a speed constant.
+        """
+        count = len(self.hubs) if self.hubs else self.rotors
+        each_n, full_n = self.mass_kg * STANDARD_GRAVITY_M_S2 / count, float(table.thrust_n[-1])
+        hover_rad_s = table.at(each_n, table.speed_rad_s)
+        hover_n = table.at(each_n, table.thrust_n)
+        torque, motor, missed = table.torque_n_m, None, 0.0
+        if speed_constant_rpm_v is not None:
+            motor, missed = table.motor(speed_constant_rpm_v)
+        made = replace(
+            self,
+            thrust_n=full_n,
+            speed_rpm=60.0 / (2.0 * math.pi) * hover_rad_s * math.sqrt(full_n / hover_n),
+            torque_n_m=None if torque is None else full_n * table.at(each_n, torque) / hover_n,
+            motor=motor,
+        )
+        return made, missed
 
     def _even_hubs(self) -> list[tuple[Array, str]]:
         if self.rotors not in ORDER:
@@ -328,8 +353,14 @@ class Airframe:
             "idle": f"{IDLE * speed:.1f}",
             "top": f"{speed:.1f}",
             "diameter_m": f"{diameter_m:.4g}",
-            "thrust_n": f"{self.thrust_n:g}",
-            "speed_rpm": f"{self.speed_rpm:g}",
+            "thrust_n": f"{self.thrust_n:.4g}",
+            "speed_rpm": f"{self.speed_rpm:.4g}",
+            "motor": self.motor
+            and {
+                key: value
+                for key, value in to_data(self.motor).items()
+                if key in ("speed_constant_rpm_v", "resistance_ohm", "idle_current_a")
+            },
             "hover": f"{weight_n / lift_n:.2f}",
             "places": [(_row(place), spin) for place, spin in hubs],
         }

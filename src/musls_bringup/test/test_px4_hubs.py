@@ -1,8 +1,11 @@
 """Rotors from PX4's parameters, in the notations in which they are passed on."""
 
+import struct
+
 import numpy as np
 import pytest
 
+from musls_bringup.cli.new import parameters_in
 from musls_bringup.starting import px4_hubs
 from musls_description.config.errors import ConfigError
 
@@ -51,3 +54,21 @@ def test_comments_do_not_count():
 def test_what_says_too_little_is_named(change, message):
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         px4_hubs(text("airframe", VALUES | change), "f")
+
+
+def test_hubs_from_a_log(tmp_path):
+    """A ULog with nothing but its first parameters, as the format's description has it."""
+    pytest.importorskip("pyulog")
+    data = b"ULog\x01\x12\x35\x01" + bytes(8) + struct.pack("<HB40x", 40, ord("B"))
+    for name, value in VALUES.items():
+        kind, form = (b"int32_t ", "i") if name.endswith("COUNT") else (b"float ", "f")
+        key = kind + name.encode()
+        body = struct.pack(f"<B{len(key)}s{form}", len(key), key, value)
+        data += struct.pack("<HB", len(body), ord("P")) + body
+    (tmp_path / "log.ulg").write_bytes(data)
+    hubs = px4_hubs(parameters_in(tmp_path / "log.ulg"), "log.ulg")
+    assert [spin for _, spin in hubs] == ["ccw", "ccw", "cw", "cw"]
+    np.testing.assert_allclose(hubs[0][0], [0.2, -0.2, 0.0], atol=1e-7)
+    (tmp_path / "log.ulg").write_bytes(b"no log")
+    with pytest.raises(ConfigError, match=r"log\.ulg: no whole ULog"):
+        parameters_in(tmp_path / "log.ulg")

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from musls_analysis.recordings.formats.ulog import open_ulog
 from musls_bringup.cli.options import FlyOnce, within
+from musls_bringup.motor_table import MotorTable
 from musls_bringup.starting import (
     EDGES_M,
     LOAD_SHARE,
@@ -28,6 +30,7 @@ from musls_bringup.starting import (
 )
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
+from musls_description.config.text_tables import naming
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone, tip_radius_m
 
@@ -223,13 +226,25 @@ def drone(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="PX4's parameters, for places and spins of the rotors (CA_ROTOR...), instead of "
-            "--rotors and --wheelbase.",
+            help="PX4's parameters or a log (.ulg), for places and spins of the rotors "
+            "(CA_ROTOR...), instead of --rotors and --wheelbase.",
         ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Test table of the motor with its propeller (thrust, RPM, torque, power of each "
+            "throttle), instead of --thrust, --rpm and --torque.",
+        ),
+    ] = None,
+    kv: Annotated[
+        float | None,
+        typer.Option(help="Speed per volt [rpm/V]: the motor is fitted to --table, for powers."),
     ] = None,
 ) -> None:
     """An airframe from weighed and measured values and a motor's data sheet."""
-    hubs = None if px4 is None else px4_hubs(read_text(px4), str(px4))
+    hubs = None if px4 is None else px4_hubs(parameters_in(px4), str(px4))
     frame = Airframe(
         mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),
         rotors=rotors,
@@ -241,6 +256,12 @@ def drone(
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
         hubs=hubs,
     )
+    missed = 0.0
+    if kv is not None and table is None:
+        raise ConfigError("--kv: needs --table, to which the motor is fitted")
+    if table is not None:
+        kv = None if kv is None else within("--kv", kv, 1.0, 1e5, " rpm/V")
+        frame, missed = frame.by(MotorTable(table), kv)
     path = _path(name, ".yaml")
     values = frame.as_text()
     _write(
@@ -251,6 +272,17 @@ def drone(
     )
     _tell(path, [f"musls new system mine --drone {path.name}"])
     typer.echo(f"it hovers with {100 * float(values['hover']):.0f} % of its full thrust")
+    if frame.motor is not None:
+        typer.echo(f"power of the fitted motor: within {100 * missed:.1f} % of each row")
+
+
+def parameters_in(file: Path) -> str:
+    """Text of a file of PX4's parameters; of a log those with which it began."""
+    if file.suffix != ".ulg":
+        return read_text(file)
+    with naming(file):
+        found = open_ulog(file, []).initial_parameters
+    return "\n".join(f"{name} {value}" for name, value in found.items())
 
 
 @app.command("scenario", epilog="\b\nExample:\n  musls new scenario first --system box.yaml")

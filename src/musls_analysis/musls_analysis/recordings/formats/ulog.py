@@ -28,16 +28,7 @@ def read_ulog(path: Path, options: ReadOptions) -> Capture:
 
     Positions count from where the PX4 was started, see `ReadOptions.origins_m`.
     """
-    try:
-        from pyulog import ULog
-    except ImportError:
-        raise ConfigError(
-            f"logs of PX4 are read by pyulog, which is not installed: {install_command('pyulog')}"
-        ) from None
-    try:
-        log = ULog(str(path), [_POSITION, _ATTITUDE])
-    except Exception as error:  # what pyulog and struct raise has no common base
-        raise ConfigError(f"no whole ULog: {error or type(error).__name__}") from None
+    log = open_ulog(path, [_POSITION, _ATTITUDE])
     position, attitude = (_columns(log, name) for name in (_POSITION, _ATTITUDE))
     time_s = _time_s(position)
     place = world_enu_ned(np.column_stack([position[axis] for axis in "xyz"]))
@@ -52,6 +43,25 @@ def read_ulog(path: Path, options: ReadOptions) -> Capture:
         notes=[f"positions of {name} count from where its PX4 was started (see --origin)"],
         alone=True,
     )
+
+
+def open_ulog(path: Path, topics: Sequence[str]) -> Any:
+    """Open a log by pyulog, with these topics.
+
+    Raises:
+        ConfigError: pyulog is not installed, or it is no whole log; without its name.
+    """
+    try:
+        from pyulog import ULog
+    except ImportError:
+        raise ConfigError(
+            f"logs of PX4 are read by pyulog, which is not installed: {install_command('pyulog')}"
+        ) from None
+    try:
+        with path.open("rb") as file:
+            return ULog(file, list(topics))
+    except Exception as error:  # what pyulog and struct raise has no common base
+        raise ConfigError(f"no whole ULog: {error or type(error).__name__}") from None
 
 
 def _columns(log: Any, name: str) -> dict[str, np.ndarray]:
