@@ -163,6 +163,8 @@ def fly(
     force: bool = False,
     realtime: bool = False,
     report: bool = True,
+    seed: int | None = None,
+    set: Overrides = (),
 ) -> Recording:
     """Fly a scenario to its end.
 
@@ -178,6 +180,8 @@ def fly(
         force: Fly in spite of too little thrust.
         realtime: Not faster than real time.
         report: Write figures and report, too (with `out`).
+        seed: Seed of all noise instead of the scenario's.
+        set: Keys to change, see `load_scenario`.
 
     Returns:
         The recording of the flight; `warnings` says why it is not valid.
@@ -191,8 +195,10 @@ def fly(
         UserCodeError: The controller or other code of one's own failed.
         KeyboardInterrupt: Ctrl-C ended the flight, or left its report out.
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load_scenario(scenario)
+    if set or not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario, set)
+    if seed is not None:
+        scenario = load_scenario(scenario, {"seed": seed})
     parameters = scenario.autopilot.parameters
     try:
         if out is None:

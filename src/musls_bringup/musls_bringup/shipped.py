@@ -50,7 +50,9 @@ def find_scenario(name: str, overrides: list[str], origin: str = "--set") -> Sce
     """Read a shipped scenario, a file or the scenario of a result folder, with overrides."""
     from musls_sim.scenario.scenario import load_scenario
 
-    return load_scenario(named_file("scenario", name, SCENARIOS), overrides, origin)
+    path = named_file("scenario", name, SCENARIOS)
+    shipped = f"scenario {path.stem}" if path.parent == SCENARIOS else ""
+    return load_scenario(path, overrides, origin, shipped)
 
 
 def sweep_path(name: str | None) -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_data
 from musls_description.config.strict_yaml import parse_yaml
 
 SOURCES = Path(__file__).parents[2]
@@ -195,7 +196,7 @@ def _places(data: Any) -> list[tuple[Any, Any]]:
 
 
 def _dumped(data: Any) -> str:
-    return yaml.safe_dump(copy.deepcopy(data), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(to_data(data), sort_keys=False, allow_unicode=True)
 
 
 def _encoded(rng: random.Random, text: str) -> bytes:

@@ -67,7 +67,8 @@ def test_scenarios_and_systems_written_in_python():
     assert to_data(musls.load_scenario("hold", typed)) == to_data(named)
     assert musls.load_scenario(named, {"seed": np.int64(7)}).seed == 7
     assert musls.load_system(system) == named.system
-    run, other = musls.fly(written), musls.fly(named)
+    run = musls.fly("hold", seed=7, set={"system": "x500_trio", **changes})
+    other = musls.fly(written)
     assert (run.body("load").position_enu_m == other.body("load").position_enu_m).all()
     system["load"]["mass_kg"] = -1.0
     for source, more in ((written, {}), ("hold", {"system": system})):

@@ -21,8 +21,10 @@ from musls_description.config.strict_yaml import (
     Place,
     is_file,
     located,
+    parse_yaml,
     place_of,
     present_key,
+    read_text,
     read_yaml,
     shown,
     why_no_file,
@@ -70,10 +72,17 @@ def load_system(name: str | Mapping[str, Any]) -> RigSystem:
     if isinstance(name, Mapping):
         return build_system(to_data(name), "system")
     path = system_path(name)
-    data = read_yaml(path)
+    data = read_system(path)
     if isinstance(data, Mapping) and {"system", "mission"} & set(data):
         raise ConfigError(f"{path}: a scenario, no system; its key `system` names one")
     return build_system(data, str(path))
+
+
+def read_system(path: Path) -> Any:
+    """Data of a system's file; messages call a shipped one by its name."""
+    return parse_yaml(
+        read_text(path), f"system {path.stem}" if path.parent == SYSTEMS else str(path)
+    )
 
 
 def build_system(data: Any, where: str) -> RigSystem:

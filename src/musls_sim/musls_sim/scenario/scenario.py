@@ -31,6 +31,7 @@ from musls_description.config.strict_yaml import (
     located,
     parse_yaml,
     place_of,
+    read_text,
     read_yaml,
     shown,
 )
@@ -38,7 +39,7 @@ from musls_description.hanging.cone import Cone
 from musls_description.hanging.hang import Hanging, hang
 from musls_description.system.obstacles import WorldSpec
 from musls_description.system.slung_system import AnySystem, slung_system
-from musls_description.system.system_files import expand_system, system_path
+from musls_description.system.system_files import expand_system, read_system, system_path
 from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics
@@ -251,14 +252,17 @@ class Scenario(Shown):
 
 @user_code()
 def load_scenario(
-    source: Path | Mapping[str, Any], overrides: Sequence[str] = (), origin: str = "--set"
+    source: Path | Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    origin: str = "--set",
+    name: str = "",
 ) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
     `source`: the file, or what it would hold; files that this names count from the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
-    `system.cables.0.links=5`). `origin`: what messages call an override.
+    `system.cables.0.links=5`). Messages call an override `origin`, and the file `name`, if given.
 
     Raises:
         ConfigError: Anything wrong, in one line that names the file (the scenario's or the
@@ -266,13 +270,15 @@ def load_scenario(
     """
     check_present_folder()
     if isinstance(source, Mapping):
-        path, data = Path("scenario"), located(to_data(source), Place("scenario"))
+        path, name = Path("scenario"), name or "scenario"
+        data = located(to_data(source), Place(name))
     else:
-        path, data = source, read_yaml(source)
+        path, name = source, name or str(source)
+        data = parse_yaml(read_text(path), name)
     if not isinstance(data, LocatedMapping):
-        raise ConfigError(f"{path}: expected a mapping of Scenario, not {shown(repr(data))}")
+        raise ConfigError(f"{name}: expected a mapping of Scenario, not {shown(repr(data))}")
     if "cables" in data and not {"system", "mission"} & set(data):
-        raise ConfigError(f"{path}: a system, no scenario: musls fly hold --set system={path}")
+        raise ConfigError(f"{name}: a system, no scenario: musls fly hold --set system={path}")
     data.setdefault("name", path.stem)
     for key in ("start", "controller"):  # short for a mapping; an override may reach into it
         if isinstance(data.get(key), str):
@@ -293,14 +299,14 @@ def load_scenario(
             except ConfigError as error:
                 at = f"{origin} {shown(named[-1])}" if named else place_of(data, (key,), "")[0]
                 raise ConfigError(f"{at}: {error}") from None
-            data[key] = read_yaml(file)
+            data[key] = read_system(file) if key == "system" else read_yaml(file)
     expand_system(data.get("system"))  # that it is missing is told with all other keys
     for override in overrides:
         if override not in whole:
             Override.parse(override, origin).apply(data)
     for extension in _texts(data.get("extensions")):
         load_file(extension)
-    return _resolved(build(Scenario, data, str(path)), data)
+    return _resolved(build(Scenario, data, name), data)
 
 
 def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
