@@ -7,12 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from musls_bringup.imported import IDLE, RigidBody
-from musls_bringup.motor_table import MotorTable
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import shown
@@ -20,6 +19,9 @@ from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import BoxShape, Drone, inertia_of
 from musls_description.system.propulsion import Motor
+
+if TYPE_CHECKING:
+    from musls_bringup.motor_table import MotorTable
 
 
 class LoadKind(str, Enum):

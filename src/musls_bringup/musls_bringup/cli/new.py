@@ -11,9 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from musls_analysis.recordings.formats.ulog import open_ulog
 from musls_bringup.cli.options import FlyOnce, within
-from musls_bringup.motor_table import MotorTable
 from musls_bringup.starting import (
     EDGES_M,
     LOAD_SHARE,
@@ -260,6 +258,8 @@ def drone(
     if kv is not None and table is None:
         raise ConfigError("--kv: needs --table, to which the motor is fitted")
     if table is not None:
+        from musls_bringup.motor_table import MotorTable  # imports SciPy
+
         kv = None if kv is None else within("--kv", kv, 1.0, 1e5, " rpm/V")
         frame, missed = frame.by(MotorTable(table), kv)
     path = _path(name, ".yaml")
@@ -280,6 +280,8 @@ def parameters_in(file: Path) -> str:
     """Text of a file of PX4's parameters; of a log those with which it began."""
     if file.suffix != ".ulg":
         return read_text(file)
+    from musls_analysis.recordings.formats.ulog import open_ulog  # imports Numba
+
     with naming(file):
         found = open_ulog(file, []).initial_parameters
     return "\n".join(f"{name} {value}" for name, value in found.items())
