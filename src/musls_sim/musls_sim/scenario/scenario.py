@@ -290,15 +290,16 @@ def load_scenario(
         named = [o for o in overrides if _names_file(o, key, origin)]
         whole += named
         if named:
-            text, place = named[-1].partition("=")[2], Place(f"{origin} {key}")
+            text = named[-1].partition("=")[2]
+            place = Place(name, override=f"{origin} {shown(named[-1])}")
             inline = text.lstrip().startswith("{")
-            data[key] = located(parse_yaml(text, place.file), place) if inline else text
+            data[key] = located(parse_yaml(text, str(place)), place) if inline else text
+            data.places[key] = place
         if isinstance(data.get(key), str):
             try:
                 file = find(data[key], relative_to=Path() if named else path.parent)
             except ConfigError as error:
-                at = f"{origin} {shown(named[-1])}" if named else place_of(data, (key,), "")[0]
-                raise ConfigError(f"{at}: {error}") from None
+                raise ConfigError(f"{place_of(data, (key,), '')[0]}: {error}") from None
             data[key] = read_system(file) if key == "system" else read_yaml(file)
     expand_system(data.get("system"))  # that it is missing is told with all other keys
     for override in overrides:
