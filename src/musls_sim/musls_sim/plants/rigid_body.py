@@ -266,12 +266,12 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
 
 def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = CORNER) -> Records:
     """Corners of bodies, (k, 3) each, for each of so many surfaces, (sum k * surfaces,)."""
-    parts = [np.zeros(0, dtype)]
-    for corners in corners_m:
-        parts.append(np.zeros(surfaces * len(corners), dtype))
-        parts[-1]["place"] = np.tile(corners, (surfaces, 1))
-        parts[-1]["surface"] = np.repeat(np.arange(surfaces), len(corners))
-    return np.concatenate(parts)
+    of_bodies = [np.zeros((0, 3)), *corners_m]
+    records = np.zeros(surfaces * sum(map(len, of_bodies)), dtype)
+    records["place"] = np.concatenate([np.tile(corners, (surfaces, 1)) for corners in of_bodies])
+    each = [np.repeat(np.arange(surfaces), len(corners)) for corners in of_bodies]
+    records["surface"] = np.concatenate(each)
+    return records
 
 
 TOUCHING = ("load", "drones")
