@@ -401,10 +401,11 @@ def write_event(t, now, kind, k, impulse, loss):
 
 # ---------- Which cables are taut: decided at events, kept at their length between
 
-SHALLOW_M = 1e-11
-"""Excursion of a slack cable from its length that is not followed."""
+SHALLOW_M, RATTLE_M = 1e-11, 1e-6
+"""Excursion of a slack cable from its length that is not followed: while events are located in
+time, and once a period has had more of them than are."""
 
-SHALLOW_RATE_M_S = 1e-3
+SHALLOW_RATE_M_S = 3e-3
 """Largest rate at its begin."""
 
 LEAVING_M_S = 1e-9
@@ -412,8 +413,11 @@ LEAVING_M_S = 1e-9
 
 
 @compiled()
-def decide(t, speed, now, moving):
-    """Find anew which cables are taut: impacts, then tensions; leaves the derivatives there."""
+def decide(t, speed, now, moving, shallow_m):
+    """Find anew which cables are taut: impacts, then tensions; leaves the derivatives there.
+
+    `shallow_m`: the excursion of a slack cable that is not followed, see `capture`.
+    """
     if t.rigid != 0:
         move_structure(t, speed)
         rod_forces(t)
@@ -436,7 +440,9 @@ def decide(t, speed, now, moving):
         if c.rate < -LEAVING_M_S:
             c.taut = 0
     tensions_by_complementarity(t)
-    while capture(t):
+    for _ in cables:
+        if not capture(t, shallow_m):
+            break
         stop_separation(t)
         free_motion(t, speed, now)
         tensions_by_complementarity(t)
@@ -467,19 +473,21 @@ def tensions_by_complementarity(t):
 
 
 @compiled()
-def capture(t):
+def capture(t, shallow_m):
     """Mark slack cables that would come back from an excursion too shallow to follow.
 
-    Two cables that pull each other slack by turns do so ever faster, infinitely often in a finite
-    time, after which both are taut. A slack cable at its length that would be at most `SHALLOW_M`
-    short of it before it is back is taken as taut, with what is left of its rate removed.
+    Cables that pull each other slack by turns do so ever faster, infinitely often in a finite
+    time, after which all are taut: two within few events, eleven on one load within thousands. A
+    slack cable that would be at most so much short of its length before it is back is taken as
+    taut, with what is left of its rate removed.
     """
     found = False
     for c in cables_of(t):
-        if c.taut != 0 or c.gap < -AT_LENGTH_M or not -SHALLOW_RATE_M_S < c.rate < 0.0:
+        short_m = max(-c.gap - AT_LENGTH_M, 0.0)
+        if c.taut != 0 or short_m > shallow_m or not -SHALLOW_RATE_M_S < c.rate < 0.0:
             continue
         separating = c.free_acceleration - product(c.lever, t.load.pull)
-        if separating > 0.0 and c.rate**2 < 2.0 * SHALLOW_M * separating:
+        if separating > 0.0 and c.rate**2 < 2.0 * (shallow_m - short_m) * separating:
             c.taut, found = 1, True
     return found
 

@@ -22,7 +22,7 @@ from musls_description.numerics.records import (
 from musls_description.numerics.vectors import dot, put, scale
 from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.massless.bodies import move, normalise, rod_forces
-from musls_sim.plants.massless.cables import decide, project, rates
+from musls_sim.plants.massless.cables import RATTLE_M, SHALLOW_M, decide, project, rates
 from musls_sim.plants.massless.records import (
     SYSTEM,
     bodies_of,
@@ -75,7 +75,7 @@ def move_plant(address):
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
     if keep_inputs(t, vector_at(s, s.wind), body, enu) or s.prescribed != 0:
-        decide(t, table_at(t.speed), now, moving)
+        decide(t, table_at(t.speed), now, moving, SHALLOW_M)
     for c in cables:
         c.peak = c.tension
     while now < period:
@@ -92,7 +92,7 @@ def move_plant(address):
         if period - now < 1e-9 * period:
             now = period
         if event:
-            decide(t, table_at(t.end_speed), now, moving)
+            decide(t, table_at(t.end_speed), now, moving, SHALLOW_M if located else RATTLE_M)
         if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             s.verdict, s.failed = -1, 1
             return
