@@ -94,6 +94,20 @@ def test_no_cable_comes_taut_round_a_load_that_was_set_down(name, given):
     assert max(largest_n["tension"], largest_n["lower"]) < 2.0 * hangs_n
 
 
+def test_drones_land_round_a_load_that_lies_aside():
+    """Something pulls the load aside until it stands: its drones follow it."""
+    pull = {"kind": "poke", "body": "load", "when": {"stage": "lower"}, "duration_s": 12.0,
+            "force_enu_n": [7, 3, 0]}  # fmt: skip
+    given = {"events": [pull], "cable_model": "massless", "mission.stages": HOLD}
+    scenario = musls.load_scenario("circle", given)
+    run = musls.fly(scenario, force=True)
+    lies_m = run.body("load").position_enu_m[-1, :2]
+    assert np.hypot(*lies_m) > 0.12
+    ground = flight_plan(scenario).ground
+    at_m = np.array([run.body(f"drone_{i + 1}").position_enu_m[-1, :2] for i in range(3)])
+    np.testing.assert_allclose(at_m - lies_m, ground.landing_offset_m[:, :2], atol=0.06)
+
+
 def test_six_drones_keep_apart():
     seen = predict(musls.load_scenario("hexa"))
     assert not seen.problems and seen.apart["tips_m"] > 0.25

@@ -280,7 +280,7 @@ def test_drones_land_beside_what_lies_on_the_ground():
                       ("spread", "land"), 0.5)  # fmt: skip
     lost = np.array([False, False, False, True])
     apart, reach = np.full((4, 4), 1.0), np.full(4, 2.3)
-    clear = landed_clear(plan, 0, lost, rows[0], apart, reach)
+    clear = landed_clear(plan, np.zeros(2), lost, rows[0], apart, reach)
     steps = np.linalg.norm(np.diff(clear.drone_position_enu_m, axis=0), axis=2)
     assert steps.max() < 0.3
     end = clear.drone_position_enu_m[-1, :, :2]
@@ -289,4 +289,5 @@ def test_drones_land_beside_what_lies_on_the_ground():
     assert distances.min() > 0.999
     assert np.linalg.norm(end[:3], axis=1).max() < 2.301
     assert np.abs(end[1:3] - places[1:3]).max() < 1e-9
-    assert landed_clear(plan, 0, lost, rows[0], np.full((4, 4), 0.2), reach) is None
+    room = landed_clear(plan, np.zeros(2), lost, rows[0], np.full((4, 4), 0.2), reach)
+    assert np.array_equal(room.drone_position_enu_m, plan.drone_position_enu_m)

@@ -172,10 +172,10 @@ class Contingency:
         now = Situation(plan, row, drones, self._offsets_m)
         return landed(now, self._hanging.system, self._mission, self.spec, reforms=True)
 
-    def beside(self, plan: FlightPlan, row: int, drones_enu_m: Array) -> FlightPlan | None:
-        """The rest of a landing clear of the drones on the ground; None where it is clear."""
+    def beside(self, plan: FlightPlan, load_enu_m: Array, drones_enu_m: Array) -> FlightPlan:
+        """A landing that begins to spread out, clear of the drones on the ground."""
         room = room_to_land(self._hanging.system, self.spec.clearance_m)
-        return landed_clear(plan, row, self.gone, drones_enu_m, *room)
+        return landed_clear(plan, load_enu_m, self.gone, drones_enu_m, *room)
 
     def _key(self, loss: Loss) -> tuple[tuple[int, ...], ...]:
         """Numbers (from 1) of the drones that do not carry, hang from the load, stay in place."""

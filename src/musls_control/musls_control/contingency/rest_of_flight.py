@@ -190,35 +190,25 @@ def room_to_land(system: SlungLoadSystem, clearance_m: float) -> tuple[Array, Ar
 
 def landed_clear(
     plan: FlightPlan,
-    row: int,
+    load_enu_m: Array,
     lost: NDArray[np.bool_],
     drones_enu_m: Array,
     apart_m: Array,
     reach_m: Array,
-) -> FlightPlan | None:
+) -> FlightPlan:
     """The rest of a landing with places that keep clear of the drones that lie on the ground.
 
-    `plan`: its drones begin to spread out at `row`.
+    `plan`: begins where its drones spread out.
+    `load_enu_m`: where the load lies, (2,).
     `lost`: drones that do not fly any more, (n,).
     `drones_enu_m`: where all drones are, (n, 3).
     `apart_m`, `reach_m`: see `room_to_land`.
-
-    Returns:
-        None where the places are clear already.
     """
-    plan = plan.part(row)
-    planned = plan.drone_position_enu_m
-    spots = planned[-1, :, :2].copy()
+    spots = plan.drone_position_enu_m[-1, :, :2].copy()
     spots[lost] = drones_enu_m[lost, :2]
-    clear = _moved_apart(spots, lost, apart_m, plan.load_pose[-1, :2], reach_m)
+    clear = _moved_apart(spots, lost, apart_m, load_enu_m, reach_m)
     shift = np.where(lost[:, None], 0.0, clear - spots)
-    if np.abs(shift).max() < 1e-3:
-        return None
-    spreading = max(int((plan.stage == plan.stage[0]).sum()) - 1, 1)
-    share = np.minimum(np.arange(len(planned)) / spreading, 1.0)
-    moved = planned.copy()
-    moved[:, :, :2] += smoothstep(share)[:, None, None] * shift
-    return replace(plan, drone_position_enu_m=moved)
+    return plan.moved(shift)
 
 
 def _moved_apart(

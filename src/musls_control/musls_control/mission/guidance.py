@@ -28,10 +28,18 @@ from musls_control.guard import (
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
-from musls_control.mission.spec import BEFORE_FORMATION, GROUND_PHASES, LANDING, MissionSpec
+from musls_control.mission.spec import (
+    BEFORE_FORMATION,
+    GROUND_PHASES,
+    LANDING,
+    LOWERING,
+    MissionSpec,
+)
 from musls_control.offboard import start_refusal
+from musls_control.px4_cascade.position_control import GRAVITY_M_S2
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, matrix, rotate, wrapped, yaw_of
 from musls_description.system.slung_system import RigSystem, slung_system
 
 OFFBOARD = "offboard"
@@ -51,6 +59,10 @@ SILENT_S = 5.0
 
 HELD_LOOKS = 10
 """Looks in a row at which a drone holds that are no fault: a node was late, it goes on at once."""
+
+LIES_ASIDE_M, MOST_TURNED_RAD = 0.05, np.pi / 6.0
+"""Drones land round a load that lies or is turned so that their places are farther off than this,
+and follow its turn so far."""
 
 
 @dataclass
@@ -151,7 +163,8 @@ class FlightGuidance:
         self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
         self._pending: list[tuple[float, Loss]] = []
-        self._lands_beside, self._said = False, set[str]()
+        self._lands_round, self._said = False, set[str]()
+        self._held_aside: list[Array] = []
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
         if contingency is not None:
@@ -210,6 +223,10 @@ class FlightGuidance:
         if delivery is not None:
             delivery.weigh(time_s)
         setpoint = player.at(time_s, places)
+        if setpoint.stage in LOWERING:
+            self._give_back()
+        elif setpoint.stage == "spread" and not self._lands_round:
+            self._land_round(time_s)
         if missed := player.missed(places):
             self._out.tell(time_s, "not_in_place", missed)
         if delivery is not None and player.state is not PlayState.IDLE:
@@ -289,7 +306,6 @@ class FlightGuidance:
         way, known, player, guard = self.contingency, self.known, self.player, self.guard
         if way is None or set(known.unseen(time_s)) - set(self.gone):
             return False
-        self._land_beside(way, time_s)
         if player.stage not in UNWATCHED and known.opens_hooks():
             lifting = player.stage == "lift"
             wanted = player.setpoint.drone_position_enu_m
@@ -339,16 +355,56 @@ class FlightGuidance:
             self._out.tell(time_s, "guard", f"{step.value}: {name}: {fault}; {hook}{what}")
         return True
 
-    def _land_beside(self, way: Contingency, time_s: float) -> None:
-        """Land clear of what has fallen down, once the others begin to spread out."""
-        player = self.player
-        if player.stage != "spread" or self._lands_beside or not way.gone.any():
+    # ---------- Down: what was planned of the load, and what is known of it now
+
+    def _give_back(self) -> None:
+        """Feed forward what the autopilots' integrators have learned of the cables' pull.
+
+        What the drones hold aside of what is fed forward they keep when nothing pulls any more:
+        small ones on short cables are drawn together by it. What all hold alike is wind.
+        """
+        player, drones = self.player, self.known.estimate.drones
+        plan, row = player.plan, player.row
+        fed, share = plan.drone_acceleration_enu_m_s2, plan.share
+        if fed is None or share is None or self.gone:
             return
-        self._lands_beside = True
-        drones = self.known.estimate.drones.position_enu_m
-        plan = way.beside(player.plan, player.row, drones)
-        if plan is not None:
-            player.swap(plan, time_s, hold_row=0)
+        if share[row] == 1.0:
+            up = matrix(drones.orientation_wxyz)[:, :, 2]
+            held = GRAVITY_M_S2 * up[:, :2] / up[:, 2:] - fed[row, :, :2]
+            self._held_aside.append(held - held.mean(axis=0))
+        elif self._held_aside:
+            held, self._held_aside = np.mean(self._held_aside, axis=0), []
+            if np.isfinite(held).all():
+                fed = fed.copy()
+                fed[row:, :, :2] -= (1.0 - share[row:])[:, None, None] * held
+                player.plan = replace(plan, drone_acceleration_enu_m_s2=fed)
+
+    def _land_round(self, time_s: float) -> None:
+        """Land round the load where it lies, and clear of what has fallen down."""
+        player, way, known = self.player, self.contingency, self.known
+        if set(known.unseen(time_s)) - set(self.gone):
+            return
+        self._lands_round = True
+        plan, estimate = player.plan.part(player.row), known.estimate
+        lies, load = plan.load_pose[-1], estimate.position_enu_m[0]
+        spots = plan.drone_position_enu_m[-1, :, :2]
+        turn = wrapped(yaw_of(estimate.orientation_wxyz[:1]) - lies[3])
+        turn = np.clip(turn, -MOST_TURNED_RAD, MOST_TURNED_RAD)
+        out = np.column_stack([spots - lies[:2], np.zeros(len(spots))])
+        moved = load[:2] + rotate(from_yaw(np.tile(turn, len(out))), out)[:, :2] - spots
+        moved[[drone in self.gone for drone in known.drones]] = 0.0
+        farthest = np.linalg.norm(moved, axis=1).max()
+        near = plan.carried is not None and np.hypot(*(load - lies[:3])[:2]) < plan.carried.length_m
+        shifts = near and player.keeper is None and farthest > LIES_ASIDE_M
+        if not shifts and not self.gone:
+            return
+        if shifts:
+            plan = plan.moved(moved)
+        if way is not None and self.gone:
+            plan = way.beside(
+                plan, load[:2] if shifts else lies[:2], estimate.drones.position_enu_m
+            )
+        player.swap(plan, time_s, hold_row=0)
 
     def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
         """Do what the guard says, and tell it."""

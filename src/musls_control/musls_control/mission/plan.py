@@ -173,6 +173,14 @@ class FlightPlan:
             setpoints.velocity_enu_m_s[:, 2] = -self.landing_speed_m_s
         return setpoints
 
+    def moved(self, way_m: Array) -> FlightPlan:
+        """Its drones come out aside of where they would, by (n, 2), smoothly in its first phase."""
+        rows = max(int((self.stage == self.stage[0]).sum()) - 1, 1)
+        share = smoothstep(np.minimum(np.arange(len(self.stage)) / rows, 1.0))
+        drones = self.drone_position_enu_m.copy()
+        drones[:, :, :2] += share[:, None, None] * way_m
+        return replace(self, drone_position_enu_m=drones)
+
     def part(self, first: int) -> FlightPlan:
         """Rows from the first one on."""
         fed, share, waits = self.drone_acceleration_enu_m_s2, self.share, self.waits.copy()
