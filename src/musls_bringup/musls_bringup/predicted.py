@@ -156,7 +156,7 @@ def predict(scenario: Scenario) -> Prediction:
     if passed := close_pass(apart):
         cautions.append(f"flown: {passed}")
     stage = "" if apart is None else _stage_at(recording, apart["time_s"])
-    return Prediction(apart, stage, height_m, _margin(recording, scenario), problems, cautions)
+    return Prediction(apart, stage, height_m, least_margin(recording, scenario), problems, cautions)
 
 
 def _begin(scenario: Scenario) -> Scenario:
@@ -214,7 +214,7 @@ def _lifted(recording: Recording, session: Session) -> tuple[float, float] | Non
     return reached_m, float(plan.load_pose[lifts[-1], 2]) - carried.sag_m
 
 
-def _margin(recording: Recording, scenario: Scenario) -> tuple[float, str, float] | None:
+def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, float] | None:
     """Largest over needed thrust of the rotor that works hardest on average over a second."""
     worst: tuple[float, str, float] | None = None
     first_s = next((s.start_s for s in recording.stages if s.name in ("transit", "hold")), 0.0)

@@ -1,21 +1,26 @@
 """Random flights from the ground: 1 to 12 drones, any length, load and cable model.
 
-Run as a program it prints check's figures beside the flight's:
+Run as a program it writes check's figures beside the flight's, a row for each seed; with a file of
+such rows it counts them:
 
-    python random_flights.py 200
+    python random_flights.py 200 > table.csv
+    python random_flights.py table.csv
 """
 
 from __future__ import annotations
 
+import csv
 import sys
+import time
 import warnings
+from collections import Counter
 
 import numpy as np
 
 import musls
 from musls_bringup.starting import rope_for
 from musls_control.mission.spec import PHASES
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.errors import MuslsError
 from musls_description.system.drone import tip_radius_m
 
 CABLE_MODELS = ("massless", "rigid_links", "elastic", "massless")
@@ -100,8 +105,8 @@ def flown(scenario):
     """Fly; what came of it.
 
     Returns:
-        Least distance of rotor tips and its time, height of the load at the end of the lift over
-        the planned one, what went wrong, and the load's greatest height.
+        The run; and least distance of rotor tips and its time, height of the load at the end of
+        the lift over the planned one, what went wrong, and the load's greatest height.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -125,42 +130,83 @@ def flown(scenario):
     wrong = ("collision", "rotors_overlap", "doubtful", "not_in_place")
     told = [f"{e.time_s:.1f} s {e.kind}: {e.what}" for e in run.events if e.kind in wrong]
     highest_m = float(run.body("load").position_enu_m[:, 2].max())
-    return least_m, when_s, height, told, highest_m
+    return run, (least_m, when_s, height, told, highest_m)
+
+
+COLUMNS = (
+    "seed", "system", "cable_model", "controller", "cable_m", "load_kg", "check", "margin",
+    "tips_m", "flown_margin", "flown_tips_m", "at_s", "height", "processor_s", "remarks",
+)  # fmt: skip
+"""Of the table: `margin` and `tips_m` are check's, those of the flight have its name; `height` is
+that of the load at the end of the lift over the planned one."""
 
 
 def main(count, first=0):
-    """Print a row for each seed."""
-    from musls_bringup.check import check
-
+    """Write a row for each seed."""
+    out = csv.DictWriter(sys.stdout, COLUMNS)
+    out.writeheader()
     for seed in range(first, first + count):
-        data = random_flight(seed)
+        data, begin_s = random_flight(seed), time.process_time()
         system = data["system"]
-        name = (
-            f"{seed:3d} {system['name']:15s} {data['cable_model']:11s} {data['controller']:9s} "
-            f"{system['cables']['length_m']:5g} m {system['load']['mass_kg']:6g} kg"
-        )
+        row = {
+            "seed": seed, "system": system["name"], "cable_model": data["cable_model"],
+            "controller": data["controller"], "cable_m": system["cables"]["length_m"],
+            "load_kg": system["load"]["mass_kg"],
+        }  # fmt: skip
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                scenario = as_scenario(data)
-                found = check(scenario)
-        except ConfigError as error:
-            print(name, "refused:", str(error)[:160], flush=True)
-            continue
-        tips = found.separation.tips_m if found.separation else np.inf
-        says = "yes" if found.can_be_flown else "no, " + found.problems[0][:60]
-        try:
-            least_m, when_s, height, wrong, _ = flown(scenario)
+                row |= compared(as_scenario(data))
         except MuslsError as error:
-            print(name, says, "flight:", type(error).__name__, str(error)[:120], flush=True)
-            continue
-        good = least_m > 0.0 and 0.9 < height < 1.1 and not wrong
-        print(
-            f"{name} | check {says} {found.thrust_margin:.2f}, tips {tips:.2f} m | flight: tips "
-            f"{least_m:.2f} m at {when_s:.1f} s, height {height:.2f} {wrong[:2] or ''}"
-            f"{'' if good else '  <<<'}",
-            flush=True,
-        )
+            row["remarks"] = f"{type(error).__name__}: {str(error)[:120]}"
+        out.writerow(row | {"processor_s": f"{time.process_time() - begin_s:.1f}"})
+        sys.stdout.flush()
+
+
+def compared(scenario):
+    """What check says of a scenario, and what its flight shows, as cells of a row."""
+    from musls_bringup.check import check
+    from musls_bringup.predicted import least_margin
+
+    found = check(scenario)
+    tips_m = found.separation.tips_m if found.separation else np.inf
+    row = {"check": "yes" if found.can_be_flown else "no", "margin": f"{found.thrust_margin:.2f}",
+           "tips_m": f"{tips_m:.2f}", "remarks": "; ".join(found.problems)[:120]}  # fmt: skip
+    if found.can_be_flown:
+        run, (least_m, when_s, height, wrong, _) = flown(scenario)
+        worst = least_margin(run, scenario)
+        row |= {"flown_margin": f"{worst[0]:.2f}" if worst else "", "at_s": f"{when_s:.1f}",
+                "flown_tips_m": f"{least_m:.2f}", "height": f"{height:.2f}",
+                "remarks": "; ".join(wrong)[:200]}  # fmt: skip
+    return row
+
+
+def summary(path):
+    """Print what became of the rows of a table."""
+    with open(path) as file:
+        rows = list(csv.DictReader(file))
+    for key in ("cable_model", "controller"):
+        print(key, dict(sorted(Counter(row[key] for row in rows).items())))
+    print("drones", dict(Counter(int(row["system"].split("_")[0]) for row in rows)))
+    yes = [row for row in rows if row["flown_tips_m"]]
+    print(f"{len(rows)} systems, {len(yes)} flown, of the others:")
+    for row in rows:
+        if row not in yes:
+            print(" ", row["seed"], row["system"], row["check"], row["remarks"])
+    number = {key: np.array([float(row[key] or "nan") for row in yes]) for key in COLUMNS[7:14]}
+    many = np.isfinite(number["tips_m"])
+    closer_m = (number["tips_m"] - number["flown_tips_m"])[many]
+    less = number["margin"] - number["flown_margin"]
+    print(
+        f"tips closer than planned: median {np.median(closer_m):.2f} m, most {closer_m.max():.2f}"
+    )
+    print(f"margin less than at rest: median {np.nanmedian(less):.2f}, most {np.nanmax(less):.2f}")
+    print(f"height {np.nanmin(number['height']):.2f} to {np.nanmax(number['height']):.2f}")
+    print(f"processor time: median {np.median(number['processor_s']):.1f} s")
+    for row in yes:
+        share = float(row["flown_tips_m"]) / float(row["tips_m"])
+        if share < 0.5 or row["remarks"] or not 0.9 < float(row["height"]) < 1.1:
+            print(*(row[key] for key in COLUMNS if key != "check"))
 
 
 def as_scenario(data):
@@ -177,4 +223,7 @@ def as_scenario(data):
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))
+    if sys.argv[1].endswith(".csv"):
+        summary(sys.argv[1])
+    else:
+        main(*(int(word) for word in sys.argv[1:]))
