@@ -78,8 +78,8 @@ def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -
         "goes on" if goes_on and scenario.contingency.then == "continue" else "sets the load down"
     )
     return (
-        f"without drone_{number}: full thrust is {found.thrust_margin:.2f} times what a drone "
-        f"needs, {then}"
+        f"without drone_{number}: thrust margin {found.thrust_margin:.2f} (at least "
+        f"{scenario.contingency.margin:g} to go on), {then}"
     )
 
 

@@ -37,7 +37,7 @@ class ContingencySpec:
         hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.
         then: "continue" goes on with the mission if the drones that are left carry the load with
             `margin`; "land" sets the load down where it is in any case.
-        margin: Full thrust over needed thrust that each drone that is left needs to go on.
+        margin: Thrust margin that each drone that is left needs to go on.
         clearance_m: Least distance of rotor tips in the new formation.
         speed_m_s: Of the drones on the way to their new places.
         lower_speed_m_s: Of the load when it is set down.
@@ -51,7 +51,7 @@ class ContingencySpec:
     hook: Literal["release", "hold"] = "release"
     then: Literal["continue", "land"] = "continue"
     margin: Annotated[float, Field(ge=MIN_THRUST_MARGIN, le=10.0, allow_inf_nan=False), Number] = (
-        1.15
+        MIN_THRUST_MARGIN
     )
     clearance_m: NonNegative = 0.2
     speed_m_s: Positive = 0.4

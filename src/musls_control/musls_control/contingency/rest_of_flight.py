@@ -12,9 +12,10 @@ from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import GROUND_PHASES, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
-from musls_description.hanging.ground import ground_radius_m
+from musls_description.hanging.ground import ground_radius_m, landing_places_m
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, rotate
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 
@@ -154,13 +155,16 @@ def landed(
     draft.carry_share("lower", 0.0)
     draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     start, slack = draft.drones[-1][-1], draft.last
+    left = np.flatnonzero(~np.isnan(now.offsets_m[:, 0])).tolist()
+    few, load = system.carried_by(left), from_yaw(np.full(len(left), slack[3]))
+    out = rotate(from_yaw(np.full(len(left), -slack[3])), start[left] - slack[:3])
+    hooks = np.array(few.load.cable_attachments_m)[:, :2]
+    out[:, :2] /= np.maximum(np.linalg.norm(out[:, :2], axis=1), 1e-9)[:, None]
+    out[:, :2] *= [[np.hypot(*hooks[i]) + ground_radius_m(few, i)] for i in range(len(left))]
+    places = rotate(load, landing_places_m(few, out))
     end = start.copy()
-    for i in np.flatnonzero(~np.isnan(now.offsets_m[:, 0])):
-        outward = start[i, :2] - slack[:2]
-        outward /= max(float(np.linalg.norm(outward)), 1e-9)
-        anchor_m = float(np.hypot(*system.load.cable_attachments_m[i][:2]))
-        end[i, :2] = slack[:2] + outward * (anchor_m + ground_radius_m(system, int(i)))
-        end[i, 2] = -system.drones[i].collision.bottom_m
+    end[left, :2] = slack[:2] + places[:, :2]
+    end[left, 2] = [-drone.collision.bottom_m for drone in few.drones]
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
     land_at(draft, end, low)

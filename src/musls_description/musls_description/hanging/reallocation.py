@@ -2,7 +2,7 @@
 
 Unknown are the force of each remaining cable on the load and the load's tilt. They hold its weight
 (and what hangs from it) without moment; the places of the drones follow from them, as each cable
-lies along its force. First the forces are found for which the drone that works hardest keeps the
+lies along its force. First the forces are found for which the rotor that works hardest keeps the
 largest thrust margin; then, with half of what that leaves above the margin to keep, those for which
 the drones move least. Straight cables are taken for the search; the places that come out are those
 of the exact chains (`drones_above`). A load that would not stay in this attitude is no solution.
@@ -11,17 +11,18 @@ of the exact chains (`drones_above`). A load that would not stay in this attitud
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import null_space
 
 from musls_description.hanging.cone import Cone
+from musls_description.hanging.configuration import level_rotation
 from musls_description.hanging.equilibrium import drones_above
 from musls_description.hanging.straight_cables import StraightCables
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_rotation_vector, from_yaw, rotate
-from musls_description.system.drone import tip_radius_m
+from musls_description.system.drone import rotor_efforts, tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 
 STEEPEST_LOAD_RAD = np.deg2rad(30.0)
@@ -52,7 +53,8 @@ class Reallocation:
 
     Attributes:
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
-        thrust_margins: Full thrust over needed thrust of each remaining drone, in their order.
+        thrust_margins: Full over needed thrust of the rotor of each remaining drone that works
+            hardest, in their order.
         tension_n: Of their cables at the load.
     """
 
@@ -79,13 +81,11 @@ def reallocate(
     hovering: Sequence[int] = (),
 ) -> Reallocation | None:
     """Find a formation for the drones that are left, see `Hanging.without`."""
-    n, load = system.n_drones, system.load
+    n = system.n_drones
     left = [i for i in range(n) if i + 1 not in lost]
-    drones, ropes = tuple(system.drones[i] for i in left), tuple(system.cables[i] for i in left)
-    attachments = tuple(load.cable_attachments_m[i] for i in left)
-    carried = replace(load, cable_attachments_m=attachments)
-    few = replace(system, load=carried, drones=drones, cables=ropes)
-    at_load = np.array(load.cable_attachments_m)
+    few = system.carried_by(left)
+    drones, ropes = few.drones, few.cables
+    at_load = np.array(system.load.cable_attachments_m)
     offsets, yaws = formation.offsets_m(n), formation.azimuths_rad(n) + np.pi
     hung = [
         (system.drones[i - 1].mass_kg + system.cables[i - 1].mass_kg, at_load[i - 1])
@@ -97,8 +97,9 @@ def reallocate(
         hooks_m=rotate(from_yaw(yaws[left]), np.array([d.cable_attachment_m for d in drones])),
     )  # fmt: skip
     own = np.array([d.mass_kg + c.mass_kg for d, c in zip(drones, ropes, strict=True)])
-    own = np.outer(own * gravity_m_s2, [0.0, 0.0, 1.0]) / cables.weight_n
-    full = np.array([drone.max_thrust_n for drone in drones]) / cables.weight_n
+    own = np.outer(own * gravity_m_s2, [0.0, 0.0, 1.0])
+    rotors = np.array([rotor_efforts(drone) for drone in drones])
+    hooks = np.array([drone.cable_attachment_m for drone in drones])
     stays = [number - 1 for number in hovering]
     tips, others = (
         np.array([tip_radius_m(drone) for drone in group])
@@ -106,8 +107,14 @@ def reallocate(
     )
     clear_m = tips[:, None] + others + clearance_m + ASTRAY_M
 
-    def efforts(x: Array) -> Array:  # needed over full thrust
-        return np.asarray(np.linalg.norm(cables.forces(x) + own, axis=1) / full)
+    def efforts(x: Array) -> Array:  # needed over full thrust of all rotors
+        pulls = cables.weight_n * cables.forces(x)
+        sizes = np.linalg.norm(pulls + own, axis=1)
+        ups = (pulls + own) / sizes[:, None]
+        turns = np.array([level_rotation(up, yaw) for up, yaw in zip(ups, yaws[left], strict=True)])
+        moments = np.cross(hooks, np.einsum("ni,nij->nj", pulls, turns))
+        wanted = np.column_stack([sizes, moments])
+        return np.einsum("nrk,nk->nr", rotors, wanted).ravel()
 
     def away(x: Array) -> Array:
         beside = cables.drones_at(x)[:, None, :2] - offsets[stays, :2]
@@ -121,7 +128,7 @@ def reallocate(
     even = cables.unknowns(along[:, :2] / along[:, 2:], np.ones(len(left)))
     strongest, missed = cables.search(
         lambda y: float(y[-1]), np.append(even, efforts(even).max()),
-        away, lambda y: y[-1] - efforts(y),
+        away, lambda y: y[-1] - efforts(y[:-1]),
     )  # fmt: skip
     if missed > MISSED or strongest[-1] <= 0.0:
         return None
@@ -135,7 +142,8 @@ def reallocate(
     forces_n = cables.weight_n * forces_n
     places[left] = drones_above(few, turn, forces_n, gravity_m_s2, yaws[left])
     tilt = float(np.degrees(np.arccos(np.clip(turn[2, 2], -1.0, 1.0))))
-    return Reallocation(places, 1.0 / efforts(best), np.linalg.norm(forces_n, axis=1), tilt)
+    margins = 1.0 / efforts(best).reshape(len(left), -1).max(axis=1)
+    return Reallocation(places, margins, np.linalg.norm(forces_n, axis=1), tilt)
 
 
 def _stable(cables: StraightCables, x: Array) -> bool:

@@ -347,18 +347,26 @@ def thrust_limits_n(drone: Drone) -> tuple[Array, Array]:
     return least, k * [rotor.speed_max_rad_s**2 for rotor in drone.rotors]
 
 
+def rotor_efforts(drone: Drone) -> Array:
+    """Needed over full thrust of each rotor per thrust [1/N] and moments [1/(N m)], (n_rotors, 4).
+
+    Of the ways to give them that in which the rotors share as evenly as they can.
+    """
+    shared = np.linalg.pinv(wrench_of_thrusts(drone))
+    return np.asarray(shared / thrust_limits_n(drone)[1][:, None])
+
+
 def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> Array:
     """Full over needed thrust of the rotor that works hardest, (...,).
 
-    For thrusts (...,) and moments (..., 3), which the rotors share as evenly as they can; 0 where
-    they cannot give both.
+    For thrusts (...,) and moments (..., 3), see `rotor_efforts`; 0 where they cannot give both.
     """
-    effect, thrust = wrench_of_thrusts(drone), np.asarray(thrust_n)[..., None]
+    thrust = np.asarray(thrust_n)[..., None]
     wanted = np.concatenate([thrust, moment_body_n_m], axis=-1)
-    thrusts_n = wanted @ np.linalg.pinv(effect).T
-    missed = np.abs(thrusts_n @ effect.T - wanted).max(axis=-1) > 1e-6 * thrust[..., 0]
-    shares = (thrusts_n / thrust_limits_n(drone)[1]).max(axis=-1)
-    return np.where(missed | (thrusts_n.min(axis=-1) < 0.0), 0.0, 1.0 / shares)
+    shares = wanted @ rotor_efforts(drone).T
+    given = (shares * thrust_limits_n(drone)[1]) @ wrench_of_thrusts(drone).T
+    missed = np.abs(given - wanted).max(axis=-1) > 1e-6 * thrust[..., 0]
+    return np.where(missed | (shares.min(axis=-1) < 0.0), 0.0, 1.0 / shares.max(axis=-1))
 
 
 # ---------- Drag

@@ -704,6 +704,16 @@ class SlungLoadSystem(RigSystem):
         """Itself."""
         return self
 
+    def carried_by(self, drones: Sequence[int]) -> SlungLoadSystem:
+        """The same load on the cables of some drones (from 0) alone."""
+        hooks = tuple(self.load.cable_attachments_m[i] for i in drones)
+        return dataclasses.replace(
+            self,
+            load=dataclasses.replace(self.load, cable_attachments_m=hooks),
+            drones=tuple(self.drones[i] for i in drones),
+            cables=tuple(self.cables[i] for i in drones),
+        )
+
 
 def system_class(data: Any) -> type[RigSystem]:
     """Class of a system by what its data has: anchors, winches, pulleys or ends make it a rig."""
