@@ -154,6 +154,17 @@ def test_a_controller_flies_long_cables():
     assert not seen.problems and seen.apart["tips_m"] > 2.0
 
 
+def test_rotortm_is_refused_where_its_drones_would_stand_in_each_other():
+    """It holds cables upright: above attachments 0.17 m apart x500s collided at once."""
+    given = {"controller.kind": "rotortm", "cable_model": "massless"}
+    (problem,) = check(musls.load_scenario("circle", given)).problems
+    assert "cables stand upright" in problem and "0.84 m apart" in problem
+    wide = [[0.6, 0, 0.1], [-0.3, 0.52, 0.1], [-0.3, -0.52, 0.1]]
+    given["system.load.cable_attachments_m"] = wide
+    seen = predict(musls.load_scenario("circle", {**given, "mission.stages": HOLD}))
+    assert not seen.problems and seen.apart["tips_m"] > 0.1
+
+
 LINE = [{"kind": "line", "start_m": [0, -0.5, 1], "end_m": [0, 0.5, 1], "speed_m_s": 0.4,
          "repetitions": 1}]  # fmt: skip
 

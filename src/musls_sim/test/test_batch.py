@@ -225,7 +225,11 @@ CONTROLLED = {
     "payload, rigid links": (
         "controller=payload", "cable_model=rigid_links", "system.cables.links=5",
     ),
-    "rotortm": ("controller=rotortm", "estimation={kind: truth}"),
+    "rotortm": (
+        "controller=rotortm", "formation={}",
+        "system.load.cable_attachments_m=[[0.6, 0, 0.1], [-0.3, 0.52, 0.1], [-0.3, -0.52, 0.1]]",
+        "estimation={kind: truth}",
+    ),
 }  # fmt: skip
 
 

@@ -50,7 +50,8 @@ class RotorTmSpec:
 
     Thrust and moment act on the drones at once, without rotors, as in RotorTM. Gains that are
     left out are those of the paper's public files for a point mass, the triangle on cables and the
-    triangle on rods.
+    triangle on rods; those that are moments go with the inertia, of drones and of loads on cables,
+    over that of the paper's: as stiff as they are other ones turn as fast.
 
     Attributes:
         kind: "rotortm".
@@ -74,8 +75,8 @@ class RotorTmSpec:
     velocity: Axes | None = None
     rotation: Axes | None = None
     rate: Axes | None = None
-    drone_rotation: Axes = (0.25, 0.25, 0.08)
-    drone_rate: Axes = (0.025, 0.025, 0.005)
+    drone_rotation: Axes | None = None
+    drone_rate: Axes | None = None
     cable_direction: Positive = 16.0
     cable_rate: Positive = 6.7
 
@@ -101,6 +102,12 @@ _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
 }
 """From the public parameter files (code); a point mass does not turn."""
 
+_DRONE_GAINS = {"rotation": (0.25, 0.25, 0.08), "rate": (0.025, 0.025, 0.005)}
+"""For one of 0.25 kg."""
+
+_DRONE_INERTIA_KG_M2, _LOAD_INERTIA_KG_M2 = (6.01e-4, 5.89e-4, 1.076e-3), 0.02496
+"""Of that drone about its axes, and of the triangle: the sum over its axes."""
+
 LAW = np.dtype(
     [
         ("mass", float),  # of the load, or of the whole structure of rods
@@ -111,8 +118,6 @@ LAW = np.dtype(
         ("velocity", float, 3),
         ("rotation", float, 3),
         ("rate", float, 3),
-        ("drone_rotation", float, 3),
-        ("drone_rate", float, 3),
         ("cable_direction", float),
         ("cable_rate", float),
         ("turn", float, (3, 3)),  # attitude of the load, and the wanted one of the structure
@@ -125,6 +130,8 @@ DRONE = np.dtype(
     [
         ("mass", float),
         ("inertia", float, (3, 3)),
+        ("rotation", float, 3),  # gains
+        ("rate", float, 3),
         ("attachment", float, 3),  # of its cable on the load
         ("length", float),
         ("yaw", float),
@@ -153,7 +160,9 @@ class _Law(Controller):
         for name, usual in _GAINS[case].items():
             own = getattr(given, name)
             law[name] = usual if own is None else own
-        for name in ("drone_rotation", "drone_rate", "cable_direction", "cable_rate"):
+            if own is None and case == "cables" and name in ("rotation", "rate"):
+                law[name] *= np.trace(inertia_kg_m2) / _LOAD_INERTIA_KG_M2
+        for name in ("cable_direction", "cable_rate"):
             law[name] = getattr(given, name)
         return law
 
@@ -178,6 +187,12 @@ class RotorTmCables(_Law):
         self.drones = np.zeros(n, DRONE)
         self.drones["mass"] = [drone.mass_kg for drone in system.drones]
         self.drones["inertia"] = [drone.inertia_kg_m2 for drone in system.drones]
+        own_axes = np.diagonal(self.drones["inertia"], axis1=1, axis2=2)
+        for name, usual in _DRONE_GAINS.items():
+            own = getattr(self._given, f"drone_{name}")
+            self.drones[name] = (
+                np.array(usual) * own_axes / _DRONE_INERTIA_KG_M2 if own is None else own
+            )
         self.drones["attachment"] = load.cable_attachments_m
         self.drones["length"] = [cable.length_m for cable in system.cables]
         # Wrench of the load to forces at the attachments; rank 5 for two of them.
@@ -297,8 +312,8 @@ def drone_moment(law, drone, omega, lift, lift_rate):
     up_rate = scale(law.feed_forward / size, change)
     desired_axes(drone.wanted_turn, lift, drone.yaw, drone.turn)
     spin = rotate_back(drone.turn, cross(up, up_rate))
-    moment = elementwise(law.drone_rotation, attitude_error(drone.turn, drone.wanted_turn))
-    moment = add(moment, elementwise(law.drone_rate, sub(spin, omega)))
+    moment = elementwise(drone.rotation, attitude_error(drone.turn, drone.wanted_turn))
+    moment = add(moment, elementwise(drone.rate, sub(spin, omega)))
     return add(moment, cross(omega, rotate(drone.inertia, omega)))
 
 

@@ -262,6 +262,27 @@ def check_discs(hanging: Hanging, scenario: Scenario) -> Refusal | None:
     return Refusal(str(hanging.refuse(reason)), forced=True)
 
 
+def check_upright(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+    """RotorTM's law above attachments that are closer together than its drones may fly.
+
+    Of the forces that hold the load it takes the least: cables upright, drones above attachments.
+    """
+    controller, system = scenario.controller, hanging.system
+    if controller.kind != "rotortm" or getattr(controller, "links", "") != "cables":
+        return None
+    places = np.array(system.load.cable_attachments_m)[None, : system.n_drones]
+    radii = np.array([tip_radius_m(drone) for drone in system.drones])
+    _, i, j, centres_m, tips_m = closest_pair(places, radii)
+    if system.n_drones < 2 or tips_m >= 0.0:
+        return None
+    return Refusal(
+        f"controller.kind = rotortm: its cables stand upright, and above these attachments the "
+        f"rotor discs of drone_{i + 1} and drone_{j + 1} overlap, {centres_m:.2f} m from centre to "
+        f"centre: give system.load.cable_attachments_m at least {centres_m - tips_m:.2f} m apart, "
+        "smaller drones, or controller.kind = formation or payload"
+    )
+
+
 def check_tilt(hanging: Hanging, scenario: Scenario) -> Caution | Refusal | None:
     """A load that hangs askew."""
     tilt_deg = np.degrees(hanging.tilt_rad)
@@ -456,7 +477,7 @@ def check_segment_mass(hanging: Hanging, scenario: Scenario) -> Caution | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    check_stages, check_rise, check_lift, check_discs, check_misfit, check_tilt, check_sag,
-    check_ground, check_turn, check_drone_turn, check_duration, check_slack, check_wind,
+    check_stages, check_rise, check_lift, check_discs, check_upright, check_misfit, check_tilt,
+    check_sag, check_ground, check_turn, check_drone_turn, check_duration, check_slack, check_wind,
     check_twist, check_link_mass, check_segment_mass,
 )  # fmt: skip
