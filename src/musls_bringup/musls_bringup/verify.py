@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from musls_analysis.comparison.convergence import Convergence
 from musls_bringup.api import AnyScenario, load_scenario
@@ -14,18 +16,18 @@ from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
 from musls_description.config.typed import typed
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
+from musls_sim.scenario.physics import CONTROL_PERIOD_S, FINEST_ACCURACY, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
-PARTS = (2, 4)
-"""Parts into which the step, and with `segments` each segment, is cut."""
+LEVELS, MOST_LEVELS = 3, 6
+"""Flights that are compared: each halves the step, and with `segments` each segment."""
 
 CABLES_OF_SEGMENTS = ("rigid_links", "elastic")
 
 
-def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
+def check_verifiable(scenario: Scenario, *, segments: bool, levels: int = LEVELS) -> None:
     """Refuse what cannot be flown twice alike, or not with finer steps and segments."""
     if scenario.autopilot.kind != "builtin":
         raise ConfigError(
@@ -43,7 +45,8 @@ def check_verifiable(scenario: Scenario, *, segments: bool) -> None:
         )
     step = scenario.physics.step_size_s
     smallest_s = CONTROL_PERIOD_S if isinstance(step, str) else step
-    _with_step(scenario, smallest_s / PARTS[-1], PARTS[-1] if segments else 1)
+    finest = 2 ** (levels - 1)
+    finer_scenario(scenario, smallest_s, finest, segments=segments)
 
 
 @typed
@@ -53,16 +56,20 @@ def verify(
     *,
     controller: Controller | Callable[[], Controller] | None = None,
     segments: bool = False,
+    levels: Annotated[int, Field(ge=LEVELS, le=MOST_LEVELS)] = LEVELS,
     force: bool = False,
     observers: Sequence[Observer] = (),
 ) -> Convergence:
     """Fly a scenario with its step, half of it and a quarter of it, and compare.
+
+    `physics.accuracy` becomes finer with the step, so that jerks are followed with finer ones, too.
 
     Args:
         scenario: With the built-in autopilot, see `load_scenario`.
         first: The flight with the whole step, if it was flown already.
         controller: A controller of one's own: one that can be flown again, or what makes it.
         segments: Halve the length of the cables' segments together with the step.
+        levels: Flights, each with half the step of the one before.
         force: Fly in spite of too little thrust.
         observers: What watches the flights.
 
@@ -72,15 +79,14 @@ def verify(
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
-    check_verifiable(scenario, segments=segments)
+    check_verifiable(scenario, segments=segments, levels=levels)
     step_s = _step_s(scenario)
     again = partial(fly_once, controller=controller, observers=observers, force=force)
     flights = [first or again(scenario)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the flight itself has warned
-        for parts in PARTS:
-            finer = _with_step(scenario, step_s / parts, parts if segments else 1)
-            flights.append(again(finer))
+        for parts in [2**level for level in range(1, levels)]:
+            flights.append(again(finer_scenario(scenario, step_s, parts, segments=segments)))
     recordings, summaries = zip(*flights, strict=True)
     return Convergence.of(recordings, summaries, step_s, segments=segments)
 
@@ -99,20 +105,26 @@ def _step_s(scenario: Scenario) -> float:
         return session.plant.physics_step_s
 
 
-def _with_step(scenario: Scenario, step_s: float, finer_segments: int) -> Scenario:
-    """The same scenario with another step, and cables of so many times as many segments."""
-    step_s = CONTROL_PERIOD_S / round(CONTROL_PERIOD_S / step_s)
+def finer_scenario(
+    scenario: Scenario, step_s: float, parts: int, *, segments: bool = False
+) -> Scenario:
+    """The same scenario with parts of a step, and with cables of as many times as many segments.
+
+    Plants are of second order: the accuracy asked for follows the square of the step.
+    """
+    step_s = CONTROL_PERIOD_S / round(parts * CONTROL_PERIOD_S / step_s)
     if step_s < MIN_STEP_S:
         raise ConfigError(
-            f"verify: physics.step_size_s = {scenario.physics.step_size_s}: a quarter of it is "
+            f"verify: physics.step_size_s = {scenario.physics.step_size_s}: its finest part is "
             f"below {MIN_STEP_S:g} s"
         )
     system = scenario.system
-    if finer_segments > 1:
+    if segments:
         try:
-            cables = tuple(replace(c, links=finer_segments * c.links) for c in system.cables)
+            cables = tuple(replace(c, links=parts * c.links) for c in system.cables)
         except ConfigError as error:
-            raise ConfigError(f"verify: {finer_segments} times as many links: {error}") from error
+            raise ConfigError(f"verify: {parts} times as many links: {error}") from error
         system = replace(system, cables=cables)
-    physics = replace(scenario.physics, step_size_s=step_s)
+    accuracy = max(scenario.physics.accuracy / parts**2, FINEST_ACCURACY)
+    physics = replace(scenario.physics, step_size_s=step_s, accuracy=accuracy)
     return replace(scenario, physics=physics, system=system)

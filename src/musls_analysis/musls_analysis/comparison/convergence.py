@@ -1,10 +1,15 @@
 """Convergence of a flight's figures in its time step.
 
-The same flight is flown with steps h, h/2 and h/4. A figure that changes by d1 from the first to
-the second and by d2 from there to the third converges if d2 is clearly smaller than d1; as a
-geometric series the changes to come sum up to d1 / (1 - d2 / d1) (Richardson, Phil. Trans. R. Soc.
-A 226, 1927). Its band is that sum times a safety factor, as in Roache's grid convergence index (J.
-Fluids Eng. 116, 1994). A figure whose changes do not shrink has no band, and is no result.
+The same flight is flown with steps h, h/2, h/4, and on request finer ones. A figure that changes by
+d1 from the first to the second of the last three and by d2 from there to the third converges if d2
+is clearly smaller than d1; as a geometric series the changes to come sum up to d1 / (1 - d2 / d1)
+(Richardson, Phil. Trans. R. Soc. A 226, 1927). Its band is that sum times a safety factor, as in
+Roache's grid convergence index (J. Fluids Eng. 116, 1994), with what it changed before. A figure
+whose changes do not shrink has no band, and is no result.
+
+Jerks come at other moments with other steps, and after one all figures are a little different. A
+band is therefore no narrower than what the changes of the flight's other figures say of that: those
+of the same unit that change as much as half of them do.
 """
 
 from __future__ import annotations
@@ -33,8 +38,10 @@ MIN_RATIO = 0.25
 """Share that is assumed at least, that of order 2: a smaller one is mostly chance."""
 
 SAFETY = 1.5
-"""Factor of the band over the sum of the changes. With it and `FLOORS` the value at h/16 lies in
-the band of 97 % of the figures of circle, hold, shm and engage (62 % with neither)."""
+"""Factor of the band over the sum of the changes."""
+
+COMMON = 4.0
+"""Narrowest band over the median change of the figures of a flight that have the same unit."""
 
 SETTLED = 2e-4
 """Changes below this share of a figure are small, too."""
@@ -59,41 +66,62 @@ FLOORS = {"_m": 2e-5, "_deg": 2e-3, "_n": 2e-3, "_fraction": 2e-3}
 
 @dataclass(frozen=True)
 class Converged:
-    """A figure of a flight at the steps h, h/2 and h/4.
+    """A figure of a flight at the steps h, h/2, h/4, ...
 
     Attributes:
-        values: The three.
+        values: At least three.
         error: Band around the first in which the limit lies; None if it does not converge.
     """
 
-    values: tuple[float, float, float]
+    values: tuple[float, ...]
     error: float | None
 
     @classmethod
-    def of(cls, name: str, values: tuple[float, float, float]) -> Converged:
-        """Judge a figure of a name that ends with its unit."""
-        first, second = values[1] - values[0], values[2] - values[1]
+    def of(cls, name: str, values: tuple[float, ...], common: float = 0.0) -> Converged:
+        """Judge a figure of a name that ends with its unit; `common`: the narrowest band."""
+        first, second = values[-2] - values[-3], values[-1] - values[-2]
         d1, d2 = abs(first), abs(second)
-        floor = next((low for unit, low in FLOORS.items() if name.endswith(unit)), 0.0)
+        floor = FLOORS.get(_unit(name), 0.0)
         if max(d1, d2) <= max(0.5 * floor, SETTLED * abs(values[0])):
-            return cls(values, SMALL * (d1 + d2))
-        if d2 > MAX_RATIO * d1:
+            error = SMALL * (d1 + d2)
+        elif d2 > MAX_RATIO * d1:
             return cls(values, None)
-        error = SAFETY * d1 / (1.0 - max(d2 / d1, MIN_RATIO))
-        if first * second < 0.0:
-            error = max(error, ALTERNATING * d1)
-        known = error <= max(LARGEST * abs(values[0]), floor)
-        return cls(values, max(error, floor) if known else None)
+        else:
+            error = SAFETY * d1 / (1.0 - max(d2 / d1, MIN_RATIO))
+            if first * second < 0.0:
+                error = max(error, ALTERNATING * d1)
+            error = max(error, floor)
+        error = max(error, common) + abs(values[-3] - values[0])
+        return cls(values, error if error <= max(LARGEST * abs(values[0]), floor) else None)
+
+    @property
+    def order(self) -> float | None:
+        """Order of convergence that is seen in the last three; None if they do not shrink."""
+        d1, d2 = (abs(b - a) for a, b in pairwise(self.values[-3:]))
+        return math.log2(d1 / d2) if d1 > d2 > 0.0 else None
 
     def text(self, unit: str, scale: float = 1.0) -> str:
-        """Say "307 mm +- 0.3 mm", or the three values of a figure that does not converge."""
+        """Say "307 mm +- 0.3 mm", or the values of a figure that does not converge."""
         if self.error is None:
-            three = ", ".join(f"{scale * value:.4g}" for value in self.values)
-            return f"not converged ({three} {unit})"
+            values = ", ".join(f"{scale * value:.4g}" for value in self.values)
+            return f"not converged ({values} {unit})"
         error = scale * self.error
         digits = max(0, -math.floor(math.log10(error))) if error > 0.0 else 3
         shown = f"{float(f'{error:.2g}'):g}" if error >= 1e-3 else "<0.001"
         return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {shown} {unit}"
+
+
+def _unit(name: str) -> str:
+    return "_" + name.rpartition("_")[2]
+
+
+def _common_changes(values: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
+    """Median change of the figures of each unit from one of the last three steps to the next."""
+    changes: dict[str, list[float]] = {}
+    for name, its in values.items():
+        change = max(abs(b - a) for a, b in pairwise(its[-3:]))
+        changes.setdefault(_unit(name), []).append(change)
+    return {unit: float(np.median(all_of_it)) for unit, all_of_it in changes.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,13 +133,13 @@ class Convergence(Shown):
         segments: Whether the cables' segments became shorter together with the step.
         figures: Figures of the summary by their path in it, "errors.load.circle..."; a largest
             tension of a sort that a flight has not is 0 there.
-        events: Kinds of events that do not come equally often in all three flights.
+        events: Kinds of events that do not come equally often in all flights.
         body: The body that is farthest off at h.
         order: Order of convergence of that body's position, by the median over time; None if it is
             the same at all steps.
-        time_s: Samples that all three flights have, (T,).
-        distance_m: Largest distance over the bodies of the flights with h and h/2 to that with
-            h/4, (2, T).
+        time_s: Samples that all flights have, (T,).
+        distance_m: Largest distance over the bodies of each other flight to that with the finest
+            step, (levels - 1, T).
     """
 
     step_size_s: float
@@ -132,7 +160,7 @@ class Convergence(Shown):
         *,
         segments: bool = False,
     ) -> Convergence:
-        """Compare three flights at h, h/2 and h/4, and what was condensed from them."""
+        """Compare flights at h, h/2, h/4, ..., and what was condensed from them."""
         columns = [
             dict.fromkeys(PEAK_PATHS, 0.0)
             | {
@@ -143,11 +171,16 @@ class Convergence(Shown):
             }
             for summary in summaries
         ]
-        figures = {
-            name: Converged.of(name, (value, columns[1][name], columns[2][name]))
-            for name, value in columns[0].items()
-            if name in columns[1] and name in columns[2]
+        values = {
+            name: tuple(column[name] for column in columns)
+            for name in columns[0]
+            if all(name in column for column in columns)
             if name not in PEAK_PATHS or any(column[name] for column in columns)
+        }
+        common = _common_changes(values)
+        figures = {
+            name: Converged.of(name, its, COMMON * common[_unit(name)])
+            for name, its in values.items()
         }
         happened = [Counter(event.kind for event in r.events) for r in recordings]
         samples = min(len(r.bodies[LOAD].time_s) for r in recordings)
@@ -155,10 +188,10 @@ class Convergence(Shown):
             np.stack([body.position_enu_m[:samples] for body in r.bodies.values()])
             for r in recordings
         ]
-        off = [np.linalg.norm(path - paths[2], axis=-1) for path in paths[:2]]
+        off = [np.linalg.norm(path - paths[-1], axis=-1) for path in paths[:-1]]
         worst = int(off[0].max(axis=1).argmax())
         d1, d2 = (
-            np.median(np.linalg.norm(b[worst] - a[worst], axis=-1)) for a, b in pairwise(paths)
+            np.median(np.linalg.norm(b[worst] - a[worst], axis=-1)) for a, b in pairwise(paths[-3:])
         )
         return cls(
             step_size_s,
@@ -194,16 +227,22 @@ class Convergence(Shown):
         return "; ".join(parts)
 
     def shown(self) -> Iterator[str | Table]:
-        """Each figure with its error and its values at h, h/2 and h/4."""
-        steps = [f"{1e3 * self.step_size_s / k:g} ms" for k in (1, 2, 4)]
+        """Each figure with its error, its order and its values at h, h/2, h/4, ..."""
+        levels = len(self.distance_m) + 1
+        steps = [f"{1e3 * self.step_size_s / 2**k:g} ms" for k in range(levels)]
         rows = [
-            (name, "none" if f.error is None else f"{f.error:.2g}", *(f"{v:.4g}" for v in f.values))
+            (
+                name,
+                "none" if f.error is None else f"{f.error:.2g}",
+                "" if f.order is None else f"{f.order:.1f}",
+                *(f"{v:.4g}" for v in f.values),
+            )
             for name, f in self.figures.items()
         ]
         order = "" if self.order is None else f", order {self.order:.1f}"
         off_mm = 1e3 * self.distance_m[0].max()
         yield f"{self.body.replace('_', ' ')} {off_mm:.2g} mm off at most{order}"
-        yield Table(("figure", "error", *steps), rows)
+        yield Table(("figure", "error", "order", *steps), rows)
 
     def as_data(self) -> dict[str, Any]:
         """For summary.json."""
@@ -213,21 +252,24 @@ class Convergence(Shown):
             "order": self.order,
             "differing_events": list(self.events),
             "max_distance_m": float(self.distance_m[0].max()),
-            "figures": {name: vars(found) for name, found in self.figures.items()},
+            "figures": {
+                n: vars(found) | {"order": found.order} for n, found in self.figures.items()
+            },
         }
 
     def plot(self) -> Figure:
-        """Draw how far the flights with h and h/2 are from that with h/4 over time."""
+        """Draw how far the other flights are from that with the finest step over time."""
         from musls_analysis.figures.style import logarithmic, new_figure
 
         figure = new_figure(3.0)
         figure.set_layout_engine("constrained")
         axes = figure.add_subplot()
-        for distance, share in zip(self.distance_m, (1.0, 0.5), strict=True):
-            label = f"{1e3 * share * self.step_size_s:g} ms"
+        for k, distance in enumerate(self.distance_m):
+            label = f"{1e3 * self.step_size_s / 2**k:g} ms"
             axes.plot(self.time_s, 1e3 * np.maximum(distance, 1e-9), label=label)
         logarithmic(axes, "y")
         axes.set_xlabel("time [s]")
-        axes.set_ylabel(f"distance to steps of {250.0 * self.step_size_s:g} ms [mm]")
+        finest_ms = 1e3 * self.step_size_s / 2 ** len(self.distance_m)
+        axes.set_ylabel(f"distance to steps of {finest_ms:g} ms [mm]")
         axes.legend()
         return figure

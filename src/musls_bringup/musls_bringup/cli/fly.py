@@ -50,6 +50,10 @@ def run(
     verify_segments: Annotated[
         bool, typer.Option("--verify-segments", help="The same, with finer cables, too.")
     ] = False,
+    verify_levels: Annotated[
+        int,
+        typer.Option("--verify-levels", min=3, max=6, help="Steps that --verify compares."),
+    ] = 3,
     plan: Annotated[
         bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
     ] = False,
@@ -66,7 +70,7 @@ def run(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
     )
     if verify or verify_segments:
-        check_verifiable(chosen, segments=verify_segments)
+        check_verifiable(chosen, segments=verify_segments, levels=verify_levels)
     if plan or dry_run:
         show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
         return 0
@@ -77,7 +81,10 @@ def run(
 
         def again(first: Flight) -> Convergence:
             finer = [_watch(shown, "with finer steps")]
-            return fly_finer(chosen, first, segments=verify_segments, force=force, observers=finer)
+            return fly_finer(
+                chosen, first, segments=verify_segments, levels=verify_levels, force=force,
+                observers=finer,
+            )  # fmt: skip
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does

@@ -56,7 +56,10 @@ def _divides_period(step_s: float | str) -> float | str:
 Step = Annotated[float | Literal["auto"], AfterValidator(_divides_period)]
 
 
-Accuracy = Annotated[float, Field(ge=1e-5, le=0.1, allow_inf_nan=False), Number]
+FINEST_ACCURACY = 1e-8
+"""Rounding errors are larger than what is finer."""
+
+Accuracy = Annotated[float, Field(ge=FINEST_ACCURACY, le=0.1, allow_inf_nan=False), Number]
 
 
 @spec
@@ -71,8 +74,10 @@ class PhysicsSpec:
             flown by real PX4s over PX4's Gazebo bridge.
         step_size_s: Time step that divides 4 ms, or "auto" for the largest one that is stable and
             as accurate as asked for.
-        accuracy: Largest error of smooth motion by the time step, as a share of its way, that
-            "auto" takes. DART and Gazebo, first order in the step, do not follow it.
+        accuracy: Largest error by the time step that "auto" takes: of smooth motion as a share of
+            its way. What moves faster (a jerk, a load that tilts) is followed with finer steps for
+            as long as it carries energy, whatever the step. DART and Gazebo, first order in the
+            step, do not follow it.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints of DART (slow) instead of regularised.
         refine: Halve the step for the moments in which a jerk asks for it.

@@ -114,6 +114,11 @@ def predict_second_stage(body, wh, ahead):
     put(body.known_angular_momentum, add_scaled(body.angular_momentum, wh, both))
     change = sub(stage.acceleration, body.acceleration)
     put(stage.acceleration, add_scaled(stage.acceleration, ahead, change))
+    moved, gained = sub(stage.position, body.position), sub(stage.velocity, body.velocity)
+    put(body.position_ahead, add_scaled(stage.position, ahead, moved))
+    put(body.velocity_ahead, add_scaled(stage.velocity, ahead, gained))
+    put(body.omega_ahead, add_scaled(stage.omega, ahead, sub(stage.omega, body.omega)))
+    put(body.turn_ahead, scale(1.0 + ahead, stage.turn))
     change = sub(stage.turn_rate, body.omega)
     put(stage.turn_rate, add_scaled(stage.turn_rate, ahead, change))
 

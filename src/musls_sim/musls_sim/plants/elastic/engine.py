@@ -18,6 +18,7 @@ from musls_sim.plants.interface import (
     REFINEMENTS,
     SPEED_LIMIT_M_S,
     STEP,
+    SWING_ERROR,
     SimulationDiverged,
 )
 
@@ -146,11 +147,16 @@ class Engine:
         period_s: float = 0.004,
         substeps: int = 1,
         rotor_speed_rad_s: Array | None = None,
+        accuracy: float = 0.0,
     ) -> None:
-        """Build the tables and find the accelerations of the start; rotors rest by default."""
+        """Build the tables and find the accelerations of the start; rotors rest by default.
+
+        `accuracy`: `physics.accuracy`, for which steps become shorter; 0 for never.
+        """
         self.rig = rig
         self.memory, tables = pack_tables(build_tables(rig)._asdict())
         self.tables = Tables(**tables)
+        self.tables.system["turn2"] = accuracy / SWING_ERROR
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps

@@ -117,6 +117,7 @@ class ElasticPlant(Plant):
         drives: RigSpec | None = None,
         obstacles: Sequence[AnyObstacle] = (),
         contact: Collection[str] = TOUCHING,
+        accuracy: float = 0.0,
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -129,7 +130,8 @@ class ElasticPlant(Plant):
         strain) and bending stiffness are those of all cables, by default of what each is made of;
         `segments` are per cable of a slung load, by default the number of links. `drives` says
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
-        height of None means no ground; `contact` is `physics.contact`.
+        height of None means no ground; `contact` is `physics.contact`, `accuracy` that of
+        `physics`, for which steps become shorter (0: they do not).
         """
         super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         lines = [line_of(k.elastic, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
@@ -151,7 +153,7 @@ class ElasticPlant(Plant):
             made.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
-        self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s)
+        self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s, accuracy)
         self.memory, self.record = self.engine.memory, self.engine.tables.system
         self._first_anchor = first = 1 + system.n_drones
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
@@ -438,6 +440,7 @@ def build(setup: PlantSetup) -> ElasticPlant:
         drives=setup.rig,
         obstacles=setup.obstacles,
         contact=physics.contact,
+        accuracy=physics.accuracy if physics.refine else 0.0,
     )
     formation = system.formation
     if formation is None and start.kind in ("ground", "air"):

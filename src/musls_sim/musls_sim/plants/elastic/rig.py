@@ -343,6 +343,7 @@ def build_tables(rig: Rig) -> Tables:
         command=np.zeros_like(speed),
         wrench_body=wrench,
         wrench_enu=wrench.copy(),
+        fastest=np.zeros((len(bodies), 1)),
         kept=np.zeros((2, changing)),
     )
 
@@ -447,6 +448,7 @@ def _body_table(rig: Rig) -> tuple[Records, int]:
         record["mass"], record["inertia"], record["drag"] = body.mass_kg, inertia, body.drag_n_s_m
         if not body.prescribed:
             record["inverse_inertia"] = np.linalg.inv(inertia)
+            record["gyration"] = np.sqrt(np.trace(inertia) / body.mass_kg)
         record["reference_rotation"] = body.rotation
         world = body.rotation @ inertia @ np.transpose(body.rotation)
         stage["inertia"], record["angular_momentum"] = world, world @ body.omega_enu_rad_s

@@ -129,7 +129,9 @@ BODY = _record(
     ("own_matrix", "f8", (6, 6)),  # of translation and turn, without cables
     # Of the cable ends on it: what they lack of momentum, and so of acceleration.
     *_vectors("lump_momentum lump_acceleration"),
-    numbers="mass radius lump_mass",
+    # At the end of the step as begin and first stage foretell.
+    *_vectors("position_ahead velocity_ahead turn_ahead omega_ahead"),
+    numbers="mass radius lump_mass gyration",
     # First row in the matrix of the bodies, -1 for prescribed bodies and leaves (see `solver`); row
     # of its rotors; whether the ground pushed in the last solution.
     integers="dof drone first_corner corners free pressed",
@@ -206,6 +208,7 @@ class Tables(NamedTuple):
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
         wrench_enu: The same in the world frame, (n_bodies, 6).
+        fastest: Largest speed of each body so far, its edge's by turning among it, (n_bodies, 1).
         kept: Room for what changes at the begin of the period and at the begin of a step, (2, n).
     """
 
@@ -230,6 +233,7 @@ class Tables(NamedTuple):
     command: Array
     wrench_body: Array
     wrench_enu: Array
+    fastest: Array
     kept: Array
 
 
@@ -242,10 +246,13 @@ SYSTEM = _record(
     ("bracket", "f8", (4,)),  # of the time of a break
     *((table, PLACE) for table in Tables._fields if table != "system"),
     # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
-    # the time from the begin of the step to the stage [s].
-    numbers="gravity ground ground_friction tolerance energy_tolerance can_break period since",
-    # So many numbers of the memory, from its begin, are what a step changes for good.
-    integers="n_dofs changing",
+    # the time from the begin of the step to the stage [s]; `turn2` is the square of the phase of a
+    # swing that a step may take, 0 for any.
+    numbers="""gravity ground ground_friction tolerance energy_tolerance can_break period since
+    turn2""",
+    # So many numbers of the memory, from its begin, are what a step changes for good. `level`: how
+    # often the steps of the next period are halved to begin with.
+    integers="n_dofs changing level",
 )
 
 

@@ -14,6 +14,14 @@ A jerk is not smooth: where a segment goes taut in the first stage and slack in 
 step would throw it back with up to 1.4 times its speed. Steps in which something begins or ceases
 to carry are therefore held to their energy; one that makes energy is repeated as implicit Euler
 steps, which cannot.
+
+Begin and first stage foretell motion at the end of a step by straight lines. A swing of frequency w
+is off them by (1 - g) / 2 of w h in its way over the speed, and of (w h)^2 in its speed; w h is how
+far the step goes into it (`interface.SWING_ERROR`). Where that is too far for `physics.accuracy`,
+the period is repeated with steps of half the length: in a jerk, or for a load that tilts. The
+measure is the largest speed of the body so far: way and speed must both be off, since a steady
+acceleration bends the way alone and tremors without energy the speed alone. In a jerk the speed
+decides.
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import (
     address_of,
     copy_numbers,
@@ -37,6 +46,7 @@ from musls_description.numerics.vectors import (
     add_scaled,
     cross,
     increase,
+    norm,
     put,
     rotate,
     scale,
@@ -131,6 +141,21 @@ EULER_STEPS = 4
 
 ENERGY_SHARE = 5e-3
 """Share of what moves and is bent that a step may make where nothing begins to carry."""
+
+BEND = 0.5 * (1.0 - GAMMA)
+"""What is not foretold of the speed of a swing, over (w h)^2."""
+
+JERK_M_S2 = 0.1 * STANDARD_GRAVITY_M_S2
+"""Acceleration of a body beyond which the bend of its speed counts alone."""
+
+FAINT_M_S = 0.1
+"""The least that the largest speed is taken for."""
+
+ACCURATE_LEVELS = 8
+"""Maximum halvings of a step for its accuracy alone."""
+
+COARSER = 0.125
+"""Share of what is allowed below which the next period begins with steps twice as long."""
 
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
@@ -520,6 +545,36 @@ def _gained(t, before):
     return gained + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
 
 
+# ---------- How far a step goes into the swings of the bodies
+
+
+@compiled()
+def _bend(t, h):
+    """How far the motion of a body bends in a step, over what is allowed; the largest.
+
+    The rotation of drones, which is their autopilots', does not count.
+    """
+    worst, fastest = 0.0, table_at(t.fastest)
+    for b in range(fastest.shape[0]):
+        body = bodies_of(t)[b]
+        if body.free == 0:
+            continue
+        now, arm = body.stage, body.gyration if body.drone < 0 else 0.0
+        fastest[b, 0] = max(fastest[b, 0], norm(now.velocity), arm * norm(now.omega))
+        share = 1.0 / (BEND * max(fastest[b, 0], FAINT_M_S))
+        hardest = max(norm(body.acceleration), norm(now.acceleration))
+        jerked = hardest > JERK_M_S2
+        for k in range(2):
+            if k == 0:
+                gain = share * norm(sub(now.velocity, body.velocity_ahead)) / t.turn2
+                way = share * norm(sub(now.position, body.position_ahead)) / h
+            else:
+                gain = share * arm * norm(sub(now.omega, body.omega_ahead)) / t.turn2
+                way = share * arm * norm(sub(now.turn, body.turn_ahead)) / h
+            worst = max(worst, gain if jerked else min(gain, way * way / t.turn2))
+    return worst
+
+
 # ---------- Steps up to a break
 
 
@@ -619,6 +674,9 @@ def move_plant(address):
         segment.peak_tension = 0.0
     jumped = begin_shafts(t)
     start = finding = steps == 0
+    level, accurate, bend = 0, t.turn2 > 0.0 and refinements > 0 and not start, 0.0
+    if accurate:
+        level, steps = t.level, steps << t.level
     if start:
         part(t, 0.0)
     again = start or (fragile and _part(t, 0.0) > 0) or jumped
@@ -627,7 +685,7 @@ def move_plant(address):
         copy_numbers(kept[0], x)
     elif again:
         copy_numbers(kept[1], x)
-    mode, level, i, euler, trial = _START if again else _FIRST, 0, 0, 0.0, 0
+    mode, i, euler, trial = _START if again else _FIRST, 0, 0.0, 0
     at, now, switched, before, allowed, rough = 0.0, 0.0, 0.0, 0.0, 0.0, False
     while start or i < steps:
         if mode == _FIRST and trial == 0:
@@ -663,7 +721,11 @@ def move_plant(address):
                     switched + losses.switched,
                     refinements > 0 and (rough or solved > 1),
                 )
-                if not _end_second(t, x, (now - at) * t.period, switched, rough):
+                if accurate:
+                    bend += (now - at) * _bend(t, (now - at) * t.period)
+                if bend > 1.0 and level < ACCURATE_LEVELS:
+                    failed = True
+                elif not _end_second(t, x, (now - at) * t.period, switched, rough):
                     failed = (
                         switched == 0.0 and level < refinements
                     )  # too coarse for a smooth motion
@@ -684,7 +746,7 @@ def move_plant(address):
                 _end_start(t)
         if failed:
             _give_up(t, x, mode, steps > 1 or fragile)
-            level, steps, i, at, trial = level + 1, 2 * steps, 0, 0.0, 0
+            level, steps, i, at, trial, bend = level + 1, 2 * steps, 0, 0.0, 0, 0.0
             mode = _START if fragile or again else _FIRST
             continue
         if mode != _START:
@@ -700,4 +762,8 @@ def move_plant(address):
     if not finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
         s.verdict, s.failed = -2, 1
         return
+    if accurate:
+        while level > 0 and bend < COARSER:
+            level, bend = level - 1, 4.0 * bend
+        t.level = min(level, ACCURATE_LEVELS)
     s.verdict, s.failed = 0 if steps == s.substeps else steps, 0
