@@ -89,6 +89,18 @@ def test_lying_cable_is_carried_by_the_ground(model):
     assert lying == pytest.approx(plant.system.cables[0].radius_m, abs=2e-4)
 
 
+@pytest.mark.parametrize("mass_kg", [0.016, 4.0])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_lying_cable_of_any_mass_sinks_by_its_radius_at_most(model, mass_kg):
+    """On the compliant ground that is there without contact of cables."""
+    changes = {"physics.contact": ["load", "drones"], "system.cables.mass_kg": mass_kg}
+    plant = solo(model, [0.0, 0.0, 0.05], [0.9, 0.0, 1.85], [], **changes)
+    move(plant, [[1.1, 0.0, 0.7], [1.1, 0.0, 0.7]], 2.0)
+    lying = plant.cable_nodes_enu_m(0)[6:12, 2]
+    assert np.abs(lying).max() < plant.system.cables[0].radius_m
+    assert lying[-4:] == pytest.approx(-1.4e-3, abs=5e-4)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation(model):
     """T_2 / T_1 = exp(mu phi), pulled one way and let go the other (Euler, Eytelwein)."""

@@ -325,6 +325,7 @@ def test_drone_without_link_waits_then_lands():
         np.testing.assert_array_equal(session.links.heard.data[0], kept[0])
 
 
+@pytest.mark.filterwarnings("ignore:.*bent sideways")  # a slack cable whose twist is locked
 def test_drone_without_link_disarms_when_it_has_landed():
     lost = {"kind": "link_lost", "when": {"time_s": 0.1}, "drone": 1}
     hold = [{"kind": "hold", "position_m": [0, 0, 0.25], "duration_s": 20.0}]

@@ -477,7 +477,6 @@ def test_a_bug_in_a_step_is_not_hidden_and_leaves_a_readable_bag(tmp_path):
         ("hold", "formation.radius_m=2.7", "smaller radius"),
         ("hold", "autopilot.parameters.MPC_XY=1", "MPC_XY_P"),
         ("hold", "system.cables.joint.stiffness_n_m_rad=0.1", "stiffness"),
-        ("circle", "system.cables.links=3", "more links"),  # a stop would kick the drones
     ],
 )
 def test_a_flight_that_cannot_work_makes_no_bag(tmp_path, name, override, word):

@@ -64,7 +64,7 @@ LINK = np.dtype(
         ("mass", float),
         ("com", float, 3),  # centre of mass in the link
         ("com_velocity", float, 3),  # at the begin of the step
-        ("length", float),  # of cable for which a link stands
+        ("lies", float),  # mass of cable that a link lays on soft ground
         ("drag", float, 3),
         ("wrench", WRENCH),  # from outside
     ]
@@ -80,8 +80,8 @@ def outside_forces(links, selected, rotors, speed, inputs, step_s):
         link = links[k]
         clear(link.wrench)
         put(link.com_velocity, arm_velocity(link, rotate(link.rotation, link.com)))
-        if link.length > 0.0:
-            add_soft_ground(link, 0.0, link.length, link.wrench)
+        if link.lies > 0.0:
+            add_soft_ground(link, 0.0, link.lies, link.wrench)
     for i in range(selected.shape[0]):
         link = links[selected[i]]
         if i > 0:
@@ -303,7 +303,7 @@ class GazeboPlant(Plant):
         self._links["mass"] = [body.mass_kg for body in tree.bodies]
         self._links["com"] = [body.com_m for body in tree.bodies]
         for i, cable in enumerate(system.cables):
-            self._links["length"][tree.first_link[i] : tree.drone[i]] = cable.link_length_m
+            self._links["lies"][tree.first_link[i] : tree.drone[i]] = cable.link_mass_kg
         self._rotors = rotor_records(system)
         drones = [drone.drag_n_s_m for drone in system.drones]
         self._links["drag"][self._selected] = [system.load.drag_n_s_m, *drones]

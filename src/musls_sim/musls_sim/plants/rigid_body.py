@@ -73,10 +73,10 @@ ROTOR = np.dtype(
     ]
 )
 
-GROUND_STIFFNESS_N_M2 = 60.0
-GROUND_DAMPING_N_S_M2 = 1.0
-"""Ground under a cable, per length of cable. Soft enough for a node of any chain at 4 ms (the mass
-of a node shrinks with its length too), hard enough that a lying cable sinks in by 1.4 mm."""
+GROUND_STIFFNESS_1_S2 = 7000.0
+GROUND_DAMPING_1_S = 120.0
+"""Ground under a cable, per mass of cable: soft enough for a node of any chain at 4 ms, hard enough
+that a lying cable sinks in by 1.4 mm."""
 
 
 def rotor_records(system: RigSystem) -> Records:
@@ -220,13 +220,13 @@ def add_inputs(body, in_body, in_world, wrench):
 
 
 @compiled()
-def add_soft_ground(body, ground, length, wrench):
+def add_soft_ground(body, ground, mass, wrench):
     """Add the push of compliant ground under a piece of cable that is below it to its wrench."""
     depth = ground - body.position[2]
     v = body.velocity
-    up = length * (GROUND_STIFFNESS_N_M2 * depth - GROUND_DAMPING_N_S_M2 * v[2])
+    up = mass * (GROUND_STIFFNESS_1_S2 * depth - GROUND_DAMPING_1_S * v[2])
     if depth > 0.0 and up > 0.0:
-        damping = -length * GROUND_DAMPING_N_S_M2
+        damping = -mass * GROUND_DAMPING_1_S
         increase(wrench.force, (damping * v[0], damping * v[1], up))
 
 

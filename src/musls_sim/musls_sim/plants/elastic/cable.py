@@ -41,7 +41,7 @@ from musls_sim.plants.elastic.state import (
     segments_of,
     unknowns_of,
 )
-from musls_sim.plants.rigid_body import GROUND_DAMPING_N_S_M2, GROUND_STIFFNESS_N_M2
+from musls_sim.plants.rigid_body import GROUND_DAMPING_1_S, GROUND_STIFFNESS_1_S2
 
 SHORTEST = 1e-9
 """Length below which a segment has no direction [m]."""
@@ -127,12 +127,9 @@ def outside_force(t, cable, i, losses, dh):
                 losses.ground -= dot(corner.force, point.velocity)
     elif inner and point.position[2] < t.ground:
         # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
-        stiff, v, depth = (
-            share * GROUND_STIFFNESS_N_M2,
-            point.velocity,
-            t.ground - point.position[2],
-        )
-        damp = share * GROUND_DAMPING_N_S_M2
+        mass = nodes_of(t)[cable.first_node + i].mass
+        stiff, damp = mass * GROUND_STIFFNESS_1_S2, mass * GROUND_DAMPING_1_S
+        v, depth = point.velocity, t.ground - point.position[2]
         up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
         force, slope = (
             (-damp * v[0], -damp * v[1], up),

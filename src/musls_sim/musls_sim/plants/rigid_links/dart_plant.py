@@ -69,8 +69,8 @@ def outside(address, h):
     bodies, rows, force = bodies_of(t), coordinates_of(t), numbers_at(t.change)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
-        if bodies[k].length > 0.0:
-            add_soft_ground(bodies[k], t.ground, bodies[k].length, bodies[k].wrench)
+        if bodies[k].lies > 0.0:
+            add_soft_ground(bodies[k], t.ground, bodies[k].lies, bodies[k].wrench)
     finite = add_outside(t)
     for k in range(bodies.shape[0] - 1, -1, -1):
         body, i = bodies[k], bodies[k].first

@@ -44,8 +44,8 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.obstacles import depth_and_normal
 from musls_sim.plants.rigid_body import (
-    GROUND_DAMPING_N_S_M2,
-    GROUND_STIFFNESS_N_M2,
+    GROUND_DAMPING_1_S,
+    GROUND_STIFFNESS_1_S2,
     add_body_drag,
     add_inputs,
     add_rotors,
@@ -285,7 +285,7 @@ def find_contacts(t, h):
     for k in range(bodies.shape[0]):
         body = bodies[k]
         body.soft = 0
-        if body.length > 0.0 and body.position[2] < t.ground:
+        if body.lies > 0.0 and body.position[2] < t.ground:
             low = True
     if not (low or t.near != 0):
         return
@@ -293,7 +293,7 @@ def find_contacts(t, h):
     for k in range(bodies.shape[0]):
         put(bodies[k].begin_omega, bodies[k].omega)
         put(bodies[k].begin_velocity, bodies[k].velocity)
-        below = bodies[k].length > 0.0 and bodies[k].position[2] < t.ground
+        below = bodies[k].lies > 0.0 and bodies[k].position[2] < t.ground
         if below and soft_force(bodies[k], (0.0, 0.0, 0.0), h, t.ground)[2] > 0.0:
             bodies[k].soft = 1
     touches = low
@@ -307,13 +307,15 @@ def find_contacts(t, h):
             arm = rotate(body.rotation, edge.place)
             velocity = arm_velocity(body, arm)
             place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
-            if edge.stuck == 0:
-                edge.share = 1.0
             edge.pushes = 0
             depth, normal = depth_and_normal(solids[edge.surface], place)
             depth += body.rounding
             put(edge.normal, normal)
             edge.level = depth + dot(normal, place)
+            edge.share = 1.0
+            if edge.stuck != 0 and t.fresh == 0:  # by the acceleration of the last step
+                _, up, across = corner_then(body, edge, acceleration_at(body, arm), h)
+                edge.share = friction_share(t.friction, up, across)
             if depth > 0.0 and corner_force(body, edge, place, velocity, depth, normal)[0] > 0.0:
                 edge.pushes = 1
             touches = True
@@ -337,12 +339,25 @@ def corner_then(body, edge, change, h):
 
 
 @compiled()
+def acceleration_at(body, arm):
+    """Acceleration of a point at an arm from the origin of a body, but for the centripetal one."""
+    return add(body.linear, cross(body.angular, add(sub(body.position, body.joint), arm)))
+
+
+@compiled()
+def friction_share(friction, up, across):
+    """Share of the sticking force that friction gives, 1 if the corner sticks."""
+    size = norm(across)
+    return min(1.0, friction * up / size) if size > 0.0 and up > 0.0 else 1.0
+
+
+@compiled()
 def soft_force(body, change, h, ground):
     """Force of soft ground on a piece of cable, at the place and velocity of the step's end."""
     velocity = add_scaled(body.begin_velocity, h, change)
     depth = ground - body.position[2] - 0.5 * h * velocity[2]
-    damping = -body.length * GROUND_DAMPING_N_S_M2
-    up = body.length * GROUND_STIFFNESS_N_M2 * depth + damping * velocity[2]
+    damping = -body.lies * GROUND_DAMPING_1_S
+    up = body.lies * GROUND_STIFFNESS_1_S2 * depth + damping * velocity[2]
     return damping * velocity[0], damping * velocity[1], up
 
 
@@ -354,8 +369,8 @@ def add_contacts(t, h):
         body = bodies[k]
         arm = sub(body.position, body.joint)
         if body.soft != 0:
-            damp = h * body.length * GROUND_DAMPING_N_S_M2
-            stiff = 0.5 * h * h * body.length * GROUND_STIFFNESS_N_M2
+            damp = h * body.lies * GROUND_DAMPING_1_S
+            stiff = 0.5 * h * h * body.lies * GROUND_STIFFNESS_1_S2
             push_joint(body, arm, soft_force(body, (0.0, 0.0, 0.0), h, t.ground))
             yield_at(body, arm, (damp, 0.0, 0.0, damp, 0.0, damp + stiff))
         if body.near == 0:
@@ -400,8 +415,7 @@ def contacts_hold(t, h, turn):
         for q in range(body.first_corner, body.first_corner + body.corners):
             edge = edges[q]
             arm = rotate(body.rotation, edge.place)
-            point = add(sub(body.position, body.joint), arm)
-            change = add(body.linear, cross(body.angular, point))
+            change = acceleration_at(body, arm)
             depth, up, across = corner_then(body, edge, change, h)
             put(edge.push, (0.0, 0.0, 0.0))
             if edge.pushes == 0:
@@ -411,8 +425,7 @@ def contacts_hold(t, h, turn):
             if up <= 0.0:
                 edge.pushes, hold = 0, False
                 continue
-            size = norm(across)
-            share = min(1.0, t.friction * up / size) if size > 0.0 else 1.0
+            share = friction_share(t.friction, up, across)
             hold &= abs(share - edge.share) <= SHARE_MISS * share
             edge.share = share
             put(edge.push, add_scaled(scale(share, across), up, edge.normal))

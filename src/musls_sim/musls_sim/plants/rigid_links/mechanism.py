@@ -92,7 +92,7 @@ BODY = np.dtype(
         ("com", float, 3),  # centre of mass
         ("inertia", float, (3, 3)),  # about it, body frame
         ("drag", float, 3),
-        ("length", float),  # of cable for which a body stands
+        ("lies", float),  # mass of cable that a body lays on soft ground
         ("slides", np.int64),  # cable whose first link this is and which slides, else -1
         ("attitude", float, 4),  # unit quaternion of a free body, or of an even joint
         ("place", float, 3),  # of a free body's origin
@@ -346,7 +346,7 @@ def build_records(
             joints = bodies[first : last + 1]
             joints["even"] = (joints["freedom"] == 3) | (cable.twist == "free")
             joints["even"] &= joints["parent"] >= 0
-        bodies["length"][links] = cable.link_length_m
+        bodies["lies"][links] = cable.link_mass_kg
         if "cables" in contact:
             points[links] = [np.zeros((1, 3))] * cable.links
             bodies["stiffness"][links], bodies["damping"][links] = hard
