@@ -140,14 +140,17 @@ def test_steps_of_ones_own_are_inserted_before_and_after_named_ones():
         loop.insert_after("plant", "push", print)
 
 
-def test_energy_from_nothing_is_an_event():
+@pytest.mark.parametrize(
+    ("work_j", "what"), [(-2.0, "2 J came from nothing"), (2.0, "2 J got lost in the integration")]
+)
+def test_energy_from_nothing_or_lost_is_an_event(work_j, what):
     with Session(scenario("cable_model=massless", "start=air")) as session:
         session.advance(251)
         assert session.events.happened == []
-        session.plant.records.system[0]["work"] -= 2.0
+        session.plant.records.system[0]["work"] += work_j
         session.advance(500)
     (event,) = session.events.happened
-    assert event.kind == "doubtful" and event.what.startswith("2 J came from nothing")
+    assert event.kind == "doubtful" and event.what.startswith(what)
 
 
 def test_a_session_has_the_steps_that_its_flight_needs():

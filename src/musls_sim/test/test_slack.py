@@ -13,6 +13,7 @@ from plant_helpers import (
     sinking_plant,
     with_cables,
 )
+from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from musls_analysis.report.summary import named_peaks
@@ -205,11 +206,20 @@ def fall(plant, duration_s):
     [(0.1, 15, None), (0.1, 15, 0.001), (0.1, 30, None), (0.5, 15, None)],
 )
 def test_a_load_that_falls_into_its_cable_jerks_as_on_an_elastic_line(drop_m, links, step_s):
-    """m g + sqrt((m g)^2 + m k v^2) without damping; measured: 3 to 8 % less."""
+    """m x'' + c x' + k x = -m g from the speed of the fall; measured: 1 to 4 % less.
+
+    The rope's own damping makes 4 % of the peak, as against m g + sqrt((m g)^2 + m k v^2).
+    """
     plant = dropped(drop_m, links, step_s)
-    weight, k = G * 1.66, plant.records.slacks[0]["stiffness"]
-    peak = weight + np.sqrt(weight**2 + 1.66 * k * 2.0 * G * drop_m)
-    assert 0.9 * peak < fall(plant, 0.5) < peak
+    row, mass, speed = plant.records.slacks[0], 1.66, np.sqrt(2.0 * G * drop_m)
+    k, c = row["stiffness"], row["damping"]
+
+    def motion(time_s, state):
+        return state[1], -(k * state[0] + c * state[1]) / mass - G
+
+    found = solve_ivp(motion, (0.0, 0.01), (0.0, -speed), max_step=1e-4, rtol=1e-9)
+    peak = (-k * found.y[0] - c * found.y[1]).max()
+    assert fall(plant, 0.5) == pytest.approx(peak, rel=0.04)
 
 
 def test_a_cable_that_has_jerked_comes_to_rest_without_a_slide():

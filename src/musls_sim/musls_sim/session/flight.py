@@ -53,7 +53,8 @@ class TensionPeaks:
 # ---------- The flight
 
 SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
-"""Spurious energy over the work of all drones, and in itself, from which a flight is doubtful."""
+"""Energy that comes from nothing or gets lost, over the work of all drones, and in itself, from
+which a flight is doubtful."""
 
 ENERGY_PERIODS = 250
 """Control periods between two looks at the energy balance."""
@@ -143,14 +144,16 @@ class Flight(Loop):
     # ---------- Stages in Python
 
     def watch_energy(self, tick: int) -> None:
-        """Note once a second whether a good deal of energy came from nothing; only the first."""
+        """Note once a second whether a good deal of energy came from nothing or got lost; once."""
         audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
         if audit is None or self._energy_doubted:
             return
-        if audit.spurious_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
+        size_j = abs(audit.missing_j)
+        if size_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
             self._energy_doubted = True
-            what = f"{audit.spurious_j:.2g} J came from nothing, in {audit.absolute_work_j:.3g} J"
-            self.events.note(self.time_s, "doubtful", f"{what} of work")
+            how = "came from nothing" if audit.missing_j < 0.0 else "got lost in the integration"
+            what = f"{size_j:.2g} J {how}, in {audit.absolute_work_j:.3g} J of work"
+            self.events.note(self.time_s, "doubtful", what)
 
     def doubt_estimator(self, tick: int) -> None:
         """Note in the last period what is doubtful about the load's estimate."""

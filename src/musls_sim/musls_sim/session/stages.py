@@ -269,7 +269,7 @@ def _cable_events(flight: Flight) -> Stage:
     return Stage("cable_events", flight.note_cable_events, never, tells=True)
 
 
-@entry("notes when the integration makes energy from nothing", "session/flight.py")
+@entry("notes when the integration makes or loses energy", "session/flight.py")
 def _energy(flight: Flight) -> Stage | None:
     def due(tick: int) -> float:
         return -(-tick // ENERGY_PERIODS) * ENERGY_PERIODS

@@ -188,6 +188,8 @@ LEDGER = np.dtype(
         ("balance", float),  # that less the work of all forces
         ("low", float),  # its lowest value so far
         ("spurious", float),  # its largest rise above that
+        ("high", float),  # its highest value so far
+        ("lost", float),  # its largest fall below that
         ("exchanged", float),  # work so far, without regard to sign
         ("kinetic", float),  # largest kinetic energy
         ("now_kinetic", float),  # kinetic energy now

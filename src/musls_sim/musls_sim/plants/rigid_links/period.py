@@ -296,6 +296,7 @@ def restart(address):
     kinetic, weight = mechanical_energy(t)
     ledger = t.ledger
     ledger.balance = ledger.low = ledger.spurious = ledger.exchanged = 0.0
+    ledger.high = ledger.lost = 0.0
     ledger.recent = ledger.recent_exchanged = 0.0
     ledger.energy, ledger.kinetic = kinetic + weight, kinetic
     t.fresh = 1
@@ -324,7 +325,7 @@ def account(t, period):
     """Enter a period into the ledger.
 
     The balance is the energy less the work of all forces, dampers, springs and the ground included.
-    What the balance rises is spurious.
+    What the balance rises is spurious, what it falls is lost.
     """
     kinetic, weight = mechanical_energy(t)
     ledger = t.ledger
@@ -335,6 +336,8 @@ def account(t, period):
     ledger.balance += gained
     ledger.low = min(ledger.low, ledger.balance)
     ledger.spurious = max(ledger.spurious, ledger.balance - ledger.low)
+    ledger.high = max(ledger.high, ledger.balance)
+    ledger.lost = max(ledger.lost, ledger.high - ledger.balance)
     kept = 1.0 - period / MEMORY_S
     ledger.recent = max(kept * ledger.recent + gained, 0.0)
     ledger.recent_exchanged = kept * ledger.recent_exchanged + t.exchanged
@@ -343,7 +346,7 @@ def account(t, period):
 
 @compiled()
 def check_energy(ledger, before, weight, allowed_j):
-    """Whether a control period made too much energy, or the run so far."""
+    """Whether a control period made too much energy, or the run so far made or lost too much."""
     floor = FLOOR_LIFT_M * weight
     whole = ledger.kinetic + ledger.exchanged
     recent = ledger.now_kinetic + ledger.recent_exchanged
@@ -353,4 +356,4 @@ def check_energy(ledger, before, weight, allowed_j):
     doubtful = spurious > WARN_SHARE * whole or lately > WARN_SHARE * recent
     if ledger.balance - before > (0.05 if doubtful else 1.0) * allowed_j:
         return UNBALANCED
-    return DOUBTFUL if doubtful else OK
+    return DOUBTFUL if doubtful or ledger.lost - floor > WARN_SHARE * whole else OK

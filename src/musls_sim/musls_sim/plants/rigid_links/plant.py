@@ -121,7 +121,7 @@ def diagnosis(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
 
 
 def doubtful_energy(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """Warning: the integration has made a good deal of energy from nothing."""
+    """Warning: the integration has made a good deal of energy from nothing, or lost it."""
     cure = _too_large(plant, inputs) or _calmer(plant)
     return f"at {plant.time_s:.3f} s: {_spurious(plant)}; {cure}"
 
@@ -153,11 +153,12 @@ def _spurious(plant: RigidLinksPlant) -> str:
     """Of the run, or of the last second if that is where the share is larger."""
     ledger = plant.records.system[0]["ledger"]
     spurious_j, whole_j = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
+    what = f"spurious energy: the integration has made {spurious_j:.3g} J from nothing"
+    if ledger["lost"] > spurious_j:
+        spurious_j = ledger["lost"]
+        what = f"lost energy: {spurious_j:.3g} J went in the integration"
     share = 100.0 * spurious_j / max(whole_j, 1e-9)
-    return (
-        f"spurious energy: the integration has made {spurious_j:.3g} J from nothing, "
-        f"{share:.2g} % of the {whole_j:.3g} J that were exchanged"
-    )
+    return f"{what}, {share:.2g} % of the {whole_j:.3g} J that were exchanged"
 
 
 def _finer(plant: RigidLinksPlant) -> str:
@@ -239,6 +240,7 @@ class RigidLinksPlant(Plant):
         gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         ground_height_enu_m: float | None = 0.0,
         refine: bool = True,
+        accuracy: float = 1e-3,
         rotor_speed_rad_s: Array | None = None,
         obstacles: Sequence[AnyObstacle] = (),
         contact: Collection[str] = TOUCHING,
@@ -260,7 +262,7 @@ class RigidLinksPlant(Plant):
                 stacklevel=2,
             )
         super().__init__(system, physics_step_s or limit, gravity_m_s2)
-        self.levels = Levels(system, self.period_s, self.substeps, refine=refine)
+        self.levels = Levels(system, self.period_s, self.substeps, refine=refine, accuracy=accuracy)
         self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self._inextensible = inextensible

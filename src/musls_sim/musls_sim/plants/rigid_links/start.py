@@ -68,6 +68,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
     make: Callable[..., RigidLinksPlant] = functools.partial(
         RigidLinksPlant,
         refine=physics.refine,
+        accuracy=physics.accuracy,
         contact=physics.contact,
         inextensible=physics.inextensible,
     )

@@ -35,8 +35,9 @@ not at 1 ms."""
 JOINT_TURN_PER_STEP_RAD = 0.25
 """Largest turn of a joint within a step: the velocity terms are integrated explicitly."""
 
-STRETCH_TURN_PER_STEP_RAD = 0.2
-"""Largest phase of the swing of a stretched cable within a step."""
+STRETCH_TURN2 = 40.0
+"""Square of the largest phase of the swing of a stretched cable within a step, over
+`physics.accuracy`: 0.2 rad by default."""
 
 JUMP_SHARE = 0.5
 """Change of a tension from one step to the next, over its share of the load at rest, that calls for
@@ -161,7 +162,13 @@ class Levels:
     """
 
     def __init__(
-        self, system: SlungLoadSystem, period_s: float, substeps: int, *, refine: bool
+        self,
+        system: SlungLoadSystem,
+        period_s: float,
+        substeps: int,
+        *,
+        refine: bool,
+        accuracy: float = 1e-3,
     ) -> None:
         """Lay out the levels."""
         self.last = REFINEMENTS if refine else 0
@@ -178,7 +185,7 @@ class Levels:
         for limit, step in zip(self.limits, self.step_s, strict=True):
             limit["tension"] = [largest_stable_tension_n(cable, step) for cable in system.cables]
             limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
-            limit["stiff"] = (STRETCH_TURN_PER_STEP_RAD / step) ** 2
+            limit["stiff"] = accuracy * STRETCH_TURN2 / step**2
         self.limits["jump"] = JUMP_SHARE * share
         self.limits["jump"][self.last] = np.inf
         self.limits["stiff"][self.last] = np.inf
