@@ -62,7 +62,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
     system = load_system(name)
     plant = ElasticPlant(system, **start_of(system), segments=segments)
     dart = bare_dart()
-    memory = plant.engine.memory
+    memory = plant.memory
     begin_state = memory.copy()
     inputs = PlantInputs.zeros(system)
     inputs.rotor_command_rad_s[:] = plant.state.rotor_speed_rad_s
@@ -75,7 +75,7 @@ def measure(name: str, segments: int, rounds: int) -> tuple[np.ndarray, np.ndarr
             plant.step(inputs)
         plant_us.append(1e6 * (perf_counter() - begin) / TURN)
         bare_us.append(dart.bare_step_us(repetitions=15))
-    solved = plant.engine.sums["iterations"] / (2.0 * TURN)
+    solved = plant.sums["iterations"] / (2.0 * TURN)
     return np.array(plant_us), np.array(bare_us), float(solved)
 
 

@@ -94,7 +94,7 @@ def test_case_1_deviates_alike_along_every_heading_and_converges_to_a_beam(clamp
 def test_case_2a_the_whole_accelerates_by_thrust_over_mass():
     scenario = musls.load_scenario("cdpr_drone_fails", {"mission.duration_s": 3.4})
     with musls.Session(scenario) as session:
-        state, t = session.state, session.plant.engine.tables
+        state, t = session.state, session.plant.tables
         times, momentum, rods = [], [], []
         while not session.finished:
             session.advance(1)
@@ -188,7 +188,7 @@ def test_case_2a_with_strings_the_failed_driver_falls_freely():
     """A string cannot push: -g until it is taut again; the whole as with rods."""
     scenario = musls.load_scenario("cdpr_strings_drone_fails", {"mission.duration_s": 3.4})
     with musls.Session(scenario) as session:
-        state, t = session.state, session.plant.engine.tables
+        state, t = session.state, session.plant.tables
         session.advance(775)  # 3.1 s
         rows = []
         for _ in range(51):

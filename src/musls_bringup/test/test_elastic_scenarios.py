@@ -102,7 +102,7 @@ def test_engage_elastic_stretches_the_cables_by_their_tension():
 def test_snap_and_break_parts_the_weak_line_at_its_force():
     """At 60 N to 1e-6; the segment held T^2 l / 2 EA less the damper's share; the rest hangs."""
     with musls.Session(musls.load_scenario("snap_and_break")) as session:
-        state, engine, hanging = session.state, session.plant.engine, []
+        state, engine, hanging = session.state, session.plant, []
         while session.time_s < 23.0:
             session.advance(1)
             if engine.breaks and session.time_s > 22.0:

@@ -112,7 +112,7 @@ def frequencies(engine, axis, count=3):
 def run(engine, time_s):
     """Advance by a time."""
     for _ in range(round(time_s / engine.period_s)):
-        engine.step()
+        engine.advance()
 
 
 def period_of(signal, dt):

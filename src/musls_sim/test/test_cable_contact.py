@@ -129,7 +129,7 @@ def energy_j(plant: Plant) -> float:
     if isinstance(plant, RigidLinksPlant):
         return float(plant.records.system[0]["ledger"]["energy"])
     assert isinstance(plant, ElasticPlant)
-    return float(plant.engine.energy_j().sum())
+    return float(plant.energy_j().sum())
 
 
 @pytest.mark.parametrize("model", MODELS)

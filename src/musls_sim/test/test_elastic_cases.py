@@ -78,7 +78,7 @@ def largest_deviation(segments, factor, mass=0.05, until=4.4):
     engine.restart()
     worst, fastest, turned = np.zeros(3), np.zeros(3), 0.0
     while engine.time_s < until - 1e-9:
-        engine.step()
+        engine.advance()
         moved = displacement(engine.time_s - engine.period_s, engine.time_s)[1]
         gap = engine.body(0, "position") - platform.position_enu_m - moved[:3]
         worst = np.maximum(worst, np.abs(gap))

@@ -21,12 +21,12 @@ def test_crane_hangs_at_rest_and_hoists_with_half_the_rope_speed():
     assert engine.body(row["load"], "position") == pytest.approx(start, abs=1e-5)
     falls = [engine.tensions_n(2)[-1], engine.tensions_n(3)[0]]
     assert falls[0] == pytest.approx(falls[1], rel=1e-3)
-    frame = sum(engine.reaction(b)[:3] for b in range(len(engine.rig.bodies) - 1))
+    frame = sum(engine.holding_wrench(b)[:3] for b in range(len(engine.rig.bodies) - 1))
     assert frame == pytest.approx([0.0, 0.0, engine.rig.mass_kg * G], rel=1e-4, abs=1.0)
     assert engine.drive_nm[0] == pytest.approx(-0.25 * engine.tensions_n(0)[0], rel=5e-3)
     for k in range(500):
         engine.feed[0] = -2.0 * np.clip(np.array([k, k + 1]) / 250.0, 0.0, 1.0)
-        engine.step()
+        engine.advance()
     assert engine.body(row["load"], "velocity")[2] == pytest.approx(0.5 * 2.0 * 0.25, rel=0.01)
     lifted = CRANE_LOAD_KG * G * (engine.body(row["load"], "position")[2] - start[2])
     assert engine.sums["work"] == pytest.approx(lifted, rel=0.05)
@@ -41,7 +41,7 @@ def test_crane_sways_as_a_pendulum_after_its_trolley_has_driven():
     run(engine, 6.2)
     x = []
     for _ in range(4500):
-        engine.step()
+        engine.advance()
         x.append(engine.body(row["load"], "position")[0] - 15.0)
     falls = engine.length_m(2) + engine.length_m(3)
     length = 0.5 * falls + 0.8
@@ -62,11 +62,11 @@ def test_gravity_rig_pulls_in_proportion_to_its_torques():
     for torque in (4.0, 8.0):
         engine.feed[:] = -torque
         run(engine, 4.0)
-        forces.append(-engine.reaction(9)[2])
+        forces.append(-engine.holding_wrench(9)[2])
         assert abs(engine.rate_rad_s).max() < 1e-2
     assert forces[1] / forces[0] == pytest.approx(2.0, rel=0.01)
     assert (forces[1] - forces[0]) / 4.0 == pytest.approx(4.0 / 0.11 * rise, rel=1e-3)
-    assert abs(engine.reaction(9)[:2]).max() < 1e-6
+    assert abs(engine.holding_wrench(9)[:2]).max() < 1e-6
 
 
 def equaliser(one_line):
@@ -102,7 +102,7 @@ def test_equaliser_shares_the_load_though_one_holder_lags():
         engine = equaliser(one_line)
         worst = 0.0
         for _ in range(500):
-            engine.step()
+            engine.advance()
             a, b = (engine.tensions_n(k)[0] for k in (0, 1))
             worst = max(worst, abs(a - b) / (a + b))
         spread.append(worst)
@@ -142,7 +142,7 @@ def test_a_winch_lowers_a_box_to_the_ground_and_goes_slack():
     engine.relax()
     for k in range(1000):
         engine.feed[0] = 0.25 * np.clip(np.array([k, k + 1]) / 100.0, 0.0, 1.0)
-        engine.step()
+        engine.advance()
     assert engine.body(1, "position")[2] == pytest.approx(0.1, abs=1e-3)
     assert engine.tensions_n(0)[-1] < 0.1
     assert abs(engine.drive_nm[0]) < 0.25

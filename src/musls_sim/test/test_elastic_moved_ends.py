@@ -50,7 +50,7 @@ def test_a_new_line_keeps_a_share_of_its_largest_stretch_and_loses_that_share_of
     run(engine, 0.5)
     once = engine.energy_j().sum() + engine.sums["loss_cables"]  # W_0
     for _ in range(500):
-        engine.step()
+        engine.advance()
         strain = -engine.body(1, "position")[2] - 1.0
         if law is None:
             expected = max(0.0, ea * (strain - share * most) / (1.0 - share))
@@ -79,7 +79,7 @@ def test_an_exit_that_accelerates_swings_its_load_to_twice_the_steady_angle():
     engine.restart()
     angles, tension = [], []
     for _ in range(500):
-        engine.step()
+        engine.advance()
         x, _, z = engine.body(1, "position") - engine.body(0, "position")
         angles.append(np.arctan2(-x, -z))
         tension.append(engine.tensions_n(0)[0])
@@ -127,7 +127,7 @@ def test_an_exit_on_a_circle_carries_a_conical_pendulum():
     engine.paths[0] = moved(motion)
     engine.restart()
     for _ in range(785):  # once round
-        engine.step()
+        engine.advance()
         x, y, z = engine.body(1, "position")
         assert np.hypot(x, y) == pytest.approx(out, abs=1e-4)
         assert z == pytest.approx(-np.cos(angle), abs=1e-4)
@@ -175,7 +175,7 @@ def test_a_reeled_load_feels_the_change_of_the_rate():
     tension = []
     for k in range(250):
         engine.feed[0] = 1.5 * 0.004 * k, 1.5 * 0.004 * (k + 1)
-        engine.step()
+        engine.advance()
         tension.append(engine.tensions_n(0)[0])
     assert np.mean(tension[50:]) == pytest.approx(G - 1.5, rel=1e-3)
     assert engine.length_m(0) == pytest.approx(rig.cables[0].length_m + 0.75, abs=1e-9)

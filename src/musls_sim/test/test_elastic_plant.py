@@ -36,7 +36,7 @@ def hovering(system, **options):
 
 def accelerations(plant):
     """Largest acceleration of any body or node [m/s2]."""
-    t = plant.engine.tables
+    t = plant.tables
     bodies, nodes = t.bodies["acceleration"], t.nodes["acceleration"]
     return max(np.abs(bodies).max(), np.abs(nodes).max())
 
@@ -152,7 +152,7 @@ def test_tension_of_a_slack_cable_is_never_negative():
         assert plant.state.tension_n.min() >= 0.0
         nodes = plant.cable_nodes_enu_m(0)
         along = (nodes[1] - nodes[0]) / np.linalg.norm(nodes[1] - nodes[0])
-        pushed = min(pushed, plant.engine.end_force_n(0, 0) @ along)
+        pushed = min(pushed, plant.end_force_n(0, 0) @ along)
     assert pushed < -0.1
 
 
@@ -162,7 +162,7 @@ def test_tension_balances_the_load_in_motion():
     inputs.rotor_command_rad_s *= np.array([[1.06], [1.0], [0.96]])
     for _ in range(100):
         plant.step(inputs)
-    engine = plant.engine
+    engine = plant
     pull = sum(engine.end_force_n(i, 0) for i in range(3))
     expected = 1.66 * (engine.body(0, "acceleration") + [0, 0, G])
     assert np.abs(engine.body(0, "acceleration")).max() > 0.3
@@ -172,19 +172,19 @@ def test_tension_balances_the_load_in_motion():
 def test_hover_thrust_and_pushes_change_momentum_exactly():
     system = without_rotor_drag(load_system("x500_trio"))
     plant, inputs, _ = hovering(system, ground_height_enu_m=None)
-    before = momenta(plant.engine.tables)[0]
+    before = momenta(plant.tables)[0]
     push = np.array([0.4, -0.3, 0.6])
     inputs.wrench_enu[0, 3:] = push
     for _ in range(5):
         plant.step(inputs)
-    gained = momenta(plant.engine.tables)[0] - before
+    gained = momenta(plant.tables)[0] - before
     assert gained == pytest.approx(push * 0.02, abs=2e-5)  # the thrusts turn with the drones
     inputs.rotor_command_rad_s[:] = 0.0
     plant.state.rotor_speed_rad_s[:] = 0.0
-    before = momenta(plant.engine.tables)[0]
+    before = momenta(plant.tables)[0]
     for _ in range(25):
         plant.step(inputs)
-    gained = momenta(plant.engine.tables)[0] - before
+    gained = momenta(plant.tables)[0] - before
     expected = (push - np.array([0.0, 0.0, system.mass_kg * G])) * 0.1
     assert gained == pytest.approx(expected, abs=1e-10)
 
@@ -196,25 +196,25 @@ def test_one_of_four_lost_and_let_go_the_momentum_is_exact():
     plant.apply(RotorEfficiency(1, None, 0.0))
     for _ in range(40):
         plant.step(inputs)
-    before = momenta(plant.engine.tables)[0]
+    before = momenta(plant.tables)[0]
     assert before[2] < -1.0  # it falls, and the load begins to lean
     plant.apply(ReleaseHook(1, "load"))
     inputs.rotor_command_rad_s[:] = 0.0
     plant.state.rotor_speed_rad_s[:] = 0.0
-    assert momenta(plant.engine.tables)[0] == pytest.approx(before, abs=1e-12)
+    assert momenta(plant.tables)[0] == pytest.approx(before, abs=1e-12)
     for _ in range(50):
         plant.step(inputs)
-    gained = momenta(plant.engine.tables)[0] - before
+    gained = momenta(plant.tables)[0] - before
     assert gained == pytest.approx([0.0, 0.0, -system.mass_kg * G * 0.2], abs=1e-6)
 
 
 def test_wrench_body_turns_with_the_body():
     plant, inputs, _ = hovering(load_system("x500_trio"), ground_height_enu_m=None)
     inputs.wrench_body[2] = [0.0, 0.0, 0.01, 0.0, 0.0, 0.5]
-    before = plant.engine.body(2, "acceleration").copy()
-    up = plant.engine.body(2, "rotation")[:, 2].copy()
+    before = plant.body(2, "acceleration").copy()
+    up = plant.body(2, "rotation")[:, 2].copy()
     plant.step(inputs)
-    gained = plant.engine.body(2, "velocity") / 0.004
+    gained = plant.body(2, "velocity") / 0.004
     assert gained @ up > 0.5 / 2.11 * 0.3
     assert before == pytest.approx(np.zeros(3), abs=1e-6)
     assert plant.state.omega_body_rad_s[2, 2] > 0.0
@@ -250,7 +250,7 @@ def test_prescribed_drones_are_where_they_are_told_and_the_work_is_accounted_for
     assert audit.absolute_work_j > 0.1
     assert abs(audit.missing_j) < 0.02 * audit.absolute_work_j
     # What the drones need: weight of everything, up to the motion.
-    total = sum(plant.engine.reaction(1 + i)[2] for i in range(plant.system.n_drones))
+    total = sum(plant.holding_wrench(1 + i)[2] for i in range(plant.system.n_drones))
     assert total == pytest.approx(system.mass_kg * G, rel=0.1)
 
 
@@ -329,7 +329,7 @@ def test_a_scenario_builds_it_on_the_ground_in_the_air_and_in_a_state():
     plant = made(StartSpec(kind="state", load=load, drones=drones))
     assert plant.state.position_enu_m[1:] == pytest.approx(formation(system, height=2.5), abs=1e-6)
     assert plant.state.velocity_enu_m_s[:, 0] == pytest.approx(0.2)
-    before = momenta(plant.engine.tables)[0]
+    before = momenta(plant.tables)[0]
     assert before[0] == pytest.approx(0.2 * system.mass_kg)
     plant.step(PlantInputs.zeros(system))
     assert plant.state.acceleration_enu_m_s2[0, 2] == pytest.approx(-G, rel=0.02)

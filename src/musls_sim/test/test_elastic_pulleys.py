@@ -44,7 +44,7 @@ def test_atwood(inertia):
     assert engine.body(1, "velocity")[2] == pytest.approx(a * 0.4, rel=1e-2)
     below = [engine.tensions_n(k)[0] for k in (0, 1)]
     assert below == pytest.approx([1.0 * (G + a), 1.5 * (G - a)], rel=0.01)
-    assert engine.reaction(0)[2] == pytest.approx(sum(below), rel=0.01)
+    assert engine.holding_wrench(0)[2] == pytest.approx(sum(below), rel=0.01)
     assert abs(engine.missing_energy_j()) < 5e-3
 
 
@@ -53,7 +53,7 @@ def test_what_goes_in_on_one_side_comes_out_on_the_other():
     total = [sum(engine.length_m(k) for k in (0, 1))]
     mass = engine.tables.nodes["mass"].sum()
     for _ in range(100):
-        engine.step()
+        engine.advance()
         total.append(sum(engine.length_m(k) for k in (0, 1)))
     assert np.ptp(total) < 1e-14
     assert engine.tables.nodes["mass"].sum() == pytest.approx(mass, abs=1e-15)
@@ -65,7 +65,7 @@ def test_equal_masses_stay():
     run(engine, 1.0)
     assert abs(engine.rate_rad_s[0]) < 1e-5
     assert engine.tensions_n(0) == pytest.approx(engine.tensions_n(1))
-    assert engine.reaction(0)[2] == pytest.approx(2.0 * G + 2.0 * G * DENSITY, rel=1e-5)
+    assert engine.holding_wrench(0)[2] == pytest.approx(2.0 * G + 2.0 * G * DENSITY, rel=1e-5)
 
 
 @pytest.mark.parametrize("angle", [30.0, 90.0, 150.0])
@@ -81,10 +81,10 @@ def test_axle_force_of_a_wrap(angle):
     engine = Engine(rig)
     engine.wrench_enu[2, 3:] = 20.0 * ends[1]
     engine.restart()
-    engine.step()
+    engine.advance()
     assert engine.tensions_n(0) == pytest.approx([20.0] * 3, rel=1e-6)
     assert engine.tensions_n(1) == pytest.approx([20.0] * 3, rel=1e-6)
-    axle = np.linalg.norm(engine.reaction(0)[:3])
+    axle = np.linalg.norm(engine.holding_wrench(0)[:3])
     assert axle == pytest.approx(2.0 * 20.0 * np.sin(wrap / 2.0), rel=1e-6)
 
 
@@ -223,7 +223,7 @@ def test_moving_pulley_keeps_all_forces_in_balance():
     held = engine.end_force_n(0, 0) + engine.end_force_n(1, 0)
     assert held == pytest.approx([0.0, 0.0, G], abs=0.05)  # the line still vibrates across
     mass = 1.0 + sum(k.mass_kg for k in cables)
-    frame = engine.reaction(0)[:3] + engine.reaction(1)[:3]
+    frame = engine.holding_wrench(0)[:3] + engine.holding_wrench(1)[:3]
     assert frame == pytest.approx([0.0, 0.0, mass * G], abs=0.05)
 
 
@@ -243,7 +243,7 @@ def test_a_winch_hauls_over_a_pulley_with_spinning_drum_and_pulley():
         for k in range(round(0.8 / period)):
             t = np.array([k, k + 1]) * period
             engine.feed[0] = -0.04 * G * (1.0 + 0.3 * np.sin(6.0 * t))
-            engine.step()
+            engine.advance()
         missing.append(abs(engine.missing_energy_j()))
         assert engine.angle_rad[0] * 0.04 < -0.05
         assert -engine.angle_rad[0] * 0.04 == pytest.approx(-engine.angle_rad[1] * 0.05, abs=0.01)

@@ -49,7 +49,7 @@ def test_energy_does_not_grow_without_input(rig):
     start = engine.energy_j()
     highest, most = start.sum(), start[[0, 2, 3]].sum()
     for _ in range(50):
-        engine.step()
+        engine.advance()
         energy = engine.energy_j()
         highest, most = max(highest, energy.sum()), max(most, energy[[0, 2, 3]].sum())
     assert highest - start.sum() < 0.03 * most

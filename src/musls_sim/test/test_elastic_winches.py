@@ -64,7 +64,7 @@ def test_reeling_pendulum_follows_bessel_functions(rate, segments):
     a, b = np.linalg.solve(value, [angle * z0, 0.0])
     worst = 0.0
     for _ in range(1500):
-        engine.step()
+        engine.advance()
         x, _, z = engine.body(1, "position")
         zl = 2.0 * np.sqrt(G * (1.0 + rate * engine.time_s)) / abs(rate)
         expected = (a * j1(zl) + b * y1(zl)) / zl
@@ -84,7 +84,7 @@ def swinging_feed(period, segments=4, ea=300.0, rate=0.4):
 
     for k in range(round(1.2 / period)):
         engine.feed[0] = wanted(k * period), wanted((k + 1) * period)
-        engine.step()
+        engine.advance()
     return engine
 
 
@@ -104,7 +104,7 @@ def test_the_force_of_a_feed_is_the_tension_at_the_exit():
     rig = hanging_rig(6, mass=0.6, tip=1.0, ea=1e6)
     rig.winches = [winch(0, 0, stored_m=1.0)]
     engine = Engine(rig)
-    engine.step()
+    engine.advance()
     assert engine.drive_nm[0] == pytest.approx(-1.6 * G, rel=1e-5)
     assert -engine.end_force_n(0, 0)[2] == pytest.approx(1.6 * G + 0.6 * G, rel=1e-5)  # with wound
 
@@ -138,7 +138,7 @@ def test_momenta_of_a_free_system_with_a_winch(kind):
         for k in range(round(0.4 / period)):
             t = np.array([k, k + 1]) * period
             engine.feed[0] = 0.3 * np.sin(5.0 * t) if kind == "feed" else -0.2 * np.sin(5.0 * t)
-            engine.step()
+            engine.advance()
         assert abs(engine.angle_rad[0]) > 0.05
         mass.append(engine.tables.nodes["mass"].sum())
         now = momenta(engine.tables)
@@ -225,11 +225,11 @@ def test_holding_torque_power_and_energy_of_a_driven_drum():
     """Torque M g r holds; at constant speed torque times speed is the power that lifts."""
     rig = drum(mass=0.2, segments=3, by_rate=True)
     engine = Engine(rig)
-    engine.step()
+    engine.advance()
     assert engine.drive_nm[0] == pytest.approx(-1.2 * G * 0.1, rel=1e-4)
     for k in range(250):
         engine.feed[0] = -2.0 * np.clip(np.array([k, k + 1]) / 100.0, 0.0, 1.0)
-        engine.step()
+        engine.advance()
     weight = (1.0 + 0.2 * engine.length_m(0)) * G
     assert engine.drive_nm[0] == pytest.approx(-weight * 0.1, rel=0.01)
     assert engine.body(1, "velocity")[2] == pytest.approx(0.2, rel=1e-3)
@@ -278,7 +278,7 @@ def test_layers_pay_out_the_sum_of_their_turns():
     ):
         while engine.angle_rad[0] < 2.0 * np.pi * angle - 1e-9:
             engine.feed[:] = min(8.0, (2.0 * np.pi * angle - engine.angle_rad[0]) / 0.004)
-            engine.step()
+            engine.advance()
         out = engine.length_m(0) - 1.0
         # The climb is spread over half a turn about the end of a layer: d pi / 8 at its middle.
         assert out == pytest.approx(expected, abs=0.02 * np.pi / 8.0 + 1e-9)
@@ -312,7 +312,7 @@ def test_a_drum_keeps_the_stretch_of_what_it_winds():
     start, turns = engine.length_m(0), np.sin(np.linspace(0.0, np.pi, 501)) * angle * np.pi / 4.0
     for begin, end in itertools.pairwise(turns):
         engine.feed[0] = -begin, -end  # phi within 2 s
-        engine.step()
+        engine.advance()
     wound = start - engine.length_m(0)
     assert wound == pytest.approx(radius * angle / (1.0 + G / ea), rel=1e-4)
     engine.wrench_enu[1, 5] = -3.0 * G
@@ -322,9 +322,9 @@ def test_a_drum_keeps_the_stretch_of_what_it_winds():
     assert start - engine.length_m(0) == pytest.approx(wound, abs=1e-12)
     for begin, end in itertools.pairwise(turns):
         engine.feed[0] = begin, end
-        engine.step()
+        engine.advance()
     engine.feed[:] = 0.0
-    engine.step()
+    engine.advance()
     assert engine.length_m(0) == pytest.approx(start, abs=1e-9)
     # Below the strain of what it was wound with at first, the drum gives what lay on it: r phi.
     engine.feed[:] = 1.0

@@ -223,7 +223,7 @@ def test_with_one_of_four_drones_lost_the_momentum_is_that_of_the_other_three():
         session.advance(150)  # 32 time constants: the rotors have their speed
         upwards = []
         for _ in range(2):
-            upwards.append(momenta(session.plant.engine.tables)[0][2])
+            upwards.append(momenta(session.plant.tables)[0][2])
             session.advance(50)
     assert session.events.happened[0].what == "drone_2: all motors stopped"
     expected = (3 * 4 * k * speed**2 - mass * G) * 0.2

@@ -30,7 +30,7 @@ def test_a_load_that_falls_into_a_rope_jerks_by_the_closed_form(accuracy):
     engine, peak, back = Engine(rig, accuracy=accuracy), 0.0, -np.inf
     start = engine.body(1, "position")[2]
     for k in range(75):
-        engine.step()
+        engine.advance()
         peak = max(peak, engine.segments(0)["peak_tension"][0])
         back = max(back, engine.body(1, "position")[2]) if k > 40 else back
     weight = LOAD_KG * G
@@ -55,10 +55,10 @@ def fall(start, accuracy, step_s=None, periods=100):
     spinning = not isinstance(start, StartSpec)
     plant = ElasticPlant(system, rest if spinning else start, **options)
     if spinning:
-        body = plant.engine.tables.bodies[0]
+        body = plant.tables.bodies[0]
         body["omega"] = start
         body["angular_momentum"] = body["stage"]["inertia"] @ start
-        plant.engine.restart()
+        plant.restart()
     inputs = PlantInputs.zeros(system)
     inputs.motion = PrescribedMotion(lambda time_s: (places[1:], turns[1:]))
     rows, peak = [], 0.0

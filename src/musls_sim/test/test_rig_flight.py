@@ -98,7 +98,7 @@ def flown(made, periods):
 
 def test_an_equilibrium_starts_at_rest_and_carries_the_weights(tmp_path):
     with Session(scenario(tmp_path, SWING)) as session:
-        t, state = session.plant.engine.tables, session.state
+        t, state = session.plant.tables, session.state
         assert np.abs(t.bodies["acceleration"]).max() < 1e-6 * G
         assert np.abs(t.nodes["acceleration"]).max() < 1e-6 * G
         held = state.anchor_wrench_n[:, :3].sum(axis=0)
@@ -170,7 +170,7 @@ def test_a_line_without_a_load_shows_its_middle_node(tmp_path):
 def test_drones_hold_a_heavy_line_between_them(tmp_path):
     with Session(scenario(tmp_path, CARRIED)) as session:
         first = session.state.position_enu_m.copy()
-        t = session.plant.engine.tables
+        t = session.plant.tables
         assert np.abs(t.bodies[1:]["acceleration"]).max() < 1e-5 * G
         while not session.finished:
             session.advance(1)
@@ -188,7 +188,7 @@ def test_a_thrust_carries_an_anchor_along_its_z_axis(tmp_path):
     made = scenario(tmp_path, to_yaml(data), rig={"anchors": {"anchor_1": thrust}})
     with Session(made) as session:
         session.advance(250)
-        t = session.plant.engine.tables
+        t = session.plant.tables
         momentum = (
             1.0 * session.state.velocity_enu_m_s[0] + 0.4 * session.state.anchor_motion[0, 3:6]
         )
@@ -233,7 +233,7 @@ def test_start_shapes(tmp_path):
     straight = {"kind": "equilibrium", "cables": {"shape": "straight", "strain": 0.001}}
     made = scenario(tmp_path, SLING, start={**straight, "kind": "equilibrium"})
     with Session(made) as session:
-        length = session.plant.engine.rig.cables[0].length_m
+        length = session.plant.rig.cables[0].length_m
         assert length == pytest.approx(np.hypot(1.6, 0.4) / 1.001)
         # EA times strain, and what the weight adds: w times the height from segment to segment.
         tension = session.plant.segment_tensions_n(0)

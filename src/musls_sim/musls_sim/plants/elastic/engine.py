@@ -19,6 +19,8 @@ from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     STEP,
     SWING_ERROR,
+    Plant,
+    PlantInputs,
     SimulationDiverged,
 )
 
@@ -110,17 +112,14 @@ Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
 
 
-class Engine:
+class Engine(Plant):
     """State and step of a rig.
 
     Attributes:
         tables: All arrays.
         memory: Of all of them.
-        address: Where the record of the system is.
-        time_s: Simulated time.
         period_s: Time of a step.
         substeps: Steps in a period.
-        refined_periods: Periods that needed more.
         paths: Paths of prescribed bodies by their index; a body without one stands still, None for
             one whose motion somebody writes into `tables.bodies["path"]` before each step.
         wrench_body: Inputs in the bodies' frames, moment and force, (n_bodies, 6).
@@ -141,6 +140,8 @@ class Engine:
         can_break: Whether any segment has a break force.
     """
 
+    _refined = 0
+
     def __init__(
         self,
         rig: Rig,
@@ -160,8 +161,6 @@ class Engine:
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
         self.period_s, self.substeps = period_s, substeps
-        self.refined_periods = 0
-        self._periods = 0
         self.paths: dict[int, Path | None] = {}
         self.wrench_body, self.wrench_enu = self.tables.wrench_body, self.tables.wrench_enu
         self.command, self.wind_enu_m_s = self.tables.command, self.tables.system["wind"][0]
@@ -176,16 +175,16 @@ class Engine:
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self.address = self.tables.system.ctypes.data
+        self.record = self.tables.system
         self._step_record = self._make_step_record()
         self._watch_prescribed()
         remember_start(self.address)
         self.restart()
 
     @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self._periods * self.period_s
+    def refined_periods(self) -> int:
+        """Periods that needed finer steps than the usual."""
+        return self._refined
 
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
@@ -232,8 +231,8 @@ class Engine:
         self._watch_prescribed()
         self._set_paths(self.time_s)
 
-    def step(self) -> None:
-        """Advance one control period."""
+    def advance(self) -> None:
+        """Advance one control period, with the inputs as they are."""
         self._set_paths(self.time_s)
         for memory in self._memories:
             memory.begin(self.period_s)
@@ -243,20 +242,20 @@ class Engine:
         for memory in self._memories:
             memory.end()
 
-    def account(self, steps: int, periods: int = 1) -> None:
-        """Take note of periods, of which the last one took so many steps, -1 or -2 if it failed."""
+    def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
+        """See `interface.Plant.account`; the verdict is the number of steps, -1 or -2."""
         self._periods += periods - 1
-        if steps == -2:
+        if verdict == -2:
             raise SimulationDiverged(
                 f"simulation diverged at {self.time_s:.3f} s: a body moves faster than "
                 f"{SPEED_LIMIT_M_S:g} m/s; check rotor commands, wind and forces"
             )
-        if steps < 0:
+        if verdict < 0:
             raise SimulationDiverged(
                 f"simulation diverged at {self.time_s:.3f} s: the elastic cables found no solution "
                 f"with steps of {self.period_s / self.substeps / 2**REFINEMENTS:.2g} s"
             )
-        self.refined_periods += steps > self.substeps
+        self._refined += verdict > self.substeps
         if self.tables.system["can_break"][0]:
             self._note_breaks()
         self._periods += 1
@@ -314,9 +313,9 @@ class Engine:
             raise SimulationDiverged(f"elastic cables: no accelerations {when}")
 
     def _advance(self, steps: int) -> int:
-        return self._move(steps, REFINEMENTS, self.period_s)
+        return self._take(steps, REFINEMENTS, self.period_s)
 
-    def _move(self, steps: int, refinements: int, period_s: float) -> int:
+    def _take(self, steps: int, refinements: int, period_s: float) -> int:
         """The number of steps it took, see `step.move_plant`."""
         record = self._step_record[0]
         record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
@@ -348,7 +347,7 @@ class Engine:
             self._stop()
             self._set_paths(self.time_s)
             kept = self.memory.copy()
-            if self._move(1, 0, step_s) == -1:
+            if self._take(1, 0, step_s) == -1:
                 self.memory[:] = kept  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
@@ -420,7 +419,7 @@ class Engine:
         found: np.void = self.tables.system["sums"][0]
         return found
 
-    def reaction(self, index: int) -> Array:
+    def holding_wrench(self, index: int) -> Array:
         """Force and moment about its centre that a prescribed body needs, world, (6,)."""
         found = self.tables.bodies["reaction"][index]
         return np.concatenate([found["force"], found["moment"]])

@@ -91,7 +91,7 @@ LONGEST_STRETCH = 8.0
 """Length over free length that no rubber reaches."""
 
 
-class ElasticPlant(Plant):
+class ElasticPlant(Engine):
     """Elastic cables between load, drones and anchors, see `interface.Plant`.
 
     Cables have the segments, length, mass and material of their description, by default that of a
@@ -133,7 +133,7 @@ class ElasticPlant(Plant):
         height of None means no ground; `contact` is `physics.contact`, `accuracy` that of
         `physics`, for which steps become shorter (0: they do not).
         """
-        super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
+        Plant.__init__(self, system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         lines = [line_of(k.elastic, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
         rig = Rig(
             *rig_parts(system, start, lines, drives or RigSpec(), gravity_m_s2, segments),
@@ -153,25 +153,24 @@ class ElasticPlant(Plant):
             made.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = settle(rig, system)
-        self.engine = Engine(rig, self.period_s, self.substeps, rotor_speed_rad_s, accuracy)
-        self.memory, self.record = self.engine.memory, self.engine.tables.system
+        super().__init__(rig, self.period_s, self.substeps, rotor_speed_rad_s, accuracy)
         self._first_anchor = first = 1 + system.n_drones
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]
         self.state = self._make_state()
-        self._wrench_body = self.engine.wrench_body[:first]
-        self._wrench_enu = self.engine.wrench_enu[:first]
+        self._wrench_body = self.wrench_body[:first]
+        self._wrench_enu = self.wrench_enu[:first]
         self._rigged = bool(system.anchors)
         self._breaks_told = 0
         self._brakes_nm = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
         self._halted = [0.0] * len(system.winches)
-        self._changing = np.flatnonzero(self.engine.tables.cables["reels"])
+        self._changing = np.flatnonzero(self.tables.cables["reels"])
         self._follow_anchors()
         self._show()
         self._check_tension()
 
     def _make_state(self) -> PlantState:
-        """The state as it is shown: mostly views of the engine's tables."""
-        t, rig, first = self.engine.tables, self.engine.rig, self._first_anchor
+        """The state as it is shown: mostly views of the tables."""
+        t, rig, first = self.tables, self.rig, self._first_anchor
         return PlantState(
             t.shown[:first],
             t.speed,
@@ -186,93 +185,77 @@ class ElasticPlant(Plant):
     # -------------------------------------------------------------------------------- the step
 
     @property
-    def time_s(self) -> float:
-        """Simulated time, exact multiple of the period."""
-        return self.engine.time_s
-
-    @property
-    def refined_periods(self) -> int:
-        """Periods that needed finer steps than the usual."""
-        return self.engine.refined_periods
-
-    @property
     def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
         slung = self.system.load is not None and not (self._rigged or self.state.reels)
-        plain = slung and self._motion is None and not self.engine.breaking
+        plain = slung and self._motion is None and not self.breaking
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`."""
-        engine = self.engine
         if inputs.motion is not self._motion:
             self._prescribe(inputs.motion)
-        engine.command[...] = inputs.rotor_command_rad_s
-        engine.wind_enu_m_s[...] = inputs.wind_enu_m_s
+        self.command[...] = inputs.rotor_command_rad_s
+        self.wind_enu_m_s[...] = inputs.wind_enu_m_s
         self._drive(inputs)
         if self._motion is not None:
-            engine.command[:] = 0.0
+            self.command[:] = 0.0
             if self._motion.load_wrench is not None:
-                engine.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
-        engine.step()
-        if len(engine.breaks) > self._breaks_told:
+                self.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
+        self.advance()
+        if len(self.breaks) > self._breaks_told:
             self._tell_breaks()
         self._show()
         if self._motion is not None:
             self._note_reaction()
 
-    def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
-        """See `interface.Plant.account`; the verdict is the number of steps, -1 or -2."""
-        self.engine.account(verdict, periods)
-
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
         """See `interface.Plant`."""
         super().set_rotor_speeds(speed_rad_s)
-        self.engine.restart()
+        self.restart()
         self._show()
 
     def start_driving(self, inputs: PlantInputs) -> None:
         """Find the accelerations of the start with what moves and pushes anchors from then on."""
         self._drive(inputs)
-        self.engine.restart()
+        self.restart()
         self._show()
 
     def _drive(self, inputs: PlantInputs) -> None:
         """Hand on what acts on bodies, what moves anchors, and the inputs of winches."""
-        engine = self.engine
         self._wrench_body[...] = inputs.wrench_body
         self._wrench_enu[...] = inputs.wrench_enu
         if len(self._anchor_paths):
-            engine.wrench_enu[self._first_anchor :] = inputs.anchor_wrench_enu
+            self.wrench_enu[self._first_anchor :] = inputs.anchor_wrench_enu
             self._anchor_paths[:] = inputs.anchor_motion
         if len(self._brakes_nm):
-            engine.feed[:] = inputs.winch
-            engine.brake_nm[:] = np.where(inputs.winch_brake, self._brakes_nm, 0.0)
+            self.feed[:] = inputs.winch
+            self.brake_nm[:] = np.where(inputs.winch_brake, self._brakes_nm, 0.0)
 
     def _follow_anchors(self) -> None:
         """Let the anchors that are not pushed follow their inputs."""
-        self._anchor_paths = self.engine.tables.bodies["path"][self._first_anchor :]
+        self._anchor_paths = self.tables.bodies["path"][self._first_anchor :]
         self._own_paths: dict[int, Path | None] = {}
         for b, row in enumerate(self._anchor_paths, start=self._first_anchor):
             row[:] = 0.0
-            row[:, :3] = self.engine.rig.bodies[b].position_enu_m
+            row[:, :3] = self.rig.bodies[b].position_enu_m
             if b not in self._pushed:
                 self._own_paths[b] = None  # `_drive` writes it
-        self.engine.paths.update(self._own_paths)
+        self.paths.update(self._own_paths)
 
     def _show(self) -> None:
         """Complete the state: anchors, what stands for a load."""
-        state, t, first = self.state, self.engine.tables, self._first_anchor
+        state, t, first = self.state, self.tables, self._first_anchor
         if len(self._anchor_paths):
             state.anchor_wrench_n[:, :3] = t.bodies["reaction"]["force"][first:]
             state.anchor_wrench_n[:, 3:] = t.bodies["reaction"]["moment"][first:]
             for b in self._pushed:
-                wrench = self.engine.wrench_enu[b]
+                wrench = self.wrench_enu[b]
                 state.anchor_wrench_n[b - first] = [*wrench[3:], *wrench[:3]]
         if state.reels:
             self._show_reels()
         if self.system.load is None:
-            cable = self.engine.tables.cables[0]
+            cable = self.tables.cables[0]
             middle = t.nodes[cable["first_node"] + cable["segments"] // 2]
             state.motion[0, 0:3] = middle["position"]
             state.motion[0, 3:6] = middle["velocity"]
@@ -280,32 +263,32 @@ class ElasticPlant(Plant):
 
     def _show_reels(self) -> None:
         """Write the free lengths, and tell of winches that came to their stops."""
-        engine, changing = self.engine, self._changing
-        self.state.free_length_m[changing] = engine.tables.cables["rest_length"][changing]
-        halted = engine.halted[: len(self._halted)].tolist()
+        changing = self._changing
+        self.state.free_length_m[changing] = self.tables.cables["rest_length"][changing]
+        halted = self.halted[: len(self._halted)].tolist()
         for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
             if now not in (0.0, before):
                 what = "no cable left" if now > 0.0 else "cable reeled in"
-                event = EventRecord(engine.time_s, "winch_stopped", f"winch_{w}: {what}")
+                event = EventRecord(self.time_s, "winch_stopped", f"winch_{w}: {what}")
                 self.happened.append(event)
         self._halted = halted
 
     def _tell_breaks(self) -> None:
         """Tell what broke since the last time."""
-        for b in self.engine.breaks[self._breaks_told :]:
-            n = self.engine.rig.cables[b.cable].segments
+        for b in self.breaks[self._breaks_told :]:
+            n = self.rig.cables[b.cable].segments
             what = (
                 f"cable_{b.cable + 1}: segment {b.segment + 1} of {n} broke at {b.tension_n:.4g} N"
             )
             self.happened.append(EventRecord(b.time_s, "cable_broken", what))
-        self._breaks_told = len(self.engine.breaks)
+        self._breaks_told = len(self.breaks)
 
     def _check_tension(self) -> None:
         """Refuse a line that breaks, or that no material would be, before anything happens."""
         for i, cable in enumerate(self.system.cables):
             strength = cable.elastic.break_force_n
-            tension = float(self.engine.tensions_n(i).max())
-            segments = self.engine.segments(i)
+            tension = float(self.tensions_n(i).max())
+            segments = self.segments(i)
             longer = float((segments["length"] / segments["rest_length"]).max())
             if longer > LONGEST_STRETCH:
                 raise ConfigError(
@@ -328,7 +311,7 @@ class ElasticPlant(Plant):
             for i in range(self.system.n_drones):
                 paths[1 + i] = functools.partial(poses.ends, i)
         still = {0} if self.system.load is None else set()
-        self.engine.prescribe(set(paths) | still, paths)
+        self.prescribe(set(paths) | still, paths)
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
@@ -338,17 +321,17 @@ class ElasticPlant(Plant):
             if isinstance(change, CutCable):
                 segment = change.segment - 1
             else:  # the segment next to the hook
-                segment = 0 if change.at == "load" else self.engine.rig.cables[cable].segments - 1
-            self.engine.cut(cable, segment)
-            self._breaks_told = len(self.engine.breaks)
+                segment = 0 if change.at == "load" else self.rig.cables[cable].segments - 1
+            self.cut(cable, segment)
+            self._breaks_told = len(self.breaks)
         elif isinstance(change, AttachHook):
             check_cut(self.system, change)
             if self.hook_is_open(change.cable - 1):
-                self.engine.mend(change.cable - 1, 0)
+                self.mend(change.cable - 1, 0)
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.engine.tables.rotors, change, self.write)
+            scale_rotors(self.system, self.tables.rotors, change, self.write)
         else:
             super().apply(change)
 
@@ -359,14 +342,14 @@ class ElasticPlant(Plant):
 
     def hook_is_open(self, cable: int) -> bool:
         """Whether a cable hangs whole on its end 2, but for the segment next to the load."""
-        alive = self.engine.segments(cable)["alive"] > 0.0
+        alive = self.segments(cable)["alive"] > 0.0
         return not alive[0] and bool(alive[1:].all())
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`; infinitely far as long as the last segment would be taut."""
-        place, free = self.engine.nodes_enu_m(cable)[:2]
-        velocity = self.engine.nodes(cable)["velocity"]
-        length_m = float(self.engine.segments(cable)["rest_length"][0])
+        place, free = self.nodes_enu_m(cable)[:2]
+        velocity = self.nodes(cable)["velocity"]
+        length_m = float(self.segments(cable)["rest_length"][0])
         speed = float(np.linalg.norm(velocity[1] - velocity[0]))
         if np.linalg.norm(free - place) > length_m:
             return np.inf, speed
@@ -376,49 +359,49 @@ class ElasticPlant(Plant):
         """Which input a winch (from 0) takes, see `interface.Plant`."""
         if self.system.winches[winch].kind == "feed":
             return "feed_m_s"
-        return "speed_rad_s" if self.engine.tables.shafts["by_rate"][winch] else "torque_n_m"
+        return "speed_rad_s" if self.tables.shafts["by_rate"][winch] else "torque_n_m"
 
     def _change_load(self, mass_kg: float) -> None:
         """Give the load another mass; velocities stay, energy is counted anew."""
-        row = self.engine.tables.bodies[0]
+        row = self.tables.bodies[0]
         factor = mass_kg / row["mass"]
         row["mass"] = mass_kg
         row["inverse_inertia"] /= factor
         row["inertia"] *= factor
         first, count = row["first_corner"], row["corners"]
         for name in ("stiffness", "damping"):  # or a heavier load would sink into the ground
-            self.engine.tables.corners[name][first : first + count] *= factor
+            self.tables.corners[name][first : first + count] *= factor
         row["angular_momentum"] *= factor
-        stage = self.engine.tables.bodies["stage"]
+        stage = self.tables.bodies["stage"]
         stage["inertia"][0] *= factor
         stage["angular_momentum"][0] *= factor
-        self.engine.restart()
+        self.restart()
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from end 1 (the load) to end 2, (segments + 1, 3)."""
-        return np.array(self.engine.nodes_enu_m(index))
+        return np.array(self.nodes_enu_m(index))
 
     def segment_tensions_n(self, index: int) -> Array:
         """Tension of each segment of cable `index` from end 1 (the load) to end 2, (segments,)."""
-        return np.array(self.engine.tensions_n(index))
+        return np.array(self.tensions_n(index))
 
     @property
     def audit(self) -> EnergyAudit:
         """Work, losses and energies since the start."""
-        sums = self.engine.sums
+        sums = self.sums
         return EnergyAudit(
             work_j=float(sums["work"]),
             absolute_work_j=float(sums["absolute_work"]),
             loss_j=float(sums["loss_cables"] + sums["loss_ground"]),
             break_j=float(sums["loss_breaks"]),
-            start_j=self.engine.start_energy_j,
-            energy_j=float(self.engine.energy_j().sum()),
+            start_j=self.start_energy_j,
+            energy_j=float(self.energy_j().sum()),
         )
 
     def _note_reaction(self) -> None:
         """Force that moves each cable's end, at the end of the period, and the audit."""
         for i in range(self.system.n_drones):
-            self.reaction.end_force_n[i] = -self.engine.end_force_n(i, 1)
+            self.reaction.end_force_n[i] = -self.end_force_n(i, 1)
         vars(self.reaction.audit).update(vars(self.audit))
 
 

@@ -185,7 +185,7 @@ def settle(rig: Rig, system: RigSystem) -> Array:
             f"start: no equilibrium was found from this start.load ({left:.2g} m/s2 are left); "
             "give start.load.position_enu_m nearer to where it hangs"
         )
-    wrenches = [engine.reaction(1 + i) for i in range(system.n_drones)]
+    wrenches = [engine.holding_wrench(1 + i) for i in range(system.n_drones)]
     force = np.array([np.linalg.norm(w[:3]) for w in wrenches])
     moment = np.array([rig.bodies[1 + i].rotation.T @ w[3:] for i, w in enumerate(wrenches)])
     for i, (needed, drone) in enumerate(zip(force, system.drones, strict=True), start=1):
@@ -231,7 +231,7 @@ def _take_over(rig: Rig, engine: Engine) -> None:
 
 def _lean(rig: Rig, engine: Engine, row: int) -> float:
     """Turn a drone's thrust along the force that it has to give; returns the angle [rad]."""
-    body, force = rig.bodies[row], engine.reaction(row)[:3]
+    body, force = rig.bodies[row], engine.holding_wrench(row)[:3]
     up = force / np.linalg.norm(force)
     ahead = body.rotation[:, 0]
     left = np.cross(up, ahead)
