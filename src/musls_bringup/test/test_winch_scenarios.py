@@ -83,9 +83,28 @@ def test_an_event_commands_a_winch():
     assert told[0] == "winch_1: feed_m_s = 0.2"
 
 
+def test_a_winch_changes_its_rate_along_a_ramp():
+    """To 0.2 m/s within 0.5 s, and back: lengths of a steady acceleration, no jump of the rate."""
+    events = [
+        {"kind": "winch", "when": {"time_s": 0.4}, "feed_m_s": 0.2, "ramp_s": 0.5},
+        {"kind": "winch", "when": {"time_s": 1.4}, "feed_m_s": 0.0, "ramp_s": 0.5},
+    ]
+    scenario = musls.load_scenario("winch_delivery", {"events": events})
+    with musls.Session(scenario) as session:
+        lengths = [float(session.plant.state.free_length_m[0])]
+        for _ in range(500):
+            session.advance(1)
+            lengths.append(float(session.plant.state.free_length_m[0]))
+    paid_out = np.array(lengths) - lengths[0]
+    assert paid_out[[225, 350, 475, 500]] == pytest.approx([0.05, 0.15, 0.2, 0.2], abs=2e-3)
+    change = np.abs(np.diff(paid_out, 2)).max() / 0.004**2
+    assert change == pytest.approx(0.4, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("scenario", "event", "says"),
     [
+        ("winch_delivery", {"brake": True, "ramp_s": 1.0}, "ramp_s belongs to"),
         ("winch_delivery", {"torque_n_m": 1.0}, "winch_1 takes feed_m_s here"),
         ("winch_delivery", {"winch": 2, "feed_m_s": 1.0}, "winch 2, but there are 1"),
         ("winch_delivery", {"brake": True}, "has no brake"),

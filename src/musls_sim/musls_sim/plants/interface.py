@@ -174,6 +174,8 @@ class PlantInputs(Shown):
             (n_winches, 2).
         winch_brake: Whether the brake of each drum is closed, (n_winches,).
         winch_taken: Whether an event commands a winch, and not the scenario, (n_winches,).
+        winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
+            it is there), (n_winches, 2).
     """
 
     rotor_command_rad_s: Array
@@ -186,6 +188,7 @@ class PlantInputs(Shown):
     winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
     winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     winch_taken: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    winch_ramp: Array = field(default_factory=lambda: np.zeros((0, 2)))
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
@@ -204,6 +207,7 @@ class PlantInputs(Shown):
             winch=np.zeros((winches, 2)),
             winch_brake=np.zeros(winches, bool),
             winch_taken=np.zeros(winches, bool),
+            winch_ramp=np.zeros((winches, 2)),
         )
 
 

@@ -770,6 +770,7 @@ class WinchCommand(Event):
         torque_n_m: Of the motor of a drum, positive pays out.
         speed_rad_s: Of a drum that the scenario drives by its speed.
         brake: Whether a drum's brake is closed; left out to leave it as it is.
+        ramp_s: Time in which the rate, torque or speed goes to its new value; 0 for a jump.
     """
 
     kind: Literal["winch"] = "winch"
@@ -778,8 +779,11 @@ class WinchCommand(Event):
     torque_n_m: Finite | None = None
     speed_rad_s: Finite | None = None
     brake: bool | None = None
+    ramp_s: NonNegative = 0.0
 
     def __post_init__(self) -> None:
+        if self.ramp_s and not self._given:
+            raise ValueError("ramp_s belongs to feed_m_s, torque_n_m or speed_rad_s")
         if len(self._given) > 1 or not (self._given or self.brake is not None):
             raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
 
@@ -810,8 +814,15 @@ class WinchCommand(Event):
 
     def begin(self, context: EventContext) -> str:
         i, inputs, said = self.winch - 1, context.inputs, []
+        inputs.winch_ramp[i] = 0.0
         for name, value in self._given.items():
-            inputs.winch[i] = value
+            periods = round(self.ramp_s / context.plant.period_s)
+            if periods:
+                now = inputs.winch[i, 1]
+                inputs.winch[i] = now
+                inputs.winch_ramp[i] = value, (value - now) / periods
+            else:
+                inputs.winch[i] = value
             said.append(f"{name} = {value:g}")
         if self.brake is not None:
             inputs.winch_brake[i] = self.brake

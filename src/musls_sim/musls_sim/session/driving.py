@@ -188,7 +188,7 @@ class RigDriver:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to do."""
-        return not self._targets
+        return not self._targets and not len(self._inputs.winch)
 
     def step(self, tick: int) -> None:
         """Write the inputs of the period that begins; ticks follow each other."""
@@ -200,10 +200,21 @@ class RigDriver:
         for (target, _, winch), rows in zip(self._targets, self._block, strict=True):
             if winch is None or not taken[winch]:
                 target[:] = rows[row]
+        for i in np.flatnonzero(taken).tolist():
+            self._ramp(i)
         for i, values in self._thrusts.items():
             pair = np.array([values[:3], [0.0, 0.0, values[3]]])
             turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
+
+    def _ramp(self, winch: int) -> None:
+        """Go on with a winch's ramp to the value that an event asks for."""
+        (_, now), (wanted, change) = self._inputs.winch[winch], self._inputs.winch_ramp[winch]
+        then = now + change
+        if change == 0.0 or (wanted - then) * change <= 0.0:
+            then = wanted if change else now
+            self._inputs.winch_ramp[winch, 1] = 0.0
+        self._inputs.winch[winch] = now, then
 
 
 def _begins(signal: Polynomials, borders: Array) -> Array:

@@ -195,7 +195,7 @@ def _wind(flight: Flight) -> Stage | None:
 @entry(
     "moves anchors and winches",
     "session/driving.py",
-    lambda s: "rig" if s.rig.anchors or s.rig.winches else "",
+    lambda s: "rig" if s.rig.anchors or s.rig.winches or s.system.winches else "",
 )
 def _rig(flight: Flight) -> Stage | None:
     plant, inputs = flight.plant, flight.inputs
