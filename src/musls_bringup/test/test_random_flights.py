@@ -114,6 +114,13 @@ def test_small_drones_on_short_cables_do_not_come_together_after_the_load_is_dow
     assert not seen.problems and seen.apart["tips_m"] > 0.5 * seen.apart["planned_tips_m"]
 
 
+def test_drones_rise_over_a_load_as_high_as_they_before_they_form_up():
+    """Twelve round a box 0.94 m high grazed its corners on their way in."""
+    scenario = as_scenario(random_flight(95))
+    assert scenario.mission.rise_m == 1.0
+    assert not predict(scenario).problems
+
+
 def test_six_drones_keep_apart():
     seen = predict(musls.load_scenario("hexa"))
     assert not seen.problems and seen.apart["tips_m"] > 0.25

@@ -82,7 +82,8 @@ class MissionSpec:
         spool_up_s: Time armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
         take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
         rise_m: Height above the ground where the drones form up, low enough to leave the cables
-            slack at the distance where they stood. Left out, less for short cables.
+            slack at the distance where they stood. Left out, less for short cables, more beside a
+            high load.
         form_up_s: Time to fly from there into the formation.
         slack_height_m: Height of the load's set-point at which the cables hang slack while the
             load stands on the ground. Left out, nearer to it for short cables.

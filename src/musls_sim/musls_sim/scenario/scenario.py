@@ -55,6 +55,9 @@ from musls_sim.scenario.sensors import (
     Px4SensorSpec,
 )
 
+OVER_LOAD_M = 0.1
+"""Drones that take off beside a high load come so far over it, where their cables allow that."""
+
 FORMED_UP_M = 0.3
 """Height of the drones' places over the ground, at least, where the cables hang slack."""
 
@@ -325,12 +328,18 @@ def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
 
 
 def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Heights of a start on the ground that a mission does not give, lowered to short cables."""
+    """Heights of a start on the ground that a mission does not give.
+
+    Lowered to short cables; raised over a load that is as high, on the way into the formation.
+    """
     heights: dict[str, Any] = {}
     if "rise_m" not in given:
+        over_m = hanging.system.load.collision.size_m[2] + OVER_LOAD_M
         slack_m = 0.8 * float(hanging.highest_rise_m.min())
-        if 0.0 < slack_m < mission.rise_m:
-            heights["rise_m"] = float(f"{slack_m:.2g}")
+        rise_m = max(mission.rise_m, over_m)
+        rise_m = min(rise_m, slack_m) if slack_m > 0.0 else mission.rise_m
+        if rise_m != mission.rise_m:
+            heights["rise_m"] = float(f"{rise_m:.2g}")
     if "slack_height_m" not in given:
         lowest_m = float(hanging.formation.offsets_m(hanging.system.n_drones)[:, 2].min())
         down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
