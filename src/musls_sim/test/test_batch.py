@@ -146,6 +146,19 @@ def test_snapshot_and_restore(threads):
     assert not np.array_equal(batch.motion[1], batch.motion[3])
 
 
+def test_several_worlds_are_kept_and_restored_at_once():
+    batch = Batch(scenario("start=air"), worlds=3, threads=1)
+    batch.advance(40)
+    kept = batch.snapshot([0, 2])
+    batch.advance(30)
+    then = batch.motion[[0, 2]].copy()
+    batch.restore([2, 1], kept)
+    batch.advance(30)
+    np.testing.assert_array_equal(batch.motion[[2, 1]], then)
+    with pytest.raises(ConfigError, match="of 2 worlds, must be of one or 3"):
+        batch.restore([0, 1, 2], kept)
+
+
 @pytest.mark.parametrize("fractions", [(0.3, 0.0), (0.0, 0.3)])
 def test_a_snapshot_is_restored_where_dropouts_differ(fractions):
     batch = Batch([scenario("start=air", f"estimation.dropout_fraction={f}") for f in fractions])
