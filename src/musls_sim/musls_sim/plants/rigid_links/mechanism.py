@@ -33,7 +33,6 @@ from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
     intrinsic_xyz,
-    matrix,
     rotation_vector,
 )
 from musls_description.numerics.vectors import (
@@ -449,14 +448,15 @@ def set_positions(t: Tables, positions: Array) -> None:
     """Enter coordinates of the tree: rotation vector and place of free bodies, angles of joints."""
     if t.bodies["even"].any():
         rotations = np.empty((len(t.bodies), 3, 3))
+        for freedom, axes in ((2, "YZ"), (3, "XYZ"), (6, "")):
+            alike = np.flatnonzero(t.bodies["freedom"] == freedom)
+            q = positions[t.bodies["first"][alike][:, None] + np.arange(min(freedom, 3))]
+            turns = Rotation.from_euler(axes, q) if axes else Rotation.from_rotvec(q)
+            rotations[alike] = turns.as_matrix()
         for k, body in enumerate(t.bodies):
-            q = positions[body["first"] : body["first"] + body["freedom"]]
-            if body["parent"] < 0:
-                rotations[k] = matrix(from_rotation_vector(q[:3]))
-                continue
-            turn = Rotation.from_euler("XYZ"[3 - len(q) :], q).as_matrix()
-            above = rotations[body["parent"]] @ body["parent_turn"]
-            rotations[k] = above @ turn @ body["own_turn"].T
+            if body["parent"] >= 0:
+                above = rotations[body["parent"]] @ body["parent_turn"]
+                rotations[k] = above @ rotations[k] @ body["own_turn"].T
         positions = joint_coordinates(t, positions, rotations, evenly_bent)
     set_own_positions(t, positions)
 
@@ -513,12 +513,16 @@ def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
 
 
 def joint_coordinates(
-    t: Tables, positions: Array, rotations: Array, bend: Callable[[Array, Array], Array]
+    t: Tables,
+    positions: Array,
+    rotations: Array,
+    bend: Callable[[Array, Array], tuple[Array, Array]],
 ) -> Array:
     """Coordinates of even joints from attitudes of drones and directions of links, (c,).
 
     From the drones downwards each link is turned about itself as its upper joint asks for: `bend`
-    gives the rotation of this joint from its frame and the direction of the link below.
+    gives the rotation of this joint, and its coordinates, from its frame and the direction of the
+    link below.
     """
     positions, rotations = positions.copy(), np.array(rotations)
     evenly = bend is evenly_bent
@@ -532,34 +536,32 @@ def joint_coordinates(
             turn = (rotations[up] @ body["parent_turn"]).T @ frame
             q[:] = rotation_vector(from_matrix(turn)) if evenly else intrinsic_xyz(turn)
         elif body["even"]:
-            turn = bend(frame, rotations[up][:, 0])
+            turn, q[:] = bend(frame, rotations[up][:, 0])
             rotations[up] = frame @ turn.T
-            q[:] = rotation_vector(from_matrix(turn))[1:] if evenly else _universal_angles(turn)
     return positions
 
 
-def evenly_bent(frame: Array, below: Array) -> Array:
-    """Rotation of a joint that bends without twist, (3, 3)."""
+def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
+    """Rotation of a joint that bends without twist, (3, 3), and its vector's y and z, (2,)."""
     x, y, z = below @ frame  # its y and z axes are those of the frame below, turned back
-    w = np.sqrt(max(0.5 * (1.0 + x), 0.0))
-    s = np.array([z, -y]) / (2.0 * w) if w > 1e-9 else np.array([0.0, 1.0])
-    bent: Array = matrix(np.array([w, 0.0, *s]))
-    return bent
+    if x < 1e-12 - 1.0:
+        return np.diag([-1.0, -1.0, 1.0]), np.array([0.0, np.pi])
+    k, sine = 1.0 / (1.0 + x), np.hypot(y, z)
+    turn = np.array(
+        [[x, y, z], [-y, 1.0 - k * y * y, -k * y * z], [-z, -k * y * z, 1.0 - k * z * z]]
+    )
+    angle = np.arctan2(sine, x) / sine if sine > 1e-9 else 1.0
+    return turn, angle * np.array([z, -y])
 
 
-def universally_bent(frame: Array, below: Array) -> Array:
-    """Rotation of a universal joint whose second angle is within 90 degrees, (3, 3)."""
+def universally_bent(frame: Array, below: Array) -> tuple[Array, Array]:
+    """Rotation of a universal joint whose second angle is within 90 degrees, and its angles."""
     x, y, z = below @ frame
     first, second = np.arcsin(np.clip(z, -1.0, 1.0)), np.arctan2(-y, x)
     if x < 0.0:
         first, second = np.pi - first, np.arctan2(y, -x)
-    bent: Array = Rotation.from_euler("YZ", [first, second]).as_matrix()
-    return bent
-
-
-def _universal_angles(turn: Array) -> Array:
-    """Angles of a universal joint of this rotation, (2,)."""
-    return np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
+    turn = Rotation.from_euler("YZ", [first, second]).as_matrix()
+    return turn, np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
 
 
 @compiled()
