@@ -8,8 +8,8 @@ Roache's grid convergence index (J. Fluids Eng. 116, 1994), with what it changed
 whose changes do not shrink has no band, and is no result.
 
 Jerks come at other moments with other steps, and after one all figures are a little different. A
-band is therefore no narrower than what the changes of the flight's other figures say of that: those
-of the same unit that change as much as half of them do.
+band is therefore no narrower than what nine of ten figures of the flight with the same unit change
+by.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MIN_RATIO = 0.25
 SAFETY = 1.5
 """Factor of the band over the sum of the changes."""
 
-COMMON = 4.0
-"""Narrowest band over the median change of the figures of a flight that have the same unit."""
+COMMON_PERCENT = 90.0
+"""Percentile of the changes of a flight's figures of the same unit that is the narrowest band."""
 
 SETTLED = 2e-4
 """Changes below this share of a figure are small, too."""
@@ -116,12 +116,12 @@ def _unit(name: str) -> str:
 
 
 def _common_changes(values: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
-    """Median change of the figures of each unit from one of the last three steps to the next."""
+    """What most figures of each unit change by from one of the last three steps to the next."""
     changes: dict[str, list[float]] = {}
     for name, its in values.items():
         change = max(abs(b - a) for a, b in pairwise(its[-3:]))
         changes.setdefault(_unit(name), []).append(change)
-    return {unit: float(np.median(all_of_it)) for unit, all_of_it in changes.items()}
+    return {unit: float(np.percentile(its, COMMON_PERCENT)) for unit, its in changes.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,8 +179,7 @@ class Convergence(Shown):
         }
         common = _common_changes(values)
         figures = {
-            name: Converged.of(name, its, COMMON * common[_unit(name)])
-            for name, its in values.items()
+            name: Converged.of(name, its, common[_unit(name)]) for name, its in values.items()
         }
         happened = [Counter(event.kind for event in r.events) for r in recordings]
         samples = min(len(r.bodies[LOAD].time_s) for r in recordings)
