@@ -45,6 +45,7 @@ AUTOMATIC_KINDS = (
     "cable_taut",
     "collision",
     "doubtful",
+    "joint_stop",
     "rotors_overlap",
     "too_close",
     "winch_stopped",

@@ -389,7 +389,7 @@ class RigidLinksPlant(Plant):
         if verdict in (RUNAWAY, SPURIOUS_ENERGY):
             raise SimulationDiverged(diagnosis(self, inputs, verdict))
         if verdict == AT_STOP:
-            self._warn(at_stop(self))
+            self._warn(at_stop(self), "joint_stop")
         if verdict in (DOUBTFUL, TOO_COARSE):
             self._doubt(inputs, energy=verdict == DOUBTFUL)
 
@@ -405,9 +405,9 @@ class RigidLinksPlant(Plant):
             return
         self._warn(text)
 
-    def _warn(self, text: str) -> None:
+    def _warn(self, text: str, kind: str = "doubtful") -> None:
         warnings.warn(text, stacklevel=4)
-        self.happened.append(EventRecord(self.time_s, "doubtful", text))
+        self.happened.append(EventRecord(self.time_s, kind, text))
 
     # --------------------------------------------------------------- drones on prescribed paths
 
