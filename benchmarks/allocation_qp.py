@@ -17,7 +17,7 @@ import osqp
 import proxsuite
 from scipy import sparse
 
-from musls_control.payload.allocation import least_distance
+from musls_control.controllers.payload.allocation import least_distance
 
 PROBLEMS = 300
 

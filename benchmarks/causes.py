@@ -23,7 +23,7 @@ from musls_analysis.comparison.cycles import cut
 from musls_analysis.figures.style import new_figure, save, styled
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, some_cycles
 from musls_bringup.api import fly
-from musls_bringup.reproduce import faults_override, paper
+from musls_bringup.papers.reproduce import faults_override, paper
 from musls_bringup.shipped import find_scenario
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
 

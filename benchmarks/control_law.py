@@ -23,7 +23,7 @@ from musls_analysis.comparison.cycles import CutStage, cut
 from musls_analysis.paper.flights import one_mission, some_cycles
 from musls_analysis.recordings.recording import LOAD
 from musls_bringup import api
-from musls_bringup.reproduce import faults_override, fit_drones, paper
+from musls_bringup.papers.reproduce import faults_override, fit_drones, paper
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate, yaw_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import sys
 
-from musls_analysis.comparison.convergence import Convergence
+from musls_analysis.comparison.summary import PEAK_PLACES
+from musls_analysis.figures.convergence import Convergence
 from musls_analysis.recordings.recording import main_stages
-from musls_analysis.report.summary import PEAK_PLACES
 from musls_bringup.api import load_scenario
 from musls_bringup.fly import Flight
 from musls_bringup.shipped import SCENARIOS, names_in

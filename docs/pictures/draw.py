@@ -137,9 +137,9 @@ def draw_view(view: View, runs: Path, path: Path) -> None:
 
 def draw_figure(figure: Figure, runs: Path, path: Path) -> None:
     """Write a figure of the report, as wide as a column of a paper."""
+    from musls_analysis.comparison.summary import summarise
     from musls_analysis.figures.flight import write_for_paper
     from musls_analysis.recordings.readers import read_recording
-    from musls_analysis.report.summary import summarise
 
     flight = read_recording(folder_of(figure.run, runs))
     (written,) = write_for_paper(

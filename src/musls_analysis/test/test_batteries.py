@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from standing_plant import session_of
 
+from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
-from musls_analysis.report.summary import summarise
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Plant, PlantState

@@ -14,7 +14,7 @@ from musls_analysis.recordings.contents import contents, write
 from musls_analysis.recordings.options import keep_options
 from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import PoseTrack, Recording
-from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import product, roll_pitch_yaw
 

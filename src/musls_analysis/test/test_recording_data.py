@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from musls_analysis.comparison.summary import slack_intervals, slack_mask
 from musls_analysis.figures.over_time import spread
 from musls_analysis.recordings.recording import (
     CableTrack,
@@ -10,7 +11,6 @@ from musls_analysis.recordings.recording import (
     main_stages,
     stages_from_changes,
 )
-from musls_analysis.report.summary import slack_intervals, slack_mask
 from musls_description.config.errors import ConfigError
 
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures.flight import write_figures
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_analysis.report.report import number, write_report
-from musls_analysis.report.summary import summarise
 from musls_description.config.schema import build, to_data
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import Scenario

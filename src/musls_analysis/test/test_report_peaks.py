@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from musls_analysis.comparison.summary import flight_warnings, named_peaks, sentence, summarise
 from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.recording import CableTrack, Event, PoseTrack, Recording, Stage
 from musls_analysis.report.report import write_report
-from musls_analysis.report.summary import flight_warnings, named_peaks, sentence, summarise
 from musls_description.config.errors import ConfigError
 
 STAGES = (

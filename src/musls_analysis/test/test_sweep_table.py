@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from musls_analysis.comparison.errors import error_track
+from musls_analysis.comparison.summary import summarise
 from musls_analysis.recordings.bag import read_bag
-from musls_analysis.report.summary import summarise
 from musls_analysis.sweep.figures import metric_text, value_text, write_figures
 from musls_analysis.sweep.plan import Metric, load_sweep, make_plan, signal_names
 from musls_analysis.sweep.store import (

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
 from musls_analysis.comparison.cycles import cut_alike
 from musls_analysis.comparison.errors import ErrorTable, error_table
+from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.readers import ReadOptions
 from musls_analysis.replay.motion import ReplaySpec
 from musls_analysis.replay.replay import Replay, ReplayResult
-from musls_analysis.report.summary import close_pass, flight_warnings
 from musls_bringup.fly import FlyOptions, fly_in_memory, separation
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import (

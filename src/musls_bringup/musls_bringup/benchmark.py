@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from musls_analysis.comparison.errors import error_track
+from musls_analysis.comparison.summary import flight_warnings, slack_mask
 from musls_analysis.recordings.recording import LOAD, Recording, main_stages
-from musls_analysis.report.summary import flight_warnings, slack_mask
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION

@@ -13,10 +13,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from musls_analysis.comparison.convergence import Convergence
+from musls_analysis.comparison.summary import summarise
+from musls_analysis.figures.convergence import Convergence
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
-from musls_analysis.report.summary import summarise
 from musls_bringup.results import Ending, StopRequested, result_folder
 from musls_bringup.shipped import VERSION
 from musls_control.controllers import Controller

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from musls_bringup.results import result_folder
 from musls_bringup.ros import graph
 from musls_bringup.shipped import find_scenario
-from musls_control.offboard import LOSS_PARAMETERS, other_loss_parameters
+from musls_control.px4.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.configuration import Configuration

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from musls_analysis.comparison.convergence import Convergence
+from musls_analysis.figures.convergence import Convergence
 from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller

@@ -34,7 +34,7 @@ from collections import Counter
 import numpy as np
 
 import musls
-from musls_bringup.starting import rope_for
+from musls_bringup.new.templates import rope_for
 from musls_control.mission.spec import PHASES
 from musls_description.config.errors import MuslsError
 from musls_description.system.drone import tip_radius_m
@@ -182,7 +182,7 @@ def main(count, first=0):
 def compared(scenario):
     """What check says of a scenario, and what its flight shows, as cells of a row."""
     from musls_bringup.check import check
-    from musls_bringup.predicted import least_margin
+    from musls_bringup.prediction import least_margin
 
     found = check(scenario)
     tips_m = found.separation.tips_m if found.separation else np.inf

@@ -7,7 +7,7 @@ from musls_analysis.paper.imperfections import imperfections_of
 from musls_bringup.api import plan_montecarlo
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.reproduce import faults_override
+from musls_bringup.papers.reproduce import faults_override
 from musls_bringup.shipped import find_scenario
 from musls_description.config.strict_yaml import parse_yaml
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix

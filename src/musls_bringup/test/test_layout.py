@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -221,3 +222,24 @@ def test_pre_commit_runs_the_pinned_tools():
     pinned = pins("3.12")
     assert asked
     assert [f"{name}=={pinned[name]}" for name, _, _ in (a.partition("==") for a in asked)] == asked
+
+
+UP = {("scenario", room) for room in ("plants", "sensors", "session")} | {("plants", "session")}
+"""Imports of musls_sim that still run back up: specifications that hold behaviour of their own."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_import_runs_back_up_between_two_rooms(package):
+    rooms = {}
+    for path in (ROOT / "src" / package / package).glob("*/**/*.py"):
+        room = path.relative_to(ROOT / "src" / package / package).parts[0]
+        for name in re.findall(rf"^ *(?:from|import) {package}\.(\w+)", path.read_text(), re.M):
+            other = (ROOT / "src" / package / package / name).is_dir() and name
+            if other and other != room and (room, other) not in UP:
+                rooms.setdefault(room, set()).add(other)
+    assert tuple(TopologicalSorter(rooms).static_order())  # raises CycleError
+
+
+def test_a_folder_is_a_room_of_at_most_twelve():
+    loose = Counter(path.parent for path in MODULES if "test" not in path.parts)
+    assert {relative(folder): count for folder, count in loose.items() if count > 12} == {}

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from musls_bringup.cli import main
-from musls_bringup.motor_table import GRAM_N, MotorTable
+from musls_bringup.new.motor_table import GRAM_N, MotorTable
 from musls_description.config.errors import ConfigError
 from musls_description.system.propulsion import Motor
 

@@ -218,7 +218,7 @@ def test_five_drones_lift_a_beam_from_the_ground(empty):
 
 def test_inertia_of_ring_and_angle():
     """A hoop's axis; the two arms of an L, summed point by point."""
-    from musls_bringup.starting import LoadKind, starting_load
+    from musls_bringup.new.templates import LoadKind, starting_load
     from musls_description.config.strict_yaml import parse_yaml
 
     def inertia(kind):

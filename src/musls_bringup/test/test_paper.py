@@ -9,8 +9,8 @@ from fly_helpers import ENDS
 import musls
 from musls_analysis.sweep.plan import POSE_SIGNALS
 from musls_bringup.cli import main
-from musls_bringup.paper import PAPERS, Result, load_paper, settings
-from musls_bringup.paper_figures import KINDS, PaperFigure, draw, drawn_figure, values_of
+from musls_bringup.papers.figures import KINDS, PaperFigure, draw, drawn_figure, values_of
+from musls_bringup.papers.paper import PAPERS, Result, load_paper, settings
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from musls_bringup.cli.new import parameters_in
-from musls_bringup.starting import px4_hubs
+from musls_bringup.new.templates import px4_hubs
 from musls_description.config.errors import ConfigError
 
 VALUES = {

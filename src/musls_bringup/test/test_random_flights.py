@@ -16,7 +16,7 @@ from musls_bringup.cli import main
 from musls_bringup.cli.app import run
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.formation import propose
-from musls_bringup.predicted import judge_system, predict
+from musls_bringup.prediction import judge_system, predict
 from musls_bringup.shipped import find_scenario
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import ConfigError

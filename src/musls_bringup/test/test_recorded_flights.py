@@ -10,7 +10,7 @@ from made_up_recordings import excerpt_lines, flight, log_lines, log_rows, write
 from musls_analysis.paper.flights import missions, one_mission, some_cycles
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.reproduce import faults_override, paper
+from musls_bringup.papers.reproduce import faults_override, paper
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 from musls_sim.scenario.imperfections import DroneImperfections, Imperfections

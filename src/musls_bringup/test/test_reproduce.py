@@ -11,7 +11,7 @@ from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, one_mi
 from musls_bringup import api
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.reproduce import faults_override, fit_drones, paper
+from musls_bringup.papers.reproduce import faults_override, fit_drones, paper
 from musls_bringup.shipped import find_scenario
 
 FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"

@@ -127,7 +127,7 @@ def test_what_px4_says_is_where_the_drones_are(nodes, probe, air):
     from px4_msgs.msg import VehicleOdometry
 
     from musls_control.nodes.stepped_node import FROM_PX4
-    from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
+    from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 
     nodes.start(graph.simulator(air, realtime=True))
     topics = [f"/px4_{i}/fmu/out/vehicle_odometry" for i in (1, 2, 3)]

@@ -29,10 +29,10 @@ from musls_bringup.ros.launching import (
 )
 from musls_bringup.shipped import find_scenario
 from musls_control.guard import GuardSettings
-from musls_control.mission.before_arming import ArmingLimits
 from musls_control.mission.player import GoalSettings
-from musls_control.mocap import MocapLimits
-from musls_control.offboard import OffboardSettings
+from musls_control.px4.offboard import OffboardSettings
+from musls_control.real_flight.before_arming import ArmingLimits
+from musls_control.real_flight.mocap import MocapLimits
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_sim.recording.graph import recorded_topics

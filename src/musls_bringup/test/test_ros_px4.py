@@ -62,7 +62,7 @@ def test_time_runs_drones_stand_and_everything_ends(standins, nodes, probe, solo
     from px4_msgs.msg import VehicleStatus
     from rosgraph_msgs.msg import Clock
 
-    from musls_control.offboard import px4_topic
+    from musls_control.px4.offboard import px4_topic
 
     nodes.start(graph.simulator(solo, realtime=False))
     # Real PX4's client would publish it, through the agent.

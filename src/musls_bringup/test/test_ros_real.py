@@ -41,7 +41,7 @@ class Vehicle:
         from px4_msgs.msg import VehicleCommand, VehicleOdometry, VehicleStatus
 
         from musls_control.nodes.stepped_node import FROM_PX4
-        from musls_control.offboard import px4_topic
+        from musls_control.px4.offboard import px4_topic
 
         self.armed, self.mode, self.odometry = False, LOITER, []
         self._kind = VehicleStatus

@@ -160,7 +160,7 @@ def test_nodes_fly_in_a_namespace_with_px4s_of_any_name(nodes, probe, air):
     from std_msgs.msg import String
 
     from musls_control.nodes.stepped_node import LATCHED
-    from musls_control.offboard import px4_topic
+    from musls_control.px4.offboard import px4_topic
 
     far = {}
     for kind, way in (
@@ -253,7 +253,7 @@ def link_of(watcher, instance, namespace="", system_id=0):
     from px4_msgs import msg as px4
 
     from musls_control.nodes.stepped_node import FROM_PX4
-    from musls_control.offboard import px4_topic, target_system
+    from musls_control.px4.offboard import px4_topic, target_system
 
     def own_id(message):
         if isinstance(message, px4.VehicleCommand) and system_id:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import musls
-from musls_analysis.comparison.convergence import Converged, Convergence
+from musls_analysis.comparison.summary import numbers_by_path
+from musls_analysis.figures.convergence import Converged, Convergence
 from musls_analysis.recordings.recording import Event, PoseTrack, Recording
-from musls_analysis.report.summary import numbers_by_path
 from musls_bringup.cli.app import main
 from musls_bringup.verify import check_verifiable, finer_scenario, fly_once
 

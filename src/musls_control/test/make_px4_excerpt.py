@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_control.px4_cascade import PX4_PARAMETERS
+from musls_control.px4 import PX4_PARAMETERS
 
 EXCERPT = Path(__file__).parent / "data" / "px4_x500_excerpt.npz"
 

@@ -7,8 +7,8 @@ from numba import njit
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade import Px4Cascade
-from musls_control.px4_cascade.allocation import gains, rotor_layout
+from musls_control.px4 import Px4Cascade
+from musls_control.px4.allocation import gains, rotor_layout
 from musls_description.numerics.rotations import from_roll_pitch_yaw
 from musls_description.system.drone import Box, Drone, Rotor
 

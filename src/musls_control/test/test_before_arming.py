@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from musls_control.mission.before_arming import ArmingLimits, check_before_arming
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.spec import MissionSpec
+from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
 from musls_description.hanging.cone import Cone

@@ -9,7 +9,7 @@ from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
 from musls_control.mission.waiting import PLAY, WAIT, due_row, in_place
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.config.schema import build
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.hang import hang

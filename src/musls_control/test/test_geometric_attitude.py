@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from musls_control.chain.attitude import GeometricAttitude, reference_rates
 from musls_control.estimate import Estimate
-from musls_control.geometric_attitude import GeometricAttitude, reference_rates
 
 INERTIA = np.array([[0.02, 0.001, -0.0005], [0.001, 0.03, 0.0], [-0.0005, 0.0, 0.05]])
 FREQUENCY, DAMPING = np.array([10.0, 8.0, 3.0]), np.array([0.7, 0.9, 1.0])

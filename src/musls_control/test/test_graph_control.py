@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from musls_control.controllers.interface import ControlSetup
-from musls_control.controllers.payload import PayloadSpec
-from musls_control.graph_flight import GraphControl, ReceivedMotion, read_mission_file
+from musls_control.controllers.payload.controller import PayloadSpec
+from musls_control.real_flight.graph import GraphControl, ReceivedMotion, read_mission_file
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml

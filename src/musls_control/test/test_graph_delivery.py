@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.graph_flight import ReceivedMotion, read_mission_file
 from musls_control.mission.delivery import Outlet, hanging_share
 from musls_control.mission.player import PlayState, Refused
+from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario

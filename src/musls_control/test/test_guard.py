@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from musls_control.contingency.contingency import Loss, LossKind
 from musls_control.estimate import Estimate
-from musls_control.graph_flight import read_mission_file
 from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
+from musls_control.mission.contingency import Loss, LossKind
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
 from musls_control.mission.spec import MissionSpec
+from musls_control.real_flight.graph import read_mission_file
 from musls_description.config.schema import build, to_data, to_yaml
 from musls_description.hanging.cone import Cone
 from musls_description.system.drone import tip_radius_m

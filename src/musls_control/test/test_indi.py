@@ -5,10 +5,10 @@ import pytest
 from scipy.signal import butter, lfilter
 from scipy.spatial.transform import Rotation
 
+from musls_control.chain.attitude import GeometricAttitude
+from musls_control.chain.indi import CUT_OFF_HZ, Incremental
+from musls_control.chain.mixing import RotorMixer
 from musls_control.estimate import Estimate
-from musls_control.geometric_attitude import GeometricAttitude
-from musls_control.indi import CUT_OFF_HZ, Incremental
-from musls_control.mixing import RotorMixer
 from musls_description.system.system_files import load_system
 
 PERIOD_S = 0.004

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_control.offboard import (
+from musls_control.px4.offboard import (
     COMMAND_ARM_DISARM,
     COMMAND_LAND,
     COMMAND_SET_MODE,

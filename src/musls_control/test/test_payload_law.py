@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from ideal_cables import IdealCables
 
+from musls_control.controllers.payload.allocation import share_out, shares_of
+from musls_control.controllers.payload.cable_law import CABLE, COMMAND, LAW, payload_step
+from musls_control.controllers.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
 from musls_control.estimate import MOTION
-from musls_control.payload.allocation import share_out, shares_of
-from musls_control.payload.cable_law import CABLE, COMMAND, LAW, payload_step
-from musls_control.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
 from musls_description.numerics.arrays import grasp_matrix
 from musls_description.numerics.records import pack_tables
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix_to_body

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from musls_control.payload.allocation import (
+from musls_control.controllers.payload.allocation import (
     Sharing,
     least_distance,
     null_space_of,

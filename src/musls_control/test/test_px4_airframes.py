@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rigid_drone import GRAVITY, fly_to, make_drone
 
-from musls_control.px4_cascade import PX4_PARAMETERS, RotorLayout
-from musls_control.px4_cascade.allocation import (
+from musls_control.px4 import PX4_PARAMETERS, RotorLayout
+from musls_control.px4.allocation import (
     MIX_THRUST,
     build_mixer,
     gains,

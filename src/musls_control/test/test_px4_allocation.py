@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_control.px4_cascade import (
+from musls_control.px4 import (
     Px4Cascade,
     RotorLayout,
 )
-from musls_control.px4_cascade.allocation import (
+from musls_control.px4.allocation import (
     MIX_THRUST,
     MIXER_COLUMNS,
     allocate,

@@ -8,11 +8,11 @@ from scipy.spatial.transform import Rotation
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade import (
+from musls_control.px4 import (
     Px4Cascade,
     TakeoffState,
 )
-from musls_control.px4_frames import (
+from musls_control.px4.frames import (
     body_swapped,
 )
 

@@ -19,7 +19,7 @@ from numba import njit
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade import PX4_PARAMETERS, Px4Cascade, TakeoffState
+from musls_control.px4 import PX4_PARAMETERS, Px4Cascade, TakeoffState
 
 DT_S = 0.004
 LEAD_TIMES_S = np.array([0.3, 1.0, 3.0])

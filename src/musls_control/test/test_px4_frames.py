@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from musls_control import px4_frames
+from musls_control.px4 import frames as px4_frames
 
 finite = st.floats(-1e3, 1e3)
 vectors = arrays(np.float64, (3,), elements=finite)

@@ -7,7 +7,7 @@ import pytest
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade import (
+from musls_control.px4 import (
     PX4_PARAMETERS,
     Px4Cascade,
     RotorLayout,

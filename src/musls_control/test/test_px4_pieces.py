@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_control.px4_cascade import px4_parameters
-from musls_control.px4_cascade.attitude_control import (
+from musls_control.px4 import px4_parameters
+from musls_control.px4.attitude_control import (
     control_attitude,
     integrate_axis,
     shortest_rotation,
 )
-from musls_control.px4_cascade.cascade import fill_parameter_record, initial_state
-from musls_control.px4_cascade.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE, STATE_DTYPE
-from musls_control.px4_cascade.position_control import constrain_horizontal
-from musls_control.px4_cascade.takeoff import fuse_vertical_acceleration, update_hysteresis
+from musls_control.px4.cascade import fill_parameter_record, initial_state
+from musls_control.px4.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE, STATE_DTYPE
+from musls_control.px4.position_control import constrain_horizontal
+from musls_control.px4.takeoff import fuse_vertical_acceleration, update_hysteresis
 
 
 def test_hysteresis_rises_late_and_falls_at_once():

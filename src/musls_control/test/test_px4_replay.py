@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.px4_cascade import PX4_PARAMETERS, RotorLayout, px4_parameters
-from musls_control.px4_cascade.allocation import allocate, build_mixer, unallocated_torque
-from musls_control.px4_cascade.attitude_control import (
+from musls_control.px4 import PX4_PARAMETERS, RotorLayout, px4_parameters
+from musls_control.px4.allocation import allocate, build_mixer, unallocated_torque
+from musls_control.px4.attitude_control import (
     control_attitude,
     control_rates,
     filter_gyro,
     set_attitude_from_thrust,
 )
-from musls_control.px4_cascade.cascade import fill_parameter_record, initial_state
-from musls_control.px4_cascade.layout import PARAMETER_DTYPE
-from musls_control.px4_cascade.position_control import change_hover_thrust, run_position_control
-from musls_control.px4_cascade.takeoff import (
+from musls_control.px4.cascade import fill_parameter_record, initial_state
+from musls_control.px4.layout import PARAMETER_DTYPE
+from musls_control.px4.position_control import change_hover_thrust, run_position_control
+from musls_control.px4.takeoff import (
     detect_landing,
     prepare_position_control,
     update_hover_thrust,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_control.mocap import (
+from musls_control.real_flight.mocap import (
     POSE_FRAME_FRD,
     POSE_FRAME_NED,
     MocapFilter,

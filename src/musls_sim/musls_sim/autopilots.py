@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_control.px4_cascade import Px4Cascade
-from musls_control.px4_cascade.allocation import gains, rotor_layout
-from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_control.px4 import Px4Cascade
+from musls_control.px4.allocation import gains, rotor_layout
+from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate

@@ -10,8 +10,8 @@ import numpy as np
 
 from musls_control.autopilot import COM_OF_LOSS_T_S, LandingTimer, hold_or_land
 from musls_control.controllers import FormationSpec
-from musls_control.px4_cascade.takeoff import TakeoffState
-from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4.frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4.takeoff import TakeoffState
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of

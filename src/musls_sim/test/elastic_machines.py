@@ -7,8 +7,8 @@ those here are ours.
 import numpy as np
 from elastic_rigs import anchor, point_mass, pulley, winch
 
+from musls_sim.plants.elastic.cables.line import linear_strain
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.line import linear_strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.elastic.start import nodes_between
 

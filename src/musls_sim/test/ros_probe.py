@@ -117,7 +117,7 @@ class FlightProbe(Probe):
         from std_msgs.msg import String
 
         from musls_control.nodes.stepped_node import FROM_PX4, LATCHED
-        from musls_control.offboard import px4_topic
+        from musls_control.px4.offboard import px4_topic
 
         every = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         super().__init__()

@@ -34,7 +34,7 @@ def read_airframe(root):
 
 def build_cascade(parameters):
     """The flight stack that the airframe describes."""
-    from musls_control.px4_cascade import PX4_PARAMETERS, Px4Cascade, RotorLayout
+    from musls_control.px4 import PX4_PARAMETERS, Px4Cascade, RotorLayout
 
     count = int(parameters["CA_ROTOR_COUNT"])
     motors = [parameters[f"PWM_MAIN_FUNC{k + 1}"] for k in range(count)]

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.px4_cascade import RotorLayout
-from musls_control.px4_cascade.allocation import gains, rotor_layout
+from musls_control.px4 import RotorLayout
+from musls_control.px4.allocation import gains, rotor_layout
 from musls_description.system.system_files import load_system
 from musls_sim.autopilots import hover_parameters
 from musls_sim.scenario.scenario import load_scenario

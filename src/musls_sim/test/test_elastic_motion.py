@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from elastic_rigs import G, anchor, beam_rig, hanging_rig, mote, point_mass, run, straight
 
-from musls_sim.plants.elastic.cable import joint_moment
+from musls_sim.plants.elastic.cables.cable import joint_moment
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable

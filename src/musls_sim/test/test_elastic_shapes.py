@@ -7,8 +7,8 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv, yv
 
 from musls_description.config.errors import ConfigError
+from musls_sim.plants.elastic.cables.line import law_records, linear_strain, table_law
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.line import law_records, linear_strain, table_law
 from musls_sim.plants.elastic.rig import Rig, RigCable
 from musls_sim.plants.elastic.start import nodes_between
 

@@ -5,7 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4.frames import world_enu_ned, yaw_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_sim.px4_stand_in import (
     COMMAND_ARM_DISARM,

@@ -15,9 +15,9 @@ from musls_sim.session.session import Session
 
 ca = pytest.importorskip("casadi")
 
-from musls_control.nmpc.disturbance import DisturbanceObserver  # noqa: E402
-from musls_control.nmpc.obstacles import Planes  # noqa: E402
-from musls_control.nmpc.ocp import POSE, Body, drone_motion, rate  # noqa: E402
+from musls_control.controllers.nmpc.disturbance import DisturbanceObserver  # noqa: E402
+from musls_control.controllers.nmpc.obstacles import Planes  # noqa: E402
+from musls_control.controllers.nmpc.ocp import POSE, Body, drone_motion, rate  # noqa: E402
 
 G = 9.80665
 SYSTEM = load_system("agile_trio")
@@ -395,7 +395,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(monkeypatch):
     for kind in ("nmpc", "payload"):
         text = refusal(scenario(system=system, controller=kind, **{"world.obstacles": []}))
         assert "needs load.inertia_kg_m2" in text and "the load of point is a point mass" in text
-    for name in ("casadi", "musls_control.nmpc.ocp"):
+    for name in ("casadi", "musls_control.controllers.nmpc.ocp"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "casadi", None)
     assert "controller.kind = nmpc needs CasADi" in refusal(scenario(**HOLD))

@@ -9,13 +9,13 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from musls_bringup.api import load_scenario
-from musls_control.contingency.contingency import Contingency
 from musls_control.estimate import Estimate
-from musls_control.graph_flight import ReceivedMotion, read_mission_file
 from musls_control.guard import Guard
+from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import OFFBOARD, Known, guide
 from musls_control.mission.player import PlayState, Refused
+from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
 from musls_description.config.schema import to_yaml
 from musls_sim.session.guidance import MissionGuidance
 

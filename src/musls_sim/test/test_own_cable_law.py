@@ -12,8 +12,8 @@ from musls_description.config.registry import load_file
 from musls_description.config.schema import build
 from musls_description.system.cable_law import CABLE_LAWS
 from musls_description.system.slung_system import ElasticLine
+from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.elastic.rig import Rig, RigCable
 
 PAGE = Path(__file__).parents[3] / "docs/extending.md"

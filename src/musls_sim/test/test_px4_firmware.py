@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from px4_helpers import install_peer
 
-from musls_control.px4_cascade.allocation import rotor_layout
+from musls_control.px4.allocation import rotor_layout
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system
 from musls_sim.px4 import process

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from px4_helpers import HOP, SHIPPED, children_of, install_agent, install_peer
 
-from musls_control.offboard import target_system
+from musls_control.px4.offboard import target_system
 from musls_sim.px4 import sitl
 from musls_sim.px4.build import GraphSession
 from musls_sim.px4.install import Px4Error

@@ -6,7 +6,7 @@ import pytest
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import parse_yaml
-from musls_sim.plants.elastic.line import linear_strain
+from musls_sim.plants.elastic.cables.line import linear_strain
 from musls_sim.plants.elastic.start import nodes_between
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

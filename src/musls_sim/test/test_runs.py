@@ -8,8 +8,8 @@ from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.collisions import CollisionError
+from musls_sim.session.compiled_stages.session_memory import World
 from musls_sim.session.session import Session
-from musls_sim.session.world import World
 
 HOLD = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
 

@@ -16,7 +16,7 @@ from plant_helpers import (
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from musls_analysis.report.summary import named_peaks
+from musls_analysis.comparison.summary import named_peaks
 from musls_bringup.api import fly
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs

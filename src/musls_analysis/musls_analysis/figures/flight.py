@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from musls_analysis.comparison.convergence import Convergence
+from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures import over_time, space
+from musls_analysis.figures.convergence import Convergence
 from musls_analysis.figures.style import WIDTH_IN, for_paper, label, save, styled
 from musls_analysis.recordings.recording import ANCHOR, Recording
-from musls_analysis.report.summary import summarise
 from musls_description.config.errors import ConfigError, near_names, whole_file
 from musls_description.config.strict_yaml import shown
 

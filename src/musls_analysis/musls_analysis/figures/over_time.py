@@ -16,10 +16,10 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from scipy.optimize import isotonic_regression
 
 from musls_analysis.comparison.errors import setpoint_pose
+from musls_analysis.comparison.summary import PEAK_PLACES, slack_intervals
 from musls_analysis.figures import style
 from musls_analysis.figures.style import BAND, EVENT, FAINT, INK, label
 from musls_analysis.recordings.recording import Recording
-from musls_analysis.report.summary import PEAK_PLACES, slack_intervals
 from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 # ---------- Stages and events
@@ -194,7 +194,7 @@ def tensions_figure(
 ) -> Figure:
     """Draw the tension of each cable that has one, same scale; slack is below the threshold.
 
-    The largest tensions by name, from `musls_analysis.report.summary`, are marked.
+    The largest tensions by name, from `musls_analysis.comparison.summary`, are marked.
     """
     cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
     handles = [

@@ -31,7 +31,7 @@ from musls_description.config.strict_yaml import read_json
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import Cable, SlungLoadSystem
 from musls_description.tables import Shown, Table
-from musls_sim.plants.elastic.line import line_of
+from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from musls_analysis.comparison.summary import PEAK_PLACES, facts, sentence
 from musls_analysis.figures.style import label
 from musls_analysis.recordings.recording import Recording, main_stages
-from musls_analysis.report.summary import PEAK_PLACES, facts, sentence
 from musls_description.config.schema import to_yaml
 from musls_description.system.slung_system import RigSystem
 

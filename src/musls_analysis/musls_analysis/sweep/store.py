@@ -40,8 +40,8 @@ from musls_analysis.comparison.errors import (
     setpoint_pose,
     translational_error_m,
 )
+from musls_analysis.comparison.summary import numbers_by_path
 from musls_analysis.recordings.recording import Recording, Stage, main_stages
-from musls_analysis.report.summary import numbers_by_path
 from musls_analysis.sweep.plan import (
     CABLE_SIGNALS,
     FLIGHT_COLUMNS,

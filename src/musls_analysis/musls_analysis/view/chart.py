@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from musls_analysis.comparison.errors import error_track, translational_error_m
+from musls_analysis.comparison.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import Stage
-from musls_analysis.report.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.view.scene import Subject
 
 _SHARE = 99.5

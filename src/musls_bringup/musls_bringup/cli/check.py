@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from musls_bringup.predicted import Verdict
+    from musls_bringup.prediction import Verdict
     from musls_sim.preflight.feasibility import DroneMargins
 
 
@@ -39,7 +39,7 @@ def run(
     The phases at the ground and the first stage are flown for it.
     """
     from musls_bringup.check import as_data, draw, loss_sentence, losses
-    from musls_bringup.predicted import judge
+    from musls_bringup.prediction import judge
     from musls_description.config.schema import to_data
 
     chosen = find_scenario(scenario, list(settings or []))
@@ -194,7 +194,7 @@ def formation(
     (formation.places_m) are always kept.
     """
     from musls_bringup.formation import draw, pasted, propose, with_drones
-    from musls_bringup.predicted import judge_system
+    from musls_bringup.prediction import judge_system
     from musls_description.system.slung_system import MAX_CABLES, formation_of
     from musls_description.system.system_files import load_system
 
@@ -230,7 +230,7 @@ def draw_system(
     The drones are in the formation that a scenario without one of its own gets; nothing is flown.
     """
     from musls_bringup.formation import draw, propose
-    from musls_bringup.predicted import judge_system
+    from musls_bringup.prediction import judge_system
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system
 

@@ -19,7 +19,7 @@ from musls_description.config.errors import MuslsError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from musls_analysis.comparison.convergence import Convergence
+    from musls_analysis.figures.convergence import Convergence
     from musls_bringup.check import Phase
     from musls_bringup.fly import Flight
     from musls_sim.scenario.scenario import Scenario
@@ -160,7 +160,7 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
     """Print what the flight came to; returns the exit code."""
     from rich.markup import escape
 
-    from musls_analysis.report.summary import close_pass, facts, sentence
+    from musls_analysis.comparison.summary import close_pass, facts, sentence
 
     console = new_console()
     for line in summary["warnings"]:
@@ -274,8 +274,8 @@ def _finished(folder: Path) -> str:
     """Write the summary that the killed run could not; returns what the folder holds."""
     if not (folder / "bag").is_dir():  # several flights, such as those of a paper
         return f"{len({file.parent for file in folder.rglob('*.mcap')})} flights"
+    from musls_analysis.comparison.summary import summarise
     from musls_analysis.recordings.bag import mend_bag, read_bag
-    from musls_analysis.report.summary import summarise
     from musls_bringup.fly import slack_threshold_n, write_summary
     from musls_sim.scenario.scenario import load_scenario
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli.options import FlyOnce, within
-from musls_bringup.starting import (
+from musls_bringup.new.templates import (
     EDGES_M,
     LOAD_SHARE,
     Airframe,
@@ -111,7 +111,7 @@ def write_system(
 ) -> None:
     """Write a system file, if what is in it hangs level and can be lifted."""
     from musls_bringup.formation import propose
-    from musls_bringup.predicted import judge_system
+    from musls_bringup.prediction import judge_system
     from musls_description.hanging.hang import MIN_THRUST_MARGIN
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system
@@ -169,7 +169,7 @@ def import_body(
     Everything in the file is one rigid body: mass, inertia, box, attachments. Rotors of a drone are
     Gazebo's motor plugins, or MuJoCo's motors at sites. Needs MuJoCo (extra import).
     """
-    from musls_bringup.imported import read_rigid_body
+    from musls_bringup.new.bodies import read_rigid_body
     from musls_description.config.schema import to_yaml
     from musls_description.system.slung_system import MAX_CABLES
 
@@ -258,7 +258,7 @@ def drone(
     if kv is not None and table is None:
         raise ConfigError("--kv: needs --table, to which the motor is fitted")
     if table is not None:
-        from musls_bringup.motor_table import MotorTable  # imports SciPy
+        from musls_bringup.new.motor_table import MotorTable  # imports SciPy
 
         kv = None if kv is None else within("--kv", kv, 1.0, 1e5, " rpm/V")
         frame, missed = frame.by(MotorTable(table), kv)

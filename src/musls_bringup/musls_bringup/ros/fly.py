@@ -29,8 +29,8 @@ from musls_bringup.ros.workspace import (
     px4_msgs,
 )
 from musls_control.controllers import FormationSpec
-from musls_control.graph_flight import STEP_S, read_mission_file
-from musls_control.offboard import px4_namespace
+from musls_control.px4.offboard import px4_namespace
+from musls_control.real_flight.graph import STEP_S, read_mission_file
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Firmware, Px4Error, find_px4

@@ -19,8 +19,8 @@ CONTROLLERS: Registry[Any] = Registry(
     "musls.controllers",
     {
         "learned": "musls_control.controllers.learned:LearnedSpec",
-        "nmpc": "musls_control.controllers.nmpc:NmpcSpec",
-        "payload": "musls_control.controllers.payload:PayloadSpec",
+        "nmpc": "musls_control.controllers.nmpc.controller:NmpcSpec",
+        "payload": "musls_control.controllers.payload.controller:PayloadSpec",
         "pid": "musls_control.controllers.pid:PidSpec",
         "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
     },

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from musls_control.chain.attitude import GeometricAttitude
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
-from musls_control.geometric_attitude import GeometricAttitude
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.config.registry import UserCodeError

@@ -13,11 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from musls_control.chain.attitude import attitude_error, desired_axes
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.payload.load_law import LOAD, attitude_reference
+from musls_control.controllers.payload.rods import Structure
 from musls_control.estimate import Estimate
-from musls_control.geometric_attitude import attitude_error, desired_axes
-from musls_control.payload.load_law import LOAD, attitude_reference
-from musls_control.payload.rods import Structure
 from musls_control.reference import LoadReference
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array, grasp_matrix

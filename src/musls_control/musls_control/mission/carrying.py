@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.hanging.hang import Hanging
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from musls_control.contingency.contingency import Contingency, Loss, LossKind
-from musls_control.contingency.rest_of_flight import UNWATCHED
 from musls_control.estimate import Estimate
 from musls_control.guard import (
     LAG_S,
@@ -25,9 +23,11 @@ from musls_control.guard import (
     Health,
     tracking_error_m,
 )
+from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
+from musls_control.mission.rest_of_flight import UNWATCHED
 from musls_control.mission.spec import (
     BEFORE_FORMATION,
     GROUND_PHASES,
@@ -35,8 +35,8 @@ from musls_control.mission.spec import (
     LOWERING,
     MissionSpec,
 )
-from musls_control.offboard import start_refusal
-from musls_control.px4_cascade.position_control import GRAVITY_M_S2
+from musls_control.px4.offboard import start_refusal
+from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, matrix, rotate, wrapped, yaw_of
@@ -73,7 +73,7 @@ class Known:
         estimate: Their motion, and the tensions of the cables; NaN where nobody knows.
         rotor_speed_rad_s: (n, n_rotors).
         heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
-        phases: Of the drones in the offboard protocol, see `musls_control.offboard.Phase`.
+        phases: Of the drones in the offboard protocol, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
         opens_hooks: Whether somebody opens hooks when asked to.
     """

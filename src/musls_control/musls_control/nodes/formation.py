@@ -35,16 +35,8 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from musls_control.contingency.contingency import Contingency
-from musls_control.graph_flight import (
-    STEP_S,
-    GraphControl,
-    MissionFile,
-    ReceivedMotion,
-    read_mission_file,
-)
 from musls_control.guard import Guard, GuardSettings, GuardStep, Health
-from musls_control.mission.before_arming import ArmingLimits
+from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import (
     OFFBOARD,
@@ -80,7 +72,15 @@ from musls_control.nodes.stepped_node import (
     vector,
     vector_of,
 )
-from musls_control.offboard import HEARTBEAT
+from musls_control.px4.offboard import HEARTBEAT
+from musls_control.real_flight.before_arming import ArmingLimits
+from musls_control.real_flight.graph import (
+    STEP_S,
+    GraphControl,
+    MissionFile,
+    ReceivedMotion,
+    read_mission_file,
+)
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.numerics.rotations import yaw_of
 

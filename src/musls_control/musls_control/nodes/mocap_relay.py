@@ -19,7 +19,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import qos_profile_sensor_data
 from tf2_msgs.msg import TFMessage
 
-from musls_control.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_control.nodes.stepped_node import (
     BASE_LINKS,
     SteppedNode,
@@ -30,7 +29,8 @@ from musls_control.nodes.stepped_node import (
     vector,
     vector_of,
 )
-from musls_control.offboard import Vehicle, px4_topic, vehicles
+from musls_control.px4.offboard import Vehicle, px4_topic, vehicles
+from musls_control.real_flight.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_description.config.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)

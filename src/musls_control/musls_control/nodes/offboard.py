@@ -32,7 +32,8 @@ from musls_control.nodes.stepped_node import (
     vector_of,
     yaw_of,
 )
-from musls_control.offboard import (
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned, yaw_enu_ned
+from musls_control.px4.offboard import (
     ARMING_STATE_ARMED,
     HEARTBEAT,
     Command,
@@ -48,7 +49,6 @@ from musls_control.offboard import (
     stand_down_together,
     vehicles,
 )
-from musls_control.px4_frames import orientation_enu_ned, world_enu_ned, yaw_enu_ned
 from musls_description.config.errors import ConfigError
 
 _STREAMED = (

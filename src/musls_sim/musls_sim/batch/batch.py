@@ -28,6 +28,12 @@ from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compiled_stages.control import OF_LEVEL
 from musls_sim.session.compiled_stages.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.session.compiled_stages.session_memory import (
+    arrays_of,
+    fill_world,
+    numbers_of,
+    state_of,
+)
 from musls_sim.session.compiled_stages.world import (
     PIECE,
     WORLD,
@@ -40,7 +46,6 @@ from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
 from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python
-from musls_sim.session.world import arrays_of, fill_world, numbers_of, state_of
 
 CHUNKS = 32
 """Parts for each thread; whichever is free takes the next, so that none waits for a slow one."""

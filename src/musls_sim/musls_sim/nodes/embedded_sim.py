@@ -37,8 +37,8 @@ from musls_control.nodes.stepped_node import (
     run,
     stamp,
 )
-from musls_control.offboard import other_loss_parameters, px4_topic, target_system
-from musls_control.px4_frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
+from musls_control.px4.frames import body_flu_frd, orientation_enu_ned, world_enu_ned, yaw_enu_ned
+from musls_control.px4.offboard import other_loss_parameters, px4_topic, target_system
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import yaw_of
 from musls_description.writers.urdf import joint_coordinates

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from musls_control.mission.plan import Closest
-from musls_control.px4_cascade.parameters import PX4_PARAMETERS
+from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging

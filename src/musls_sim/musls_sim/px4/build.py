@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from musls_control.offboard import LOSS_PARAMETERS
-from musls_control.px4_cascade import RotorLayout
-from musls_control.px4_cascade.allocation import rotor_layout
+from musls_control.px4 import RotorLayout
+from musls_control.px4.allocation import rotor_layout
+from musls_control.px4.offboard import LOSS_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters, parameter_text
 from musls_sim.plants.gazebo import BridgedPlant

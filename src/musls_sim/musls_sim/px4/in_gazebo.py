@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from musls_control.estimate import Estimate
-from musls_control.px4_cascade import RotorLayout
+from musls_control.px4 import RotorLayout
 from musls_description.numerics.arrays import Array
 from musls_description.writers.sdf import drone_name
 from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant

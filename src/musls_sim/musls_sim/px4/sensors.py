@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from musls_control.estimate import BodyMotion
-from musls_control.px4_frames import body_flu_frd, world_enu_ned
+from musls_control.px4.frames import body_flu_frd, world_enu_ned
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix_to_body

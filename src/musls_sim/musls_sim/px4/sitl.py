@@ -17,10 +17,10 @@ from pymavlink.dialects.v20 import common as mavlink
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
 from musls_control.last_words import lines_of
-from musls_control.offboard import target_system
-from musls_control.px4_cascade import RotorLayout
-from musls_control.px4_cascade.takeoff import TakeoffState
-from musls_control.px4_frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4 import RotorLayout
+from musls_control.px4.frames import world_enu_ned, yaw_enu_ned
+from musls_control.px4.offboard import target_system
+from musls_control.px4.takeoff import TakeoffState
 from musls_description.config.errors import ConfigError
 from musls_sim.px4.install import FLIGHT_LOGS, Firmware, Px4Error
 from musls_sim.px4.links import OFFBOARD, CommandLink, HilLink

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
-from musls_control.contingency.contingency import Contingency
 from musls_control.mission.carrying import Carried
+from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet, compile_delivery
 from musls_control.mission.guidance import Known, guide
 from musls_control.mission.plan import (
@@ -31,7 +31,7 @@ from musls_description.numerics.rotations import (
 from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
-from musls_sim.plants.elastic.line import line_of
+from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.interface import Plant, PlantSetup, PlantState
 from musls_sim.plants.trim import turn_rotors
 from musls_sim.preflight.checks import refuse_or_warn

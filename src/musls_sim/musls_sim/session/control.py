@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
+from musls_control.chain.attitude import GeometricAttitude, tilting_rad_s
+from musls_control.chain.indi import Incremental
+from musls_control.chain.mixing import RotorMixer
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
-from musls_control.geometric_attitude import GeometricAttitude, tilting_rad_s
-from musls_control.indi import Incremental
-from musls_control.mixing import RotorMixer
-from musls_control.payload.actuation import ForcesToSetpoints
-from musls_control.px4_cascade.cascade import Px4Cascade
+from musls_control.controllers.payload.actuation import ForcesToSetpoints
+from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from musls_control.autopilot import MotorCommands
-from musls_control.contingency.contingency import Contingency
 from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
+from musls_control.mission.contingency import Contingency
 from musls_control.reference import LoadReference
 from musls_description.config.registry import failure_of
 from musls_description.numerics.arrays import Array

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from musls_control.autopilot import MotorCommands
-from musls_control.contingency.loss import ContingencySpec
 from musls_control.controllers import Controller
+from musls_control.mission.loss import ContingencySpec
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
 from musls_description.config.typed import typed
@@ -24,6 +24,8 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.scenario.sensors import SensorSetup
 from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionWatch, SeparationWatch
+from musls_sim.session.compiled_stages.runs import Runs
+from musls_sim.session.compiled_stages.session_memory import World
 from musls_sim.session.compiled_stages.world import PIECE
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
@@ -32,9 +34,7 @@ from musls_sim.session.flight import Flight, TensionPeaks
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Observer, Pace, Stage
-from musls_sim.session.runs import Runs
 from musls_sim.session.stages import stages_of
-from musls_sim.session.world import World
 
 # ---------- Result of a flight
 

@@ -152,7 +152,7 @@ def _late_setpoints(flight: Flight) -> Stage | None:
 
 @entry(
     "keeps the state for recorders and for the watch over the drones' distances",
-    "session/world.py",
+    "session/compiled_stages/session_memory.py",
 )
 def _rows(flight: Flight) -> Stage:
     return Stage("rows", compiled=(compiled.record,))

@@ -10,7 +10,7 @@ import numpy as np
 from musls_analysis.recordings.bag import Log, Topic, decode
 from musls_analysis.recordings.capture import Capture, RawTrack
 from musls_analysis.recordings.recording import PoseTrack, resample
-from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import product, rotate
 

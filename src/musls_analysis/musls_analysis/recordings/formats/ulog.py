@@ -11,7 +11,7 @@ import numpy as np
 from musls_analysis.recordings.capture import Capture, RawTrack, name_in
 from musls_analysis.recordings.options import ReadOptions
 from musls_analysis.recordings.recording import PoseTrack, resample
-from musls_control.px4_frames import orientation_enu_ned, world_enu_ned
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError, install_command
 
 SUFFIX = ".ulg"

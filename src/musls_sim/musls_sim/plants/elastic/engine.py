@@ -9,7 +9,7 @@ import numpy as np
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.records import fill, pack_tables
-from musls_sim.plants.elastic.breaks import Break, take_breaks
+from musls_sim.plants.elastic.cables.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
 from musls_sim.plants.elastic.state import SUMS, Tables

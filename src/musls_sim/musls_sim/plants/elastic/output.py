@@ -20,7 +20,7 @@ from musls_description.numerics.vectors import (
     scale,
     sub,
 )
-from musls_sim.plants.elastic.line import energy_per_length
+from musls_sim.plants.elastic.cables.line import energy_per_length
 from musls_sim.plants.elastic.reels import add_reel_momenta, reel_energy
 from musls_sim.plants.elastic.solver import end_node
 from musls_sim.plants.elastic.state import (

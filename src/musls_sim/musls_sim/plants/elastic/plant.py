@@ -25,8 +25,8 @@ from musls_sim.plants.changes import (
     scale_rotors,
 )
 from musls_sim.plants.drone_paths import PoseEnds
+from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
-from musls_sim.plants.elastic.line import line_of
 from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.start import (
     ANY_TORQUE_N_M,

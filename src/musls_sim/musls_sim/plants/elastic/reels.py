@@ -37,8 +37,8 @@ from musls_description.numerics.vectors import (
     sub,
 )
 from musls_sim.plants.elastic.bodies import angular_acceleration
-from musls_sim.plants.elastic.cable import TENSION_SHARE
-from musls_sim.plants.elastic.line import energy_per_length
+from musls_sim.plants.elastic.cables.cable import TENSION_SHARE
+from musls_sim.plants.elastic.cables.line import energy_per_length
 from musls_sim.plants.elastic.solver import add_right, end_node, row_of
 from musls_sim.plants.elastic.state import (
     PULLEY,

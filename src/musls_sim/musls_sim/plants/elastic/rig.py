@@ -18,7 +18,7 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Pulley, Winch
 from musls_sim.plants.elastic.bodies import SET_IN_M
-from musls_sim.plants.elastic.line import LAW, Line
+from musls_sim.plants.elastic.cables.line import LAW, Line
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.state import (
     BODY,

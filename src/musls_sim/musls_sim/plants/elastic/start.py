@@ -31,8 +31,8 @@ from musls_description.system.slung_system import (
     SlungLoadSystem,
     body_names,
 )
+from musls_sim.plants.elastic.cables.line import Line, Strain
 from musls_sim.plants.elastic.engine import Engine
-from musls_sim.plants.elastic.line import Line, Strain
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.interface import Motion, given_motion
 from musls_sim.plants.trim import speeds_for_rad_s

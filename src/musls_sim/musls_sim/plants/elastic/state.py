@@ -18,7 +18,7 @@ import numpy as np
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.records import PLACE, grid_opener, opener
 from musls_description.system.obstacles import SOLID
-from musls_sim.plants.elastic.line import AXIAL, LAW, MEMORY
+from musls_sim.plants.elastic.cables.line import AXIAL, LAW, MEMORY
 from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH
 
 VECTOR = ("f8", (3,))

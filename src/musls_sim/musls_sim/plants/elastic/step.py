@@ -68,7 +68,7 @@ from musls_sim.plants.elastic.bodies import (
     settle_nodes,
     surface_error,
 )
-from musls_sim.plants.elastic.breaks import (
+from musls_sim.plants.elastic.cables.breaks import (
     check_overload,
     mark_broken,
     next_cut,
@@ -76,7 +76,7 @@ from musls_sim.plants.elastic.breaks import (
     overload,
     part,
 )
-from musls_sim.plants.elastic.cable import (
+from musls_sim.plants.elastic.cables.cable import (
     TENSION_SHARE,
     assemble_bending,
     assemble_cable,
@@ -86,8 +86,8 @@ from musls_sim.plants.elastic.cable import (
     tension_error,
     twist_bodies,
 )
+from musls_sim.plants.elastic.cables.own_law import LONG_S
 from musls_sim.plants.elastic.output import collect, fastest_body, react, state_energies
-from musls_sim.plants.elastic.own_law import LONG_S
 from musls_sim.plants.elastic.reels import (
     add_reels,
     add_wound,

@@ -56,7 +56,7 @@ from musls_description.numerics.vectors import from_rotation_vector as turn_quat
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
-from musls_sim.plants.elastic.line import line_of
+from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,

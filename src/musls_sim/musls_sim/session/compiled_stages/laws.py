@@ -9,13 +9,13 @@ from numba import carray
 from numpy.typing import NDArray
 
 from musls_control.controllers import Controller
-from musls_control.controllers.payload import PayloadController, RodController
+from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
+from musls_control.controllers.payload.cable_law import commands_of, payload_step
+from musls_control.controllers.payload.controller import PayloadController, RodController
+from musls_control.controllers.payload.load_law import LOAD, attitude_reference
+from musls_control.controllers.payload.rods import rod_commands
 from musls_control.controllers.rotortm import DRONE, LAW, RotorTmCables, cable_commands
 from musls_control.estimate import MOTION
-from musls_control.payload.cable_law import LAW as CABLE_LAW
-from musls_control.payload.cable_law import commands_of, payload_step
-from musls_control.payload.load_law import LOAD, attitude_reference
-from musls_control.payload.rods import rod_commands
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled

@@ -12,7 +12,7 @@ from numba import carray
 
 from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
 from musls_control.mission.waiting import WAIT, due_row
-from musls_control.px4_cascade.layout import STATE_DTYPE
+from musls_control.px4.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     beyond,

@@ -1,0 +1,1 @@
+"""Commands on what was recorded: compare, replay, view, sweeps and the like."""

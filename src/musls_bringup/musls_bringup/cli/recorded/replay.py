@@ -1,0 +1,347 @@
+"""`musls replay`, `musls identify`: the cable model alone, driven by recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from musls_bringup.cli import options
+from musls_bringup.cli.recorded.reading import read, reads
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_bringup.results import chosen_folder, result_folder
+from musls_description.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from musls_analysis.replay import Replay
+    from musls_analysis.replay.fit import FitResult, Setup
+    from musls_description.system.slung_system import SlungLoadSystem
+
+LONGEST_LEAD_IN_S = 3600.0
+
+BOUNDS = "NAME=LOW,HIGH, such as damping=1e-4,0.01"
+
+
+@reads("recording")
+def run(
+    recording: Annotated[Path, typer.Argument(help="Bag, result folder, flight log or CSV.")],
+    system: Annotated[
+        str, typer.Option(help="Shipped system or file; cables free to twist are needed.")
+    ] = "x500_trio_swivel",
+    cable_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Cable model (see musls list cable-models). Several are compared.",
+            show_default="rigid_links",
+        ),
+    ] = None,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Load estimator beside the prediction: ekf, quasi_static, or a mapping such as "
+            "'{kind: ekf, force_noise_n: 0.3}'. Several are compared.",
+        ),
+    ] = None,
+    offset: options.RecordedPoints = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Estimate parameters (docs/replay.md), then replay with them."
+        ),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LOW,HIGH", help="Bounds of a fitted parameter."),
+    ] = None,
+    with_fit: Annotated[
+        Path | None,
+        typer.Option(help="fit.json (or its folder) of an earlier --fit to start from."),
+    ] = None,
+    workers: Annotated[
+        int | None, options.worker_count("one per core", "Processes of a fit.")
+    ] = None,
+    lead_in: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Time before the prediction in which the load is moved as recorded [s].",
+        ),
+    ] = 2.0,
+    step: Annotated[float, typer.Option(help="Physics step [s]; fits take 0.004.")] = 0.001,
+    out: Annotated[Path | None, options.out_path("runs/replay_..._DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
+) -> None:
+    """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
+    from musls_analysis.replay import Replay
+
+    folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
+    chosen = system_to_replay(system)
+    models = _models(cable_model or ["rigid_links"], chosen)
+    if fit is not None and len(models) > 1:
+        raise ConfigError("--fit takes one --cable-model")
+    if bounds and fit is None:
+        raise ConfigError("--bounds are those of a --fit")
+    setup = _setup(chosen, lead_in, step, offset, with_fit)
+    wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
+    estimators = _estimators(estimator or (), setup)
+    replay = Replay(read(recording, reading), setup.spec)
+    with result_folder(folder, overwrite=overwrite) as work:
+        if wanted is not None:
+            setup = _fitted(replay, setup, wanted, work)
+        if len(models) == 1 and not estimators:
+            _conclude(_replayed(replay, setup, models[0], work))
+        else:
+            _compare(replay, setup, models, estimators, work)
+    typer.echo(f"results in {folder}")
+
+
+def _fit_of(
+    fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
+) -> Callable[..., FitResult]:
+    """A fit with these options; what is wrong shows before the recording is read."""
+    from musls_analysis.replay.fit import fit as fit_parameters
+    from musls_analysis.replay.fit import parameters
+    from musls_analysis.sweep.run import available_cores
+
+    named = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+    names = fit.split(",")
+    parameters(names, setup)
+    limits = {name: (low, high) for name, (low, high) in named}
+    count = workers or available_cores()
+    return partial(fit_parameters, names=names, bounds=limits, cable_model=model, workers=count)
+
+
+def system_to_replay(name: str) -> SlungLoadSystem:
+    """A system that can be replayed: load and drones, cables free to twist."""
+    from musls_description.system.slung_system import slung_system
+    from musls_description.system.system_files import load_system
+
+    chosen = slung_system(load_system(name), "replay")
+    if any(cable.twist == "locked" for cable in chosen.cables):
+        raise ConfigError(
+            f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
+            "of drones and load would tear cables that cannot twist"
+        )
+    return chosen
+
+
+def _setup(
+    system: SlungLoadSystem,
+    lead_in_s: float,
+    step_s: float,
+    offset: list[str] | None,
+    with_fit: Path | None,
+) -> Setup:
+    """System and specification of the replay, with what an earlier fit found."""
+    from musls_analysis.replay import ReplaySpec, fit
+
+    options.within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
+    spec = ReplaySpec(
+        lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=options.offsets_m(offset)
+    )
+    setup = fit.Setup(system, spec)
+    return setup if with_fit is None else fit.with_fit(setup, with_fit)
+
+
+def _fitted(replay: Replay, setup: Setup, fit: Callable[..., FitResult], work: Path) -> Setup:
+    """Fit, write and print; the setup with what was found."""
+    from musls_analysis.replay.fit import write_fit
+
+    with ProgressDisplay("fitting") as shown:
+        result = fit(replay, setup.system, progress=shown.update)
+    write_fit(result, replay.recorded.source, work)
+    print(result)
+    return result.setup
+
+
+def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
+    from musls_analysis.replay.replay import write_replay
+
+    with ProgressDisplay("replaying", "compiles on first use") as shown:
+        result = replay.run(setup.system, shown.share, spec=setup.spec, cable_model=model)
+        return write_replay(replay, result, work)
+
+
+def _estimators(given: Sequence[str], setup: Setup) -> dict[str, Any]:
+    """The load estimators asked for, by what was asked; none sees the load."""
+    from musls_analysis.replay.estimators import check_estimator
+    from musls_description.config.strict_yaml import parse_yaml
+
+    found = {text: parse_yaml(text, "--estimator") for text in given}
+    if len(found) < len(given):
+        raise ConfigError(f"--estimator given twice: {', '.join(given)}")
+    return {text: check_estimator(data) for text, data in found.items()}
+
+
+def _compare(
+    replay: Replay, setup: Setup, models: list[str], estimators: dict[str, Any], work: Path
+) -> None:
+    """A row of a table for each cable model, which gets a folder, and each estimator (a CSV)."""
+    import json
+
+    from musls_analysis.replay.estimators import EstimateDivergedError, estimate_load
+    from musls_analysis.replay.replay import write_load
+
+    found: dict[str, dict[str, Any]] = {}
+    for model in models:
+        folder = work / model.replace(":", "_")
+        folder.mkdir()
+        found[model] = _replayed(replay, setup, model, folder)
+    for k, (text, chosen) in enumerate(estimators.items(), start=1):
+        try:
+            estimated = estimate_load(replay, setup.system, chosen, setup.spec)
+        except EstimateDivergedError as error:
+            tell("warning", str(error))
+            continue
+        write_load(estimated, work / f"load_{chosen.kind}_{k}.csv")
+        found[text] = estimated.errors()
+    (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    rows = [
+        (
+            name,
+            f"{1e3 * n['translational_error_m']:.1f} mm",
+            f"{1e3 * n['translational_error_without_mean_m']:.1f} mm",
+            f"{n['geodesic_error_deg']:.1f} deg",
+            f"{max(n['max_tension_n']):.1f} N" if "max_tension_n" in n else "",
+            f"{100 * n['energy_audit_relative_error']:.2f} %" if "work_j" in n else "",
+        )
+        for name, n in found.items()
+    ]
+    heads = "load by", "error", "without constant", "attitude", "tension", "audit"
+    new_console().print(new_table(*heads, rows=rows))
+
+
+def _conclude(found: dict[str, Any]) -> None:
+    typer.echo(
+        f"load predicted within {1e3 * found['translational_error_m']:.1f} mm and "
+        f"{found['geodesic_error_deg']:.1f} deg (mean over "
+        f"{found['compared_to_s'] - found['compared_from_s']:.1f} s); without the constant "
+        f"part {1e3 * found['translational_error_without_mean_m']:.1f} mm"
+    )
+    typer.echo(
+        f"drones met their path within {1e3 * found['prescribed_position_miss_m']:.3f} mm and "
+        f"{found['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
+        f"{100 * found['energy_audit_relative_error']:.2f} %"
+    )
+
+
+def _models(names: list[str], system: Any) -> list[str]:
+    """The cable models asked for, each once and known, by their present names."""
+    from musls_analysis.replay.replay import present_name, with_links
+
+    for name in names:
+        with_links(system, name)
+    found = [present_name(name) for name in names]
+    if len(set(found)) < len(found):
+        raise ConfigError(f"--cable-model given twice: {', '.join(names)}")
+    renamed = [f"{old} is now {new}" for old, new in zip(names, found, strict=True) if old != new]
+    if renamed:
+        tell("note", f"cable model {', '.join(renamed)}")
+    return found
+
+
+def _step(step_s: float) -> float:
+    from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
+
+    ratio = CONTROL_PERIOD_S / step_s if step_s >= MIN_STEP_S else 0.0
+    if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:
+        raise ConfigError(f"--step = {step_s:g}: must divide 0.004 s (0.004, 0.002, 0.001, ...)")
+    return step_s
+
+
+# ---------- `musls identify`
+
+
+@reads("flights")
+def identify(
+    flights: options.RealFlights,
+    system: Annotated[
+        str, typer.Option(help="Shipped system or file; cables free to twist are needed.")
+    ] = "x500_trio_swivel",
+    cable_model: Annotated[
+        str, typer.Option(metavar="MODEL", help="Cable model (see musls list cable-models).")
+    ] = "rigid_links:5",
+    parameters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Parameters among which is chosen (docs/replay.md); by default all that several "
+            "recordings can tell apart.",
+        ),
+    ] = None,
+    geometry: Annotated[
+        bool,
+        typer.Option(
+            "--geometry",
+            help="First find attachments, hooks and lengths from all rows with taut cables, and "
+            "start from these.",
+        ),
+    ] = False,
+    drones: Annotated[
+        bool, typer.Option(help="Identify tilts and delay of the drones, too (as fit-drones).")
+    ] = True,
+    offset: options.RecordedPoints = None,
+    workers: Annotated[int | None, options.worker_count("one per core", "Processes.")] = None,
+    out: Annotated[Path | None, options.out_path("runs/identify_DATE_TIME")] = None,
+    overwrite: options.Overwrite = False,
+    *,
+    reading: Any,
+) -> None:
+    """Identifies a system from recordings: what they tell of it, with 90 % intervals.
+
+    Keeps what predicts recordings better that it was not fitted to. Writes system.yaml to fly with,
+    imperfections.yaml of the drones, identified.json and a figure.
+    """
+    from musls_analysis.paper.flights import some_cycles
+    from musls_analysis.paper.imperfections import summary_of, write_fit
+    from musls_analysis.replay import Replay, ReplaySpec
+    from musls_analysis.replay import identify as several
+    from musls_analysis.replay.geometry import geometry as taut_geometry
+    from musls_analysis.sweep.run import available_cores
+    from musls_bringup.papers.reproduce import fit_drones
+
+    folder = chosen_folder(out, "identify", overwrite=overwrite)
+    chosen = system_to_replay(system)
+    spec = ReplaySpec(offsets_m=options.offsets_m(offset))
+    replays = [Replay(read(file, reading), spec) for file in _recordings(flights)]
+    names = None if parameters is None else parameters.split(",")
+    if geometry:
+        taut = taut_geometry(replays, chosen)
+        chosen, spec = taut.setup.system, taut.setup.spec
+        for replay in replays:
+            replay.spec = spec
+        print(taut)
+    with result_folder(folder, overwrite=overwrite) as work:
+        with ProgressDisplay("identifying", "compiles on first use") as shown:
+            found = several.identify(
+                replays, chosen, names, cable_model=cable_model,
+                workers=workers or available_cores(), progress=shown.update,
+            )  # fmt: skip
+        several.write_identified(found, work)
+        print(found)
+        if drones:
+            try:
+                real = some_cycles(flights, reading)
+                with ProgressDisplay("flights") as shown:
+                    fitted = fit_drones(real, [f"system={work}/system.yaml"], progress=shown.count)
+                flown_with = [f"system={folder}/system.yaml"]
+            except ConfigError as error:
+                tell("note", f"drones are not identified: {error}")
+            else:
+                command = f"musls identify {' '.join(map(str, flights))}"
+                write_fit(fitted, work, command, flown_with)
+                print("\n".join(summary_of(fitted)))
+    typer.echo(f"results in {folder}: --set system={folder}/system.yaml", err=True)
+
+
+def _recordings(flights: Sequence[Path]) -> Iterator[Path]:
+    """Each recording of its own; a folder with CSV files stands for these."""
+    for place in flights:
+        yield from sorted(place.glob("*.csv")) or [place]

@@ -1,0 +1,1 @@
+"""Systems, airframes and bodies to start from: `musls new`, `musls import`."""

@@ -1,0 +1,415 @@
+"""Systems and airframes to start from, from a few sizes, for `musls new`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from musls_bringup.new.bodies import IDLE, RigidBody
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build, to_data
+from musls_description.config.strict_yaml import shown
+from musls_description.numerics.arrays import Array, point_inertia
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.system.drone import BoxShape, Drone, inertia_of
+from musls_description.system.propulsion import Motor
+
+if TYPE_CHECKING:
+    from musls_bringup.new.motor_table import MotorTable
+
+
+class LoadKind(str, Enum):
+    """Loads that need no drawing."""
+
+    box = "box"
+    beam = "beam"
+    plate = "plate"
+    ring = "ring"
+    L = "L"
+    point = "point"
+
+
+EDGES_M = {
+    LoadKind.box: (0.4, 0.3, 0.12),
+    LoadKind.beam: (2.0, 0.05, 0.05),
+    LoadKind.plate: (0.6, 0.4, 0.02),
+    LoadKind.ring: (1.0, 0.05, 0.05),
+    LoadKind.L: (1.0, 0.05, 0.05),
+    LoadKind.point: (0.1, 0.1, 0.1),
+}
+"""Length, width and height where they are not given. Of a ring the length is its diameter, of an L
+that of each arm; the width is that of the ring and of the arms."""
+
+INSET = 0.9
+"""Share of the half size at which the outermost cables are attached."""
+
+LOAD_SHARE = 0.2
+"""Mass of the load over that of the drones, where it is not given."""
+
+
+@dataclass(frozen=True)
+class StartingLoad:
+    """A load in words for its file.
+
+    Attributes:
+        body: Keys of the load but mass and attachments, as YAML.
+        attachments_m: One per cable, from the centre of mass, (n, 3).
+        what: In words.
+    """
+
+    body: Sequence[str]
+    attachments_m: Array
+    what: str
+
+
+def starting_load(
+    kind: LoadKind, edges_m: Sequence[float], mass_kg: float, count: int
+) -> StartingLoad:
+    """Load of a kind with attachments for so many cables."""
+    length, width, height = edges_m
+    least = {LoadKind.L: 3, LoadKind.ring: 2}.get(kind, 1)
+    if count < least:
+        raise ConfigError(f"--drones = {count}: the {kind.value} needs {least} to hang level")
+    top = height / 2.0
+    if kind == LoadKind.point:
+        return StartingLoad(
+            ["point_mass: true     # all cables pull at its centre, it does not turn",
+             f"collision: {{size_m: {_row(edges_m)}}}"],
+            np.zeros((count, 3)), "a point mass",
+        )  # fmt: skip
+    if kind == LoadKind.ring:
+        radius = length / 2.0
+        across = mass_kg * (radius**2 / 2.0 + height**2 / 12.0)
+        inertia = np.diag([across, across, mass_kg * radius**2])
+        body = [*_inertia(inertia), f"collision: {{size_m: {_row((length, length, height))}}}"]
+        return StartingLoad(body, _around(radius, radius, top, count), f"a ring of {length:g} m")
+    if kind == LoadKind.L:
+        return _angle(length, width, height, mass_kg, count)
+    body = [f"shape: {{kind: box, size_m: {_row(edges_m)}}}   # or cylinder, rod; or inertia_kg_m2"]
+    what = f"a {kind.value} of {' x '.join(f'{edge:g}' for edge in edges_m)} m"
+    if kind == LoadKind.beam or count == 2:
+        row = INSET * length / 2.0 * (np.linspace(1.0, -1.0, count) if count > 1 else np.zeros(1))
+        return StartingLoad(body, np.column_stack([row, 0.0 * row, 0.0 * row + top]), what)
+    x, y = INSET * length / 2.0, INSET * width / 2.0
+    if count == 4:  # the corners
+        x, y = math.sqrt(2.0) * x, math.sqrt(2.0) * y
+    return StartingLoad(body, _around(x, y, top, count), what)
+
+
+def _around(x_m: float, y_m: float, z_m: float, count: int) -> Array:
+    """Points on an ellipse, their middle above the origin, (count, 3)."""
+    if count == 1:
+        return np.array([[0.0, 0.0, z_m]])
+    angle = 2.0 * np.pi * np.arange(count) / count + (np.pi / 4.0 if count == 4 else 0.0)
+    return np.column_stack([x_m * np.cos(angle), y_m * np.sin(angle), z_m + 0.0 * angle])
+
+
+def _angle(
+    arm_m: float, width_m: float, height_m: float, mass_kg: float, count: int
+) -> StartingLoad:
+    """Two equal arms along x and y that meet in a corner."""
+    inertia = np.zeros((3, 3))
+    centre = np.array([arm_m / 4.0, arm_m / 4.0, 0.0])
+    for size, middle in (
+        ((arm_m, width_m, height_m), np.array([arm_m / 2.0, 0.0, 0.0])),
+        ((width_m, arm_m, height_m), np.array([0.0, arm_m / 2.0, 0.0])),
+    ):
+        off = middle - centre
+        inertia += inertia_of(BoxShape(size_m=size), mass_kg / 2.0)
+        inertia += mass_kg / 2.0 * point_inertia(off)
+    along = INSET * arm_m * np.linspace(-1.0, 1.0, count)
+    points = np.column_stack([np.maximum(-along, 0.0), np.maximum(along, 0.0), 0.0 * along])
+    box = _row((arm_m + width_m / 2.0, arm_m + width_m / 2.0, height_m))
+    box_middle = _row((arm_m / 4.0 - width_m / 4.0, arm_m / 4.0 - width_m / 4.0, 0.0))
+    body = [*_inertia(inertia), f"collision: {{size_m: {box}, center_m: {box_middle}}}"]
+    top = np.array([0.0, 0.0, height_m / 2.0])
+    return StartingLoad(body, points - centre + top, f"an L with arms of {arm_m:g} m")
+
+
+def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingLoad:
+    """A load as its file has it, with cables at named places."""
+    box, middle = _row(body.box_m), _row(body.box_middle_m)
+    lines = [*_inertia(body.inertia_kg_m2), f"collision: {{size_m: {box}, center_m: {middle}}}"]
+    return StartingLoad(lines, body.chosen(names), f"the body of {file}")
+
+
+def _inertia(inertia: Array) -> list[str]:
+    """The key, each entry to ten digits: a rod's moments differ by orders, a plate's add up."""
+    moments = np.diag(inertia)
+    kept = np.where(np.abs(inertia) > NO_PRODUCT * np.sqrt(np.outer(moments, moments)), inertia, 0)
+    lines = ", ".join(f"[{', '.join(f'{entry + 0.0:.10g}' for entry in row)}]" for row in kept)
+    return [f"inertia_kg_m2: [{lines}]   # about the centre of mass"]
+
+
+NO_PRODUCT = 1e-9
+"""Product of inertia over the root of its two moments, up to which it comes from rounding."""
+
+
+def _row(values: Sequence[float] | Array) -> str:
+    return rows(np.array([values]))[0]
+
+
+def rows(values: Array) -> list[str]:
+    """Rows of a matrix as YAML, to five digits of the largest number in it."""
+    largest = np.abs(values).max()
+    rounded = np.round(values, 4 - math.floor(math.log10(largest))) if largest else values
+    return [f"[{', '.join(f'{number + 0.0:g}' for number in row)}]" for row in rounded]
+
+
+# ---------- Cables
+
+PULL_N, ROPE_KG_M, ROPE_DENSITY_KG_M3, JOINT_S = 6.0, 0.008, 640.0, 0.0013
+"""Of the paper's cable: what it carries, its mass per length and density, and the damping of a
+joint over the moment that its pull exerts on the arm of a link."""
+
+ROPE_LINKS = 10
+
+
+@dataclass(frozen=True)
+class Rope:
+    """A cable that suits what it carries.
+
+    Attributes:
+        links: Rigid links of it.
+        damping_n_m_s_rad: In each joint between two links.
+    """
+
+    mass_kg: float
+    radius_m: float
+    links: int
+    damping_n_m_s_rad: float
+
+
+def rope_for(pull_n: float, length_m: float) -> Rope:
+    """A rope as the paper's for another pull: mass and strength grow with its section.
+
+    Half of the mass that a rope of the same tension in its fibres would have where it carries four
+    times as much: what is handled at all is not as thin as it could be. The joints' damping keeps
+    its ratio to the pull: on a thread the paper's holds drones like a rod.
+    """
+    per_m = ROPE_KG_M * math.sqrt(max(pull_n, 1e-3) / PULL_N)
+    return Rope(
+        float(f"{per_m * length_m:.3g}"),
+        float(f"{math.sqrt(per_m / (math.pi * ROPE_DENSITY_KG_M3)):.2g}"),
+        ROPE_LINKS,
+        float(f"{JOINT_S * pull_n * length_m / ROPE_LINKS:.2g}"),
+    )
+
+
+def cable_length_m(tip_radius_m: float) -> float:
+    """Length of a cable that leaves room between rotors of a radius, as 2.5 m between x500s."""
+    return float(f"{min(max(2.5 * tip_radius_m / X500_TIP_M, 0.5), 10.0):.2g}")
+
+
+X500_TIP_M = 0.37
+
+# ---------- Airframes
+
+LIFT = 1.2
+"""Least thrust of an airframe over its weight."""
+
+
+def imported_drone(body: RigidBody, hook: str, name: str, file: str) -> Drone:
+    """A drone as its file has it, with its cable at a named place."""
+    keys = {
+        "mass_kg": body.mass_kg,
+        "inertia_kg_m2": body.inertia_kg_m2,
+        "cable_attachment_m": body.chosen([hook])[0],
+        "collision": {"size_m": body.box_m, "center_m": body.box_middle_m},
+        "model": name,
+        "rotors": body.rotors,
+    }
+    drone = build(Drone, _rounded(keys), file)
+    lift = drone.max_thrust_n / (drone.mass_kg * STANDARD_GRAVITY_M_S2)
+    if lift < LIFT:
+        raise ConfigError(
+            f"{file}: its rotors give {lift:.2f} times its weight, at least {LIFT:g} are needed"
+        )
+    return drone
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to ten digits, nothing as 0, arrays as lists."""
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_rounded(entry) for entry in value]
+    if isinstance(value, str):
+        return value
+    return float(f"{value:.10g}") if abs(value) > 1e-12 else 0.0
+
+
+SPREAD_M = 0.064
+"""Torque over thrust of a propeller per diameter, C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a
+rule of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
+
+ROTORS_ABOVE, HOOK_BELOW = 0.24, 0.2
+"""Rotors above the centre of mass and the cable below it, over the height; 6 and 5 cm of 25 cm."""
+
+X500_DRAG = 8.06428e-05
+"""Rotor drag of PX4's x500 with propellers of 10 inch [N s^2 / (m rad)]. By the theory of blade
+elements it is proportional to chord x radius^2, so to the diameter's third power if alike."""
+
+INCH_M = 0.0254
+
+
+@dataclass(frozen=True)
+class Airframe:
+    """Weighed and measured values of a multirotor, and a motor's data sheet.
+
+    Attributes:
+        mass_kg: Ready to fly, with battery, without load.
+        rotors: 4, 6 or 8, evenly on a circle.
+        wheelbase_m: Distance of opposite motors.
+        height_m: From the feet to the plane of the rotors.
+        propeller_in: Diameter in inches.
+        thrust_n: Of one rotor at full throttle, from the data sheet.
+        speed_rpm: At the same throttle.
+        torque_n_m: Of one rotor at the same throttle; None for a usual propeller's.
+        hubs: Place and spin of each rotor, where PX4's parameters say them, instead of `rotors`
+            and `wheelbase_m`.
+        motor: Of each rotor, where it is known.
+    """
+
+    mass_kg: float
+    rotors: int
+    wheelbase_m: float
+    height_m: float
+    propeller_in: float
+    thrust_n: float
+    speed_rpm: float
+    torque_n_m: float | None = None
+    hubs: Sequence[tuple[Array, str]] | None = None
+    motor: Motor | None = None
+
+    def by(self, table: MotorTable, speed_constant_rpm_v: float | None) -> tuple[Airframe, float]:
+        """The same with rotors that hover as a table says and have its full thrust.
+
+        Also returns by how much the motor's power misses the table's, 0 without a speed constant.
+        """
+        count = len(self.hubs) if self.hubs else self.rotors
+        each_n, full_n = self.mass_kg * STANDARD_GRAVITY_M_S2 / count, float(table.thrust_n[-1])
+        hover_rad_s = table.at(each_n, table.speed_rad_s)
+        hover_n = table.at(each_n, table.thrust_n)
+        torque, motor, missed = table.torque_n_m, None, 0.0
+        if speed_constant_rpm_v is not None:
+            motor, missed = table.motor(speed_constant_rpm_v)
+        made = replace(
+            self,
+            thrust_n=full_n,
+            speed_rpm=60.0 / (2.0 * math.pi) * hover_rad_s * math.sqrt(full_n / hover_n),
+            torque_n_m=None if torque is None else full_n * table.at(each_n, torque) / hover_n,
+            motor=motor,
+        )
+        return made, missed
+
+    def _even_hubs(self) -> list[tuple[Array, str]]:
+        if self.rotors not in ORDER:
+            raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
+        places, step = [], 2.0 * math.pi / self.rotors
+        for k, spin in ORDER[self.rotors]:
+            angle = (k + 0.5) * step
+            place = np.array([np.cos(angle), np.sin(angle), 0.0]) * self.wheelbase_m / 2.0
+            places.append((place + [0.0, 0.0, ROTORS_ABOVE * self.height_m], spin))
+        return places
+
+    def as_text(self) -> dict[str, Any]:
+        """Numbers for the template of an airframe."""
+        hubs = self.hubs or self._even_hubs()
+        rotors, place = len(hubs), np.array([place for place, _ in hubs])
+        wheelbase_m = 2.0 * float(np.hypot(*place.T[:2]).max())
+        weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
+        lift_n = rotors * self.thrust_n
+        if lift_n < LIFT * weight_n:
+            raise ConfigError(
+                f"--thrust = {self.thrust_n:g}: {rotors} rotors give {lift_n:.3g} N, the "
+                f"drone weighs {weight_n:.3g} N: at least {LIFT:g} times as much is needed to fly"
+            )
+        diameter_m = self.propeller_in * INCH_M
+        gaps_m = np.linalg.norm(place[:, None, :2] - place[None, :, :2], axis=2)
+        apart_m = float(np.min(gaps_m, where=gaps_m > 1e-6, initial=np.inf))  # coaxial ones may be
+        if diameter_m >= apart_m:
+            raise ConfigError(
+                f"--propeller = {self.propeller_in:g}: {diameter_m:.3f} m wide propellers touch, "
+                f"neighbouring motors are {apart_m:.3f} m apart"
+            )
+        speed = self.speed_rpm * 2.0 * math.pi / 60.0
+        ratio = self.torque_n_m / self.thrust_n if self.torque_n_m else SPREAD_M * diameter_m
+        above_m = ROTORS_ABOVE * self.height_m
+        return {
+            "mass_kg": f"{self.mass_kg:g}",
+            "body": _row([0.5 * wheelbase_m, 0.5 * wheelbase_m, 0.35 * self.height_m]),
+            "feet": _row([0.7 * wheelbase_m, 0.7 * wheelbase_m, self.height_m]),
+            "feet_middle": _row([0.0, 0.0, above_m - self.height_m / 2.0]),
+            "hook": _row([0.0, 0.0, -HOOK_BELOW * self.height_m]),
+            "drag": f"{X500_DRAG * (self.propeller_in / 10.0) ** 3:.4g}",
+            "constant": f"{self.thrust_n / speed**2:.5g}",
+            "ratio": f"{ratio:.4g}",
+            "ratio_from": "the data sheet" if self.torque_n_m else "a usual propeller",
+            "idle": f"{IDLE * speed:.1f}",
+            "top": f"{speed:.1f}",
+            "diameter_m": f"{diameter_m:.4g}",
+            "thrust_n": f"{self.thrust_n:.4g}",
+            "speed_rpm": f"{self.speed_rpm:.4g}",
+            "motor": self.motor
+            and {
+                key: value
+                for key, value in to_data(self.motor).items()
+                if key in ("speed_constant_rpm_v", "resistance_ohm", "idle_current_a")
+            },
+            "hover": f"{weight_n / lift_n:.2f}",
+            "places": [(_row(place), spin) for place, spin in hubs],
+        }
+
+
+ORDER = {
+    4: ((3, "ccw"), (1, "ccw"), (0, "cw"), (2, "cw")),
+    6: tuple((k, "cw" if k % 2 else "ccw") for k in range(6)),
+    8: tuple((k, "cw" if k % 2 else "ccw") for k in range(8)),
+}
+"""Arms in the order of the motors, anti-clockwise from ahead, and how their rotors spin; of four in
+the order of PX4's quadrotor x."""
+
+
+_PARAMETER = re.compile(r"\bCA_ROTOR(_COUNT|\d+_(?:PX|PY|PZ|KM|AX|AY))\b[\s,:=]+([^\s,;]+)")
+
+
+def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
+    """Place and spin of each rotor from PX4's CA_ROTOR parameters.
+
+    `text` is an airframe of PX4 (`param set-default CA_ROTOR0_PX 0.15`), what QGroundControl saves,
+    or the table of `ulog_params`; comments do not count. PX4's x is forward, y right, z down from
+    the centre of mass.
+    """
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        for name, value in _PARAMETER.findall(line.partition("#")[0]):
+            try:
+                found[name.lstrip("_")] = float(value)
+            except ValueError:
+                raise ConfigError(
+                    f"{file}: CA_ROTOR{name} = {shown(value)}: must be a number"
+                ) from None
+    numbers = sorted({int(name.split("_")[0]) for name in found if name[0].isdigit()})
+    count = int(found.get("COUNT", len(numbers)))
+    if count < 4 or len(numbers) < count:
+        raise ConfigError(f"{file}: CA_ROTOR... of {len(numbers)} rotors in it, at least 4 of each")
+    hubs = []
+    for i in numbers[:count]:
+        if found.get(f"{i}_AX", 0.0) or found.get(f"{i}_AY", 0.0):
+            raise ConfigError(f"{file}: CA_ROTOR{i}_AX, _AY: tilted rotors are not modelled")
+        x, y, z = (found.get(f"{i}_{axis}", 0.0) for axis in ("PX", "PY", "PZ"))
+        km = found.get(f"{i}_KM", 0.05)  # PX4's own default
+        if km == 0.0:
+            raise ConfigError(
+                f"{file}: CA_ROTOR{i}_KM = 0 does not say how the rotor spins: give a positive "
+                "number (anti-clockwise) or a negative one"
+            )
+        hubs.append((np.array([x, -y, -z]), "ccw" if km > 0.0 else "cw"))
+    return hubs

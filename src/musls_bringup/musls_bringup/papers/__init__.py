@@ -1,0 +1,1 @@
+"""What sets a paper's table and figures beside our own flights."""

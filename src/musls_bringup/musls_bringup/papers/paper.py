@@ -1,0 +1,311 @@
+"""A paper's table and figures beside those of our own flights, `musls paper`.
+
+A file in `papers/` lists the rows: what it is, the paper's value, and how ours is found, as a
+metric of a flight (`musls_analysis.sweep.plan.Metric`) or a number of `musls check`; and the
+figures (`figures.PaperFigure`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from musls_analysis.figures.style import label
+from musls_analysis.paper.flights import TABLE_III, some_cycles
+from musls_analysis.recordings.recording import Recording
+from musls_analysis.report.report import number
+from musls_analysis.sweep.plan import Metric
+from musls_analysis.sweep.run import available_cores
+from musls_analysis.sweep.store import chosen_metric, extract
+from musls_analysis.view.page import templates
+from musls_bringup.check import as_data, check
+from musls_bringup.fly import fly_run, program
+from musls_bringup.papers.figures import PaperFigure, draw
+from musls_bringup.papers.reproduce import ReproduceOptions, reproduce
+from musls_bringup.results import StopRequested, result_folder
+from musls_bringup.shipped import find_scenario, named_file
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import Finite, build, spec
+from musls_description.config.strict_yaml import read_yaml
+
+PAPERS = Path(__file__).parent
+SYSTEM = "x500_trio_swivel"
+"""The seed paper's system, for its Table III."""
+WHY = "middle of the bodies compared, nothing fitted; `musls reproduce` has --offset and --fit-on"
+
+
+@spec
+class PaperRow:
+    """One number of a paper; what is not given here is its group's.
+
+    Attributes:
+        what: The quantity.
+        paper: The paper's value.
+        unit: Of both values.
+        scenario: What is flown, or checked.
+        set: Keys of the scenario that differ.
+        value: How the number follows from the flight.
+        check: Path of the number in what `musls check` finds, instead of `value`.
+        why: What differs, and why.
+        comparable: Whether ours over the paper's says something; if not, no ratio is shown.
+    """
+
+    what: str
+    paper: Finite
+    unit: str = ""
+    scenario: str = ""
+    set: dict[str, Any] = Field(default_factory=dict)
+    value: Metric | None = None
+    check: str | None = None
+    why: str = ""
+    comparable: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.check is None):
+            raise ValueError(f"{self.what}: give one of value and check")
+
+    @property
+    def wanted(self) -> Wanted:
+        """Flights and checks that it takes."""
+        return Wanted(self.scenario, tuple(settings(self.set)), bool(self.check))
+
+
+def settings(keys: Mapping[str, Any]) -> list[str]:
+    """Keys of a scenario as for `--set`."""
+    return [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in keys.items()
+    ]
+
+
+class Wanted(NamedTuple):
+    """A flight, or a check."""
+
+    scenario: str
+    overrides: tuple[str, ...]
+    check: bool = False
+
+    @property
+    def command(self) -> str:
+        """Command that flies or checks the same."""
+        words = [program(), "check" if self.check else "fly", self.scenario]
+        return " ".join([*words, *(f"--set {text}" for text in self.overrides)])
+
+
+@spec
+class PaperGroup:
+    """Rows of one table or figure.
+
+    Attributes:
+        title: Which one.
+        rows: The numbers.
+    """
+
+    title: str
+    rows: tuple[PaperRow, ...]
+
+
+@spec
+class Paper:
+    """A paper.
+
+    Attributes:
+        title: Its title.
+        source: Authors, journal, year.
+        notes: Lines below the table.
+        table_iii: Whether recorded flights give the seed paper's Table III, too.
+        groups: Numbers, by table or figure.
+        figures: Figures that are drawn from our flights.
+    """
+
+    title: str
+    source: str
+    notes: tuple[str, ...] = ()
+    table_iii: bool = False
+    groups: tuple[PaperGroup, ...]
+    figures: tuple[PaperFigure, ...] = ()
+
+
+def _are_mappings(rows: object) -> bool:
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+
+
+def load_paper(name: str) -> Paper:
+    """A paper by the number of its file."""
+    path = named_file("paper", name, PAPERS)
+    data = read_yaml(path)
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: must hold a paper's title, source and groups")
+    groups = data.get("groups")
+    for group in groups if isinstance(groups, list) else ():
+        if not (isinstance(group, dict) and _are_mappings(group.get("rows", []))):
+            continue  # is told below
+        shared = {key: group.pop(key) for key in list(group) if key not in ("title", "rows")}
+        checked = {key: value for key, value in shared.items() if key != "value"}
+        group["rows"] = [
+            {**(checked if "check" in row else shared), **row} for row in group.get("rows", ())
+        ]
+    return build(Paper, data, str(path))
+
+
+def reproduce_paper(
+    name: str,
+    out: Path,
+    flights: Sequence[Path] = (),
+    *,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Result]:
+    """Fly what a paper shows; writes report.html, summary.json and the flights into a folder.
+
+    `flights` are recordings of the seed paper, for its Table III.
+
+    Raises:
+        StopRequested: A signal ended it; the folder holds the flights and numbers up to then.
+    """
+    paper = load_paper(name)
+    if flights and not paper.table_iii:
+        raise ConfigError(f"paper {name}: FLIGHTS are for Table III of paper 000")
+    if flights:
+        some_cycles(flights)  # what is wrong with them shows before anything is flown
+    with result_folder(out, overwrite=overwrite) as work:
+        found: dict[Wanted, tuple[Recording | None, Mapping[str, Any]]] = {}
+        flights_of = [
+            {
+                curve: Wanted(scenario, tuple(settings(keys)))
+                for curve, (scenario, keys) in figure.flights.items()
+            }
+            for figure in paper.figures
+        ]
+        wanted = [row.wanted for group in paper.groups for row in group.rows]
+        wanted += [flight for curves in flights_of for flight in curves.values()]
+        distinct = list(dict.fromkeys(wanted))
+        progress(0, len(distinct))
+        ended: StopRequested | None = None
+        for flight in distinct:
+            name = f"{len(found) + 1:02d}_{Path(flight.scenario).stem}"
+            try:
+                found[flight] = _flown(flight, work / "flights" / name)
+            except StopRequested as error:  # no number comes from the flight that it cut
+                if not (work / "flights").is_dir():
+                    raise
+                ended = error
+                ended.kept = f"what was flown is kept in {out}"
+                note = f"Ended by {ended.name} after {len(found)} of {len(distinct)} flights."
+                paper = replace(paper, notes=(note, *paper.notes))
+                break
+            progress(len(found), len(distinct))
+        results = [
+            Result(group.title, row, _number(row, *found[row.wanted]))
+            for group in paper.groups
+            for row in group.rows
+            if row.wanted in found
+        ]
+        drawn = [
+            Drawn(figure.title, figure.why, png(draw(figure, recordings(curves, found))),
+                  [flight.command for flight in curves.values()])
+            for figure, curves in zip(paper.figures, flights_of, strict=True)
+            if found.keys() >= set(curves.values())
+        ]  # fmt: skip
+        if flights and ended is None:
+            results += _table_iii(flights, work / "table_iii")
+            drawn += [
+                Drawn(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
+                      png(path.read_bytes()), [])
+                for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
+            ]  # fmt: skip
+        _write(paper, results, drawn, work)
+    if ended is not None:
+        raise ended
+    return results
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row with our number; None where the flight has it not."""
+
+    group: str
+    row: PaperRow
+    ours: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the paper's, where that says something."""
+        if self.ours is None or not self.row.paper or not self.row.comparable:
+            return None
+        return self.ours / self.row.paper
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure: its title, what differs, the picture as a data URI, commands of its flights."""
+
+    title: str
+    why: str
+    picture: str
+    commands: list[str]
+
+
+def png(data: bytes) -> str:
+    """A picture as a data URI."""
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def recordings(curves: Mapping[str, Wanted], found: Mapping[Wanted, Any]) -> dict[str, Recording]:
+    """Recordings of the curves of a figure."""
+    return {curve: found[flight][0] for curve, flight in curves.items()}
+
+
+def _flown(flight: Wanted, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
+    """The flight, and the content of its summary.json; or what the check finds."""
+    scenario = find_scenario(flight.scenario, list(flight.overrides))
+    if flight.check:
+        return None, as_data(scenario, check(scenario))
+    return fly_run(scenario, folder)
+
+
+def _number(row: PaperRow, recording: Recording | None, found: Mapping[str, Any]) -> float | None:
+    metric = row.value or Metric(path=row.check)
+    series = extract(recording, metric.bodies) if recording else {}
+    return chosen_metric(metric, found, series)
+
+
+def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
+    """The seed paper's Table III from its recordings, see `musls_bringup.papers.reproduce`."""
+    options = ReproduceOptions(systems=[SYSTEM], seeds=3, workers=available_cores())
+    (column,) = reproduce(flights, out, options)
+    results = []
+    for stage, comparison in column.comparisons.items():
+        for body, errors in comparison.errors.items():
+            ours = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
+            for unit, paper, value in zip(("mm", "deg"), TABLE_III[stage][body], ours, strict=True):
+                row = PaperRow(
+                    what=f"{stage}, {label(body)}", paper=paper, unit=unit, check="-", why=WHY
+                )
+                results.append(Result("Table III, simulated against recorded", row, value))
+    return results
+
+
+def _write(paper: Paper, results: Sequence[Result], drawn: Sequence[Drawn], folder: Path) -> None:
+    environment = templates(Path(__file__).parents[1] / "templates")
+    environment.filters["number"] = number
+    page = environment.get_template("paper.html.j2").render(
+        paper=paper, groups=groupby(results, lambda result: result.group), figures=drawn
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")
+    rows = [
+        {
+            "table": r.group, "what": r.row.what, "unit": r.row.unit, "paper": r.row.paper,
+            "ours": r.ours, "command": r.row.wanted.command, "why": r.row.why,
+        }
+        for r in results
+    ]  # fmt: skip
+    text = json.dumps({"paper": paper.title, "source": paper.source, "rows": rows}, indent=2)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What completes a control level down to the rotors: attitude, INDI, mixing."""

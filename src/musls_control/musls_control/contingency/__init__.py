@@ -1,1 +1,0 @@
-"""Reaction of a formation to the loss of a drone or a cable."""

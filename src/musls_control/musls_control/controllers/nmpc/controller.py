@@ -1,0 +1,406 @@
+"""`nmpc`: plans of the whole system over the next second or two, and a tracker that flies them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from time import thread_time
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.nmpc.disturbance import DisturbanceObserver
+from musls_control.controllers.payload.allocation import shares_of
+from musls_control.controllers.payload.controller import Output
+from musls_control.controllers.payload.model import PayloadModel, attitude_lag_s
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.config.errors import ConfigError, MuslsError, install_command
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_yaw, matrix, rotate
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.obstacles import GateObstacle
+from musls_description.system.slung_system import formation_of
+
+if TYPE_CHECKING:
+    from musls_control.controllers.nmpc.ocp import Problem, Weights
+
+
+@spec
+class NmpcSpec:
+    """Optimal control of load and cables over a horizon, replanned in flight, with look-ahead.
+
+    Attributes:
+        kind: "nmpc".
+        output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
+        horizon_s: How far a plan looks ahead.
+        steps: Steps of a plan; they grow, the last is four times the first.
+        rate_hz: Plans a second.
+        compute_delay: When a plan is there: "measured", after the processor time of its
+            computation (flights are not repeatable); "fixed", after `delay_s`; "none", at once.
+        delay_s: The fixed one.
+        least_tension_n: Smallest tension that a plan keeps in every cable; by default a tenth of
+            its share of the load's weight.
+        largest_tension_n: Largest tension; by default none.
+        thrust_share: Largest thrust of a plan over that of the rotors.
+        largest_tilt_rad: Largest tilt of a drone.
+        largest_load_tilt_rad: Largest tilt of the load.
+        apart_m: Least distance of two drones' centres; by default 1.6 times the one at which their
+            rotor tips can touch.
+        clearance_m: Room that drones, load and cables leave to obstacles.
+        position_1_s2: Acceleration of a drone per error of its position.
+        velocity_1_s: Acceleration of a drone per error of its velocity.
+        disturbance_1_s: Bandwidth of the observer of the forces that a plan leaves out (a heavier
+            load, wind, weak rotors); 0 for none, as always with `autopilot.tracker: indi`, which
+            makes up for them itself.
+    """
+
+    kind: Literal["nmpc"] = "nmpc"
+    output: Output = "direct"
+    horizon_s: Annotated[float, Field(ge=0.2, le=10.0)] = 1.6
+    steps: Annotated[int, Field(ge=4, le=100)] = 16
+    rate_hz: Annotated[float, Field(ge=1.0, le=125.0)] = 10.0
+    compute_delay: Literal["measured", "fixed", "none"] = "fixed"
+    delay_s: Annotated[float, Field(ge=0.0, le=1.0)] = 0.04
+    least_tension_n: NonNegative | None = None
+    largest_tension_n: Positive | None = None
+    thrust_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.9
+    largest_tilt_rad: Annotated[float, Field(gt=0.0, le=1.5)] = 1.2
+    largest_load_tilt_rad: Annotated[float, Field(gt=0.0, le=math.pi)] = math.pi
+    apart_m: NonNegative | None = None
+    clearance_m: NonNegative = 0.05
+    position_1_s2: NonNegative = 5.0
+    velocity_1_s: NonNegative = 4.0
+    disturbance_1_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.5
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Make the controller."""
+        system = formation_of(setup.system, "controller.kind = nmpc")
+        if setup.rods:
+            raise ConfigError(
+                "controller.kind = nmpc plans with cables: cable_model: rigid_rods has none"
+            )
+        _check_gates(setup, self.clearance_m)
+        try:
+            import musls_control.controllers.nmpc.ocp  # noqa: F401 (the extra is looked for before the flight)
+        except ModuleNotFoundError as error:
+            if error.name != "casadi":
+                raise
+            raise MuslsError(
+                f"controller.kind = nmpc needs CasADi: {install_command('casadi')}"
+            ) from None
+        return NmpcController(self, replace(setup, system=system))
+
+
+def _check_gates(setup: ControlSetup, clearance_m: float) -> None:
+    """Refuse gates that the load does not fit through in any attitude."""
+    need = np.sort(setup.system.load.collision.size_m)[:2] + 2.0 * clearance_m
+    for gate in setup.obstacles:
+        if isinstance(gate, GateObstacle):
+            opening = np.sort([gate.width_m, gate.height_m])
+            if (opening < need).any():
+                raise ConfigError(
+                    f"world.obstacles: gate '{gate.name}' opens {gate.width_m:g} x "
+                    f"{gate.height_m:g} m, the load with clearance_m needs "
+                    f"{need[0]:g} x {need[1]:g} m"
+                )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """States of a plan at its nodes, and what the drones do.
+
+    Attributes:
+        begin_s: Time of the first node.
+        times_s: Times of the nodes from there, (N + 1,).
+        x: States, (N + 1, nx).
+        u: Inputs between the nodes, (N, nu).
+        drones: Positions, velocities, accelerations, forces of rotors and cables, (N + 1, n, 5, 3).
+    """
+
+    begin_s: float
+    times_s: Array
+    x: Array
+    u: Array
+    drones: Array
+
+    def at(self, time_s: float) -> Array:
+        """Positions, velocities, accelerations, forces of rotors and cables, (n, 5, 3)."""
+        k, share = self._place(time_s)
+        between: Array = (1.0 - share) * self.drones[k] + share * self.drones[k + 1]
+        # A straight line between two positions is too short by a h^2 / 8.
+        h = self.times_s[k + 1] - self.times_s[k]
+        bulge = 0.5 * share * (1.0 - share) * h * h
+        between[:, 0] -= bulge * between[:, 2]
+        return between
+
+    def states(self, time_s: Array) -> tuple[Array, Array]:
+        """States at times, (k, nx), and the inputs from there on, (k, nu)."""
+        places = [self._place(time) for time in time_s]
+        states = [(1.0 - f) * self.x[k] + f * self.x[k + 1] for k, f in places]
+        return np.array(states), np.array([self.u[k] for k, _ in places])
+
+    def _place(self, time_s: float) -> tuple[int, float]:
+        since = min(max(time_s - self.begin_s, 0.0), self.times_s[-1])
+        k = min(int(np.searchsorted(self.times_s, since, "right")) - 1, len(self.times_s) - 2)
+        return k, (since - self.times_s[k]) / (self.times_s[k + 1] - self.times_s[k])
+
+
+STALE_SHARE = 0.5
+"""A plan older than this share of its horizon is not flown any more."""
+
+FIRST_STEPS = 6
+"""Steps of the solver for the first plan, which is there before the flight goes on."""
+
+
+class NmpcController(Controller):
+    """Plans at `rate_hz` and tracks the plan with position, velocity and feed-forward.
+
+    Attributes:
+        problem: The optimal control problem.
+        solve_s: Processor time of each plan so far but those that had none before.
+    """
+
+    level = ControlLevel.FORCES
+
+    def __init__(self, given: NmpcSpec, setup: ControlSetup) -> None:
+        if given.output == "autopilot":
+            self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
+        self._given, self._setup = given, setup
+        self._model = model = PayloadModel(setup)
+        system, n = setup.system, setup.system.n_drones
+        self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
+        self._shares = shares_of(model.attachments_m, model.resting_n)
+        direct = given.output == "direct"
+        self._ahead_s = attitude_lag_s(system, setup.gravity_m_s2, direct)
+        self._every = max(1, round(1.0 / (given.rate_hz * setup.period_s)))
+        self.problem = _problem(given, setup, model)
+        bandwidth_1_s = 0.0 if setup.incremental else given.disturbance_1_s
+        self._observer = DisturbanceObserver(system, model, bandwidth_1_s)
+        self.solve_s: list[float] = []
+        self._plans = self._failures = 0
+        self._commands = np.zeros((n, 10))
+        self.happened: list[tuple[str, str]] = []
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Begin without a plan."""
+        self._plan: Plan | None = None
+        self._coming: tuple[float, Plan | None] | None = None
+        self._next_s = time_s
+        self._failed = self._fell_back = False
+        self._observer.start(time_s, estimate)
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Forces of the rotors, yaws, no moments, forces counted on, (n, 10)."""
+        if time_s >= self._next_s - 1e-9 and self._coming is None:
+            self._next_s = time_s + self._every * self._setup.period_s
+            took_s, found = self._replan(time_s, reference, estimate)
+            self._coming = time_s + took_s, found
+        if self._coming is not None and time_s >= self._coming[0] - 1e-9:
+            self._take(time_s, self._coming[1])
+            self._coming = None
+        plan = self._plan
+        if plan is not None and time_s - plan.begin_s > STALE_SHARE * plan.times_s[-1]:
+            plan = None
+        if (plan is None) != self._fell_back:
+            self._fell_back = plan is None
+            what = "no fresh plan: formation until there is one" if plan is None else "plans again"
+            self.happened.append(("plan_stale" if plan is None else "plan_resumed", what))
+        model = self._model
+        if plan is None:
+            wanted = counted = self._formation(reference)
+        else:
+            wanted, counted = plan.at(time_s), plan.at(time_s + self._ahead_s)
+        mass = model.drone_mass_kg[:, None]
+        drones, given, out = estimate.drones, self._given, self._commands
+        back = given.position_1_s2 * (wanted[:, 0] - drones.position_enu_m)
+        back += given.velocity_1_s * (wanted[:, 1] - drones.velocity_enu_m_s)
+        out[:, 0:3] = counted[:, 3] + mass * back
+        out[:, 3] = model.yaws_rad + reference.yaw_rad
+        out[:, 7:10] = mass * counted[:, 2] - counted[:, 3]
+        tension_n = np.linalg.norm(wanted[:, 4], axis=1, keepdims=True)
+        _, gap = self._cables(estimate)
+        pull_n = tension_n * gap / np.linalg.norm(gap, axis=1, keepdims=True)
+        self._observer.step(time_s, out[:, 0:3], pull_n, estimate)
+        return out
+
+    def numbers(self) -> dict[str, float]:
+        """Plans, those that failed, and processor times without those of first plans."""
+        if not self.solve_s:
+            return {"plans": self._plans}
+        times_ms = 1e3 * np.array(self.solve_s)
+        return {
+            "plans": self._plans,
+            "plans_failed": self._failures,
+            "solve_median_ms": float(np.median(times_ms)),
+            "solve_p95_ms": float(np.percentile(times_ms, 95.0)),
+            "solve_max_ms": float(times_ms.max()),
+        }
+
+    def _take(self, time_s: float, found: Plan | None) -> None:
+        """Fly a new plan, or the one before if there is none."""
+        if found is not None:
+            self._plan, self._failed = found, False
+            return
+        self._failures += 1
+        if not self._failed:
+            self._failed = True
+            self.happened.append(("plan_failed", "the solver found no plan: the last one goes on"))
+
+    # ---------- Planning
+
+    def _replan(
+        self, time_s: float, reference: LoadReference, estimate: Estimate
+    ) -> tuple[float, Plan | None]:
+        """A plan from the estimate on, None if none was found, and the time until it is there."""
+        begin_s = thread_time()
+        problem, before = self.problem, self._plan
+        measured = self._measured(estimate)
+        directions = measured[13:].reshape(2, -1, 3)[0]
+        problem.disturbance_n[:] = self._observer.disturbances_n(directions)
+        wanted = self._wanted(reference)
+        if before is None or self._failed:
+            x, u, steps = wanted.copy(), np.zeros((problem.nodes, problem.nu)), FIRST_STEPS
+        else:
+            times_s, steps = time_s + problem.times_s, 1
+            x, u = before.states(times_s)
+            beyond = times_s > before.begin_s + before.times_s[-1]
+            x[beyond], u[beyond] = wanted[beyond], 0.0
+            u = u[:-1]
+        x[0, : len(measured)] = measured
+        wanted[0] = x[0]
+        _same_sign(x)
+        _same_sign(wanted)
+        solved = False
+        for _ in range(steps):
+            x, u, solved = problem.solve(x, u, wanted)
+        took_s = thread_time() - begin_s
+        self._plans += 1
+        found = Plan(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
+        if before is None:
+            return 0.0, found
+        self.solve_s.append(took_s)
+        delays_s = {"measured": took_s, "fixed": self._given.delay_s, "none": 0.0}
+        return delays_s[self._given.compute_delay], found
+
+    def _measured(self, estimate: Estimate) -> Array:
+        """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""
+        load, drones = estimate.records[0], estimate.drones
+        turn = matrix(load["attitude"])
+        arms, gap = self._cables(estimate)
+        length = np.linalg.norm(gap, axis=1, keepdims=True)
+        s = gap / length
+        moving = load["velocity"] + np.cross(turn @ load["omega"], arms) - drones.velocity_enu_m_s
+        r = np.cross(s, moving) / length
+        body = [load[name] for name in ("position", "attitude", "velocity", "omega")]
+        return np.concatenate([*body, s.ravel(), r.ravel()])
+
+    def _cables(self, estimate: Estimate) -> tuple[Array, Array]:
+        """Attachments from the load's centre and the cables from drone to load, world, (n, 3)."""
+        model, load, drones = self._model, estimate.records[0], estimate.drones
+        arms = model.attachments_m @ matrix(load["attitude"]).T
+        hooks = rotate(drones.orientation_wxyz, model.hooks_m)
+        return arms, load["position"] + arms - drones.position_enu_m - hooks
+
+    def _wanted(self, reference: LoadReference) -> Array:
+        """States of the reference at the nodes, cables as near to the formation as it allows."""
+        model, n, problem = self._model, len(self._model.lengths_m), self.problem
+        derivatives, tilts = reference.coming(problem.times_s)
+        x = np.zeros((len(derivatives), problem.nx))
+        for k, (row, tilt) in enumerate(zip(derivatives, tilts, strict=True)):
+            then = LoadReference(row, tilt)
+            turn = then.rotation
+            push = model.mass_kg * (row[2, :3] - self._gravity) - problem.disturbance_n[0]
+            push = turn.T @ push
+            w = then.omega_body_rad_s
+            moment = model.inertia_kg_m2 @ then.alpha_body_rad_s2
+            moment += np.cross(w, model.inertia_kg_m2 @ w)
+            pull = self._shares @ np.concatenate([push, moment, [1.0]])
+            pull = pull.reshape(n, 3) @ turn.T
+            tension = np.maximum(np.linalg.norm(pull, axis=1), 1e-3)
+            s = -pull / tension[:, None]
+            x[k, :13] = np.r_[row[0, :3], then.orientation_wxyz, row[1, :3], w]
+            x[k, 13 : 13 + 3 * n], x[k, 13 + 9 * n : 13 + 10 * n] = s.ravel(), tension
+        s = x[:, 13 : 13 + 3 * n].reshape(-1, n, 3)
+        r = np.cross(s, np.gradient(s, problem.times_s, axis=0))
+        x[:, 13 + 3 * n : 13 + 6 * n] = r.reshape(-1, 3 * n)
+        return x
+
+    def _formation(self, reference: LoadReference) -> Array:
+        """Places in formation round the load's reference, as `Plan.at` returns them."""
+        model, turn = self._model, from_yaw(np.array(reference.yaw_rad))
+        motion = np.zeros((len(model.yaws_rad), 5, 3))
+        motion[:, 0] = reference.position_enu_m + rotate(turn, model.formation_m)
+        motion[:, 1], motion[:, 2] = reference.velocity_enu_m_s, reference.acceleration_enu_m_s2
+        pull = rotate(turn, model.resting_n)
+        felt = motion[:, 2] - self._gravity
+        motion[:, 3], motion[:, 4] = model.drone_mass_kg[:, None] * felt + pull, -pull
+        return motion
+
+
+def _same_sign(x: Array) -> None:
+    """Of q and -q, which are the same attitude, take at each node the one nearer to the last."""
+    for k in range(1, len(x)):
+        if x[k, 3:7] @ x[k - 1, 3:7] < 0.0:
+            x[k, 3:7] *= -1.0
+
+
+def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Problem:
+    """The optimal control problem of a system."""
+    from musls_control.controllers.nmpc.obstacles import Planes
+    from musls_control.controllers.nmpc.ocp import Body, Bounds, Problem
+
+    system, n = setup.system, setup.system.n_drones
+    box = system.load.collision
+    center_m = np.array(box.center_m) + model.attachments_m[0] - system.load.cable_attachments_m[0]
+    half_m = 0.5 * np.array(box.size_m)
+    body = Body(
+        model.mass_kg,
+        model.inertia_kg_m2,
+        model.attachments_m,
+        model.lengths_m,
+        model.level_hooks_m,
+        model.drone_mass_kg,
+        np.stack([center_m, half_m]),
+        setup.gravity_m_s2,
+        # An autopilot holds the drones' yaw, and the load's through cables that do not twist. A
+        # plan that lets cables turn the load there moves the drones with it, ever further round.
+        yaw_held=given.output == "autopilot" and any(c.twist == "locked" for c in system.cables),
+    )
+    share_n = model.mass_kg * setup.gravity_m_s2 / n
+    least_n = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
+    largest_n = given.largest_tension_n or 1e3 * share_n
+    if largest_n <= max(least_n, share_n):
+        raise ConfigError(
+            f"controller.largest_tension_n = {largest_n:g} N must be above least_tension_n = "
+            f"{least_n:.3g} N and a cable's share of the load, {share_n:.3g} N"
+        )
+    most_n = np.array([drone.max_thrust_n for drone in system.drones])
+    radius_m = max(map(tip_radius_m, system.drones))
+    bounds = Bounds(
+        (least_n, largest_n),
+        np.stack([0.05 * most_n, given.thrust_share * most_n]),
+        given.largest_tilt_rad,
+        given.largest_load_tilt_rad,
+        3.2 * radius_m if given.apart_m is None else given.apart_m,
+    )
+    growth = np.linspace(0.4, 1.6, given.steps)
+    steps_s = given.horizon_s / given.steps * growth
+    planes = Planes(setup.obstacles, n, half_m, radius_m, given.clearance_m)
+    return Problem(body, bounds, _weights(n, share_n), steps_s, planes)
+
+
+def _weights(n: int, share_n: float) -> Weights:
+    """Costs per metre, radian, ... squared; tensions count by their share of the load's weight."""
+    from musls_control.controllers.nmpc.ocp import Weights
+
+    load = [60.0, 60.0, 80.0, *[120.0] * 4, 18.0, 18.0, 22.0, *[1.0] * 3]
+    cables = [*[1.0] * 3 * n, *[1.0] * 3 * n, *[0.05] * 3 * n]
+    tension, rate = 1.0 / share_n**2, 0.1 / share_n**2
+    state = np.r_[load, cables, [tension] * n, [rate] * n]
+    control = np.r_[[1e-3] * 3 * n, [0.1 / share_n**2] * n]
+    start = np.r_[[0.5] * 3 * n, [10.0 * tension] * n, [rate] * n]
+    return Weights(state, control, start, (300.0, 3000.0))

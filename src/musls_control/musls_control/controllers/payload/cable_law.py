@@ -1,0 +1,311 @@
+"""The force of every drone, in one compiled call a period.
+
+The load's wrench (`load_law`) is shared out to the cables (`allocation`): mu_k is the force that
+cable k is to pull the load with, against q_k, the direction from drone to load. It can pull along
+its present direction only, so the drone pulls with the part of mu_k along q_k and turns the cable
+to q_kd = -mu_k / |mu_k| (eq. 71 to 73 of RotorTM; T. Lee, "Geometric control of quadrotor UAVs
+transporting a cable-suspended rigid body", IEEE TCST 2018):
+
+    u_along  = q q^T mu + m l |q'|^2 q + m q q^T a
+    u_across = m l q x (-k_q e_q - k_w e_w - (q . w_d) q' - q x (q x w_d')) - m q x (q x a)
+
+with e_q = q_d x q, e_w = w + q x (q x w_d), w = q x q', w_d = q_d x q_d' and a the acceleration of
+the load's attachment with gravity added. Authors' code sets w_d and w_d' to zero. Here they are the
+derivatives of mu, for which the load's wrench is differentiated twice; the acceleration of the load
+is the one that the parts of mu along the cables give.
+
+Three records of an array hold a vector with its first two derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import carray
+
+from musls_control.controllers.payload.allocation import Sharing, share_out, spread_out, spread_rate
+from musls_control.controllers.payload.load_law import (
+    LOAD,
+    attitude_errors,
+    attitude_reference,
+    demand,
+    feed_back,
+    gyroscopic,
+    integrate,
+)
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import (
+    PLACE,
+    beyond,
+    numbers_at,
+    opener,
+    record_at,
+    table_at,
+)
+from musls_description.numerics.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    cross,
+    dot,
+    norm,
+    put,
+    rotate,
+    rotate_back,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+    unit,
+    unit_rates,
+    write_matrix,
+)
+
+CABLE = np.dtype(
+    [
+        ("attachment", float, 3),  # on the load, about its centre of mass,
+        ("hook", float, 3),  # and on the drone, in their frames
+        ("drone_mass", float),
+        ("direction_gain", float),
+        ("rate_gain", float),
+        ("least_tension", float),
+        ("yaw", float),  # of the drone for a load at yaw zero
+        ("length", float),
+        ("direction", float, 3),  # from drone to load, and its derivative
+        ("direction_rate", float, 3),
+        ("force", float, (3, 3)),  # that the load is to be pulled with, and derivatives
+        ("along", float, (2, 3)),  # its part along the present cable, and its derivative
+        ("lean", float, 2),  # smoothed tilt of `lead_tilt`
+        ("leans", float),  # 0 before the first one
+    ]
+)
+
+COMMAND = np.dtype(
+    [("force", float, 3), ("yaw", float), ("moment", float, 3), ("counted", float, 3)]
+)
+"""Command of a drone, see `ControlLevel.FORCES`."""
+
+
+class Law(NamedTuple):
+    """All records of a load on n cables.
+
+    Attributes:
+        load: One record, (1,) of `LOAD`.
+        cables: (n,) of `CABLE`.
+        sharing: How its wrench is shared out.
+        forces: Forces of the cables and two derivatives, load frame, (3, n, 3).
+        commands: (n,) of `COMMAND`.
+    """
+
+    load: Records
+    cables: Records
+    sharing: Sharing
+    forces: Array
+    commands: Records
+
+
+TABLES = ("load", "cables", *Sharing._fields, "forces", "commands")
+
+LAW = np.dtype([(table, PLACE) for table in TABLES])
+"""Where all of them are."""
+
+load_of = opener("load", LOAD)
+cables_of = opener("cables", CABLE)
+commands_of = opener("commands", COMMAND)
+
+
+@compiled()
+def open_law(t):
+    """All records of a law, by its `LAW`."""
+    constraints = table_at(t.places), table_at(t.gradients), numbers_at(t.binding)
+    sharing = Sharing(table_at(t.shares), table_at(t.null), *constraints)
+    place, cables = t.forces, cables_of(t)
+    forces = carray(beyond(place, place.offset), (3, len(cables), 3), np.float64)
+    return Law(load_of(t), cables, sharing, forces, commands_of(t))
+
+
+@compiled()
+def payload_step(address, bodies, reference, tilt):
+    """Write the commands of all drones, and whether tensions and distances are kept.
+
+    `address`: of the law's record, `LAW`. `bodies` are the motion of load and drones, `reference`
+    and `tilt` those of a `LoadReference`.
+    """
+    t = open_law(record_at(address, LAW))
+    load, cables = t.load[0], t.cables
+    write_matrix(load.rotation, body_axes_in_world(bodies[0].attitude))
+    attitude_reference(load, reference, tilt)
+    attitude_errors(load, bodies[0])
+    feed_back(load, bodies[0], reference)
+    for i in range(len(cables)):
+        look_along(cables[i], load, bodies[0], bodies[1 + i])
+    if not share_wrench(t, bodies[0].omega, reference):
+        load.unkept = 1.0
+    integrate(load)
+    put(load.acceleration, add(load.acceleration, (0.0, 0.0, load.gravity)))
+    if load.feed_attitude == 0.0:
+        # With the acceleration that the forces give a small load, fast and late, drones drive it.
+        # The yaw they cannot follow: over before they have turned.
+        asked = load.wanted_turn[0]
+        put(load.angular_acceleration, (asked[0], asked[1], load.ahead[2]))
+    for i in range(len(cables)):
+        cable, command = cables[i], t.commands[i]
+        put(command.force, drone_force(cable, load, bodies[0].omega))
+        weight = (0.0, 0.0, cable.drone_mass * load.gravity)
+        put(command.counted, scale(-1.0, add(cable.along[0], weight)))
+        if load.lead_gain > 0.0:
+            lead_tilt(load, cable, command.force)
+        command.yaw = cable.yaw + reference[0, 3]
+        pull = rotate_back_by(bodies[1 + i].attitude, cable.along[0])
+        put(command.moment, cross(cable.hook, pull))  # against that of the cable
+
+
+@compiled()
+def look_along(cable, load, body, drone):
+    """Write direction from drone to load, its derivative and the distance of the cable's ends."""
+    arm, hook = rotate(load.rotation, cable.attachment), rotate_by(drone.attitude, cable.hook)
+    spin = rotate(load.rotation, cross(body.omega, cable.attachment))
+    swing = rotate_by(drone.attitude, cross(drone.omega, cable.hook))
+    gap = sub(add(body.position, arm), add(drone.position, hook))
+    q, cable.length = unit(gap)
+    v = sub(add(body.velocity, spin), add(drone.velocity, swing))
+    put(cable.direction, q)
+    across = add_scaled(v, -dot(q, v), q)
+    put(cable.direction_rate, scale(1.0 / max(cable.length, 1e-6), across))
+
+
+@compiled()
+def share_wrench(t, w, reference):
+    """Write the forces of all cables with their derivatives; whether all constraints are kept.
+
+    The load's frame, in which the wrench is shared out, turns as the load does, or as it is to.
+    """
+    load, cables, kept = t.load[0], t.cables, True
+    own = load.feed_attitude
+    rate = add_scaled(w, 1.0 - own, load.spin)
+    for order in range(3 if load.feed_reference > 0.0 else 1):
+        turn = add_scaled(scale(own, load.angular_acceleration), 1.0 - own, load.ahead)
+        force, asked = demand(load, reference, order)
+        put(load.wanted_turn[order], asked)
+        f, f1, wrench = load.wrench[0], load.wrench[1], load.wrench[order]
+        put(wrench, rotate_back(load.rotation, force))
+        put(wrench, sub(wrench, frame_terms(rate, turn, f, f1, order)))
+        alpha, jerk = load.angular_acceleration, load.angular_jerk
+        held = gyroscopic(load.inertia, w, alpha, jerk, order)
+        put(wrench[3:], add(rotate(load.inertia, asked), held))
+        if len(t.sharing.binding) == 0:
+            share_out(t.sharing.shares, wrench, order, t.forces[order])
+        elif order == 0:
+            least, up = cables[0].least_tension, load.rotation[2]
+            kept = spread_out(t.sharing, least, up, wrench, t.forces[0])
+        else:
+            spread_rate(t.sharing, wrench, order, t.forces[order])
+        for i in range(len(cables)):
+            g, g1, g2 = t.forces[0, i], t.forces[1, i], t.forces[order, i]
+            whole = add(g2, frame_terms(rate, turn, g, g1, order))
+            put(cables[i].force[order], rotate(load.rotation, whole))
+        if order < 2:
+            load_motion(load, cables, w, order)
+    return kept
+
+
+@compiled()
+def frame_terms(w, alpha, a, a1, order):
+    """Return what the turning of a frame adds to a derivative of a vector, seen in the frame.
+
+    With its coordinates a and their derivative: 0, w x a, or w x (w x a) + w' x a + 2 w x a'.
+    """
+    if order == 0:
+        return 0.0, 0.0, 0.0
+    turning = cross(w, a)
+    if order == 1:
+        return turning
+    return add(add(cross(w, turning), cross(alpha, a)), scale(2.0, cross(w, a1)))
+
+
+@compiled()
+def load_motion(load, cables, w, order):
+    """Write the acceleration that the cables' forces give the load, or its derivative."""
+    linear = 0.0, 0.0, -load.gravity if order == 0 else 0.0
+    moment = scale(-1.0, gyroscopic(load.inertia, w, load.angular_acceleration, w, order))
+    for i in range(len(cables)):
+        cable = cables[i]
+        pull_along(cable, order)
+        linear = add_scaled(linear, 1.0 / load.mass, cable.along[order])
+        force = rotate_back(load.rotation, cable.along[order])
+        if order == 1:
+            force = sub(force, cross(w, rotate_back(load.rotation, cable.along[0])))
+        moment = add(moment, cross(cable.attachment, force))
+    angular = rotate(load.inverse_inertia, moment)
+    if order == 0:
+        put(load.acceleration, linear)
+        put(load.angular_acceleration, angular)
+    else:
+        put(load.jerk, linear)
+        put(load.angular_jerk, angular)
+
+
+@compiled()
+def pull_along(cable, order):
+    """Write the part of a cable's force that acts along it now, q q^T mu, or its derivative."""
+    q, rate, mu, mu1 = cable.direction, cable.direction_rate, cable.force[0], cable.force[1]
+    size = dot(q, mu)
+    growth = dot(q, mu1) + dot(rate, mu) if order == 1 else 0.0
+    if size > -cable.least_tension:
+        size, growth = -cable.least_tension, 0.0
+    if order == 0:
+        put(cable.along[0], scale(size, q))
+    else:
+        put(cable.along[1], add(scale(growth, q), scale(size, rate)))
+
+
+@compiled()
+def drone_force(cable, load, w):
+    """Return the force of a drone, see the module's text."""
+    q, rate, m = cable.direction, cable.direction_rate, cable.drone_mass
+    arm = cable.attachment
+    turning = add(cross(w, cross(w, arm)), cross(load.angular_acceleration, arm))
+    a = add(load.acceleration, rotate(load.rotation, turning))
+    mu, mu1, mu2 = cable.force[0], cable.force[1], cable.force[2]
+    d, d1, d2 = unit_rates(scale(-1.0, mu), scale(-1.0, mu1), scale(-1.0, mu2))
+    omega, omega_d, alpha_d = cross(q, rate), cross(d, d1), cross(d, d2)
+    spin, lift = dot(q, omega_d), dot(q, alpha_d)
+    # q x (q x v) = (q . v) q - v
+    error, rate_error = cross(d, q), sub(add_scaled(omega, spin, q), omega_d)
+    back = add(scale(cable.direction_gain, error), scale(cable.rate_gain, rate_error))
+    ahead = add(scale(spin, rate), add_scaled(scale(-1.0, alpha_d), lift, q))
+    across = scale(-1.0, cross(q, add(back, ahead)))
+    swing = add(scale(dot(rate, rate), q), across)
+    # The parts of m a along and across the cable are m a.
+    return add_scaled(cable.along[0], m, add_scaled(a, cable.length, swing))
+
+
+MIN_UPWARDS = 0.3
+"""Least vertical part of a force, as an autopilot limits the tilt anyway."""
+
+
+@compiled()
+def lead_tilt(load, cable, force):
+    """Turn a force ahead, so that a drone that answers late is there in time.
+
+    A drone follows a wanted tilt h = (Fx, Fy) / Fz with a lag T. It gets h + T h' instead, with h'
+    smoothed by the share T / r: together (1 + T s) / (1 + T s / r), a lead.
+    """
+    size, lean = norm(force), cable.lean
+    if force[2] <= MIN_UPWARDS * size:
+        return
+    x, y = force[0] / force[2], force[1] / force[2]
+    if cable.leans == 0.0:
+        lean[0], lean[1], cable.leans = x, y, 1.0
+    dx, dy = load.lead_gain * (x - lean[0]), load.lead_gain * (y - lean[1])
+    lean[0] += load.lead_share * (x - lean[0])
+    lean[1] += load.lead_share * (y - lean[1])
+    far = math.hypot(dx, dy)
+    if far > load.lead_most:
+        dx, dy = dx * load.lead_most / far, dy * load.lead_most / far
+    x, y = x + dx, y + dy
+    z = size / math.sqrt(x * x + y * y + 1.0)
+    put(force, (x * z, y * z, z))

@@ -1,0 +1,251 @@
+"""`payload`: geometric control of a load on cables, see `musls_control.controllers.payload`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers.payload.allocation import null_space_of, shares_of
+from musls_control.controllers.payload.cable_law import COMMAND, LAW, payload_step
+from musls_control.controllers.payload.load_law import LOAD
+from musls_control.controllers.payload.model import (
+    ATTITUDE,
+    LARGEST_LEAD,
+    LEAD_RATIO,
+    POSITION,
+    GainSpec,
+    PayloadModel,
+    attitude_lag_s,
+    derive_gains,
+)
+from musls_control.controllers.payload.rods import Structure, rod_commands
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.config.errors import ConfigError
+from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.records import TiedToMemory, pack_tables
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.slung_system import formation_of
+
+Output = Literal["autopilot", "direct"]
+"""Path of the forces to the rotors: as acceleration set-points to the autopilot, built-in or real
+PX4s, or by our own attitude control and mixer."""
+
+_AHEAD = {
+    "none": (0.0, 0.0, 0.0),
+    "reference": (1.0, 0.0, 0.0),
+    "position": (1.0, 1.0, 0.0),
+    "full": (1.0, 1.0, 1.0),
+}
+"""Share of reference, position feedback and attitude feedback, by `feed_forward`."""
+
+_DISTANCE_FACTOR = 1.2
+"""Least distance of two drones over the one at which their rotor tips can touch."""
+
+
+@spec
+class PayloadSpec:
+    """Geometric control of the load by the forces of its cables, with feedback of the load.
+
+    Attributes:
+        kind: "payload".
+        output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
+        allocation: Choice among the cable forces that give the same wrench: "formation", those
+            nearest to the forces of the formation at rest, so that the drones stay spread;
+            "min_norm", the smallest: the cables hang as steeply as the load allows; "qp", the
+            smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
+        gains: Gains; those that are left out are derived from the system.
+        feed_forward: Source of rate and acceleration of the cables' desired directions: "none",
+            both are zero, as in the code of RotorTM's authors; "reference", jerk and snap of the
+            reference; "position", the feedback of position and velocity too; "full", that of the
+            attitude too: exact, errors vanish exponentially, but it needs drones that turn at once
+            and a well known attitude of the load.
+        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
+        integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
+        integral_rad_s2: Largest angular acceleration by the integral.
+        least_tension_n: Smallest tension that every cable keeps; by default a tenth of its share of
+            the load's weight.
+        apart_m: Least distance of the centres of two drones with `qp`; default 1.2 times the one
+            at which their rotor tips can touch.
+    """
+
+    kind: Literal["payload"] = "payload"
+    output: Output = "autopilot"
+    allocation: Literal["formation", "min_norm", "qp"] = "formation"
+    gains: GainSpec = Field(default_factory=GainSpec)
+    feed_forward: Literal["none", "reference", "position", "full"] = "reference"
+    reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
+    integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
+    integral_rad_s2: NonNegative = 10.0
+    least_tension_n: NonNegative | None = None
+    apart_m: NonNegative | None = None
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Make the controller."""
+        system = formation_of(setup.system, "controller.kind = payload")
+        setup = replace(setup, system=system)
+        if setup.rods:
+            self._refuse_cables()
+            return RodController(self, setup)
+        return PayloadController(self, setup)
+
+    def _refuse_cables(self) -> None:
+        usual = PayloadSpec()
+        cables = ("gains.cable_direction_1_s2", "gains.cable_rate_1_s", "least_tension_n")
+        for name in (*cables, "allocation", "apart_m"):
+            if attrgetter(name)(self) != attrgetter(name)(usual):
+                raise ConfigError(
+                    f"controller.{name} is for cables, but cable_model: rigid_rods has none: "
+                    "leave it out"
+                )
+        if self.feed_forward not in ("none", "reference"):
+            raise ConfigError(
+                f"controller.feed_forward = {self.feed_forward} is for cables; with "
+                "cable_model: rigid_rods choose none or reference"
+            )
+        if self.output != "direct":
+            raise ConfigError(
+                "controller.output = autopilot cannot fly rigid rods: the autopilot of each drone "
+                "knows only the inertia of this drone; choose controller.output: direct"
+            )
+
+
+class PayloadController(TiedToMemory, Controller):
+    """Geometric controller of the load.
+
+    Attributes:
+        gains: Gains in use.
+        shares: How a wrench is shared out to the cables, (3 n, 7).
+        memory: All that the law works on, (words,), a `cable_law.LAW` first.
+    """
+
+    level = ControlLevel.FORCES
+
+    def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
+        direct = given.output == "direct"
+        if not direct:
+            self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
+        system, n, model = setup.system, setup.system.n_drones, PayloadModel(setup)
+        spread = given.allocation == "formation"
+        self.gains = derive_gains(given.gains, system, model, direct=direct, spread=spread)
+        self._least_n = given.least_tension_n
+        if self._least_n is None:
+            self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
+        null, places = np.zeros((0, 3 * n)), np.zeros((0, 4))
+        if given.allocation == "qp" and n > 1:
+            null = null_space_of(model.attachments_m)
+            self._apart_m = given.apart_m
+            if self._apart_m is None:
+                self._apart_m = _DISTANCE_FACTOR * 2.0 * max(map(tip_radius_m, system.drones))
+            places = model.places(self._apart_m)
+        load = _load(given, setup, model.mass_kg, model.inertia_kg_m2, self.gains)
+        if not direct:
+            smoothing_s = attitude_lag_s(system, model.gravity_m_s2, direct) / LEAD_RATIO
+            load["lead_share"] = setup.period_s / (smoothing_s + setup.period_s)
+            load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
+        self.memory, views = pack_tables({
+            "system": np.zeros(1, LAW),
+            "load": load,
+            "cables": model.cables(self.gains, self._least_n),
+            "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
+            "null": null,
+            "places": places,
+            "gradients": np.zeros((len(places), 3 * n + len(null))),
+            "binding": np.zeros(len(places)),
+            "forces": np.zeros((3, n, 3)),
+            "commands": np.zeros(n, COMMAND),
+        })  # fmt: skip
+        self._address = self.memory.ctypes.data
+        self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
+        self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
+        self._reports: list[tuple[str, str]] = []
+        self._gave_up = False
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Begin without integrals."""
+        self._load["position_integral"] = self._load["attitude_integral"] = 0.0
+        self._cables["leans"] = 0.0
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
+        payload_step(self._address, estimate.records, reference.derivatives, reference.tilt)
+        return self._commands
+
+    @property
+    def happened(self) -> list[tuple[str, str]]:
+        """Reports, emptied by whoever takes them; compiled flights fill the law's memory alone."""
+        if self._load["unkept"].any() and not self._gave_up:
+            self._gave_up = True
+            self._reports.append(
+                (
+                    "allocation_infeasible",
+                    f"no cable forces keep every tension above {self._least_n:.2f} N and the "
+                    f"drones {self._apart_m:.2f} m apart: minimum norm while that is so",
+                )
+            )
+        return self._reports
+
+
+class RodController(Controller):
+    """Geometric controller of a load on rigid rods, see `payload.rods`.
+
+    Attributes:
+        structure: The body that load and drones are; measured when it takes over.
+        gains: Gains in use.
+        load: What the law works on, a record of `LOAD`.
+    """
+
+    level = ControlLevel.THRUST_MOMENT
+    structure: Structure
+    gains: GainSpec
+    load: np.void
+
+    def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
+        self._given, self._known = given, setup
+        self._commands = np.zeros((setup.system.n_drones, 4))
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Measure the structure, and begin without integrals."""
+        setup = self._known
+        self.structure = body = Structure.of(setup.system, estimate)
+        self.gains = body.gains(self._given.gains, setup.system, setup.gravity_m_s2)
+        self.load = _load(self._given, setup, body.mass_kg, body.inertia_kg_m2, self.gains)[0]
+        self.load["place"] = body.load_m
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Thrusts and moments of the drones, (n, 4)."""
+        rod_commands(
+            self.load,
+            estimate.records[0],
+            reference.derivatives,
+            self.structure.shares,
+            self._commands,
+        )
+        return self._commands
+
+
+def _load(
+    given: PayloadSpec, setup: ControlSetup, mass_kg: float, inertia_kg_m2: Array, gains: GainSpec
+) -> NDArray[np.void]:
+    """The load for the compiled laws, (1,) of `LOAD`."""
+    found = np.zeros(1, LOAD)
+    load = found[0]
+    load["mass"], load["gravity"], load["period"] = mass_kg, setup.gravity_m_s2, setup.period_s
+    load["inertia"], load["inverse_inertia"] = inertia_kg_m2, np.linalg.inv(inertia_kg_m2)
+    for gain, names in (("position_gains", POSITION), ("attitude_gains", ATTITUDE)):
+        load[gain] = tuple(getattr(gains, name) for name in names)
+    load["reach"], load["integral_turn"] = given.reach_m_s2, given.integral_rad_s2
+    level, upright = given.integral_m_s2
+    load["integral_reach"] = level, level, upright
+    for name, share in zip(
+        ("reference", "position", "attitude"), _AHEAD[given.feed_forward], strict=True
+    ):
+        load[f"feed_{name}"] = share
+    return found

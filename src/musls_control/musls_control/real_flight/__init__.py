@@ -1,0 +1,1 @@
+"""Flights with real drones, without ROS: guard, checks before arming, motion capture."""

@@ -1,0 +1,1 @@
+"""One elastic cable: its line, axial law, forces and breaks."""

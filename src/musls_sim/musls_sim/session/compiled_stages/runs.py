@@ -1,0 +1,141 @@
+"""Runs: compiled stages one after another, for as many periods as nothing in Python is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_sim.session.compiled_stages.session_memory import World
+from musls_sim.session.compiled_stages.world import end_period
+from musls_sim.session.flight import Flight
+from musls_sim.session.loop import Parts, Stage, Step, always
+
+PLANT = "plant"
+"""Name of the stage whose outcome has to be looked at before anything else."""
+
+
+class _Run(NamedTuple):
+    """Compiled stages between two in Python: their addresses, and whether the plant is in it."""
+
+    addresses: NDArray[np.int64]
+    moves: bool
+
+
+class Runs:
+    """Calls the stages of a session, compiled ones in runs.
+
+    Stages before the first one that compiled code may do are called at the begin of each run, the
+    others are either compiled, or cut the run in the periods in which they are due.
+    """
+
+    def __init__(self, session: Flight, world: World, stages: Sequence[Stage]) -> None:
+        """Sort the stages of a `Session`, in their order."""
+        self._session, self._world = session, world
+        first = next((i for i, s in enumerate(stages) if s.may_be_compiled), len(stages))
+        leading = [stage for stage in stages[:first] if stage.step is not None]
+        self._leading = [stage.step for stage in leading if stage.step is not None]
+        self._leading_due = [stage.due for stage in leading]
+        self._rest = stages[first:]
+        self._choosing = [stage for stage in self._rest if stage.choose is not None]
+        self._chosen: list[Parts] | None = None
+
+    def _arrange(self, chosen: list[Parts]) -> None:
+        """Sort out what is compiled from now on."""
+        self._chosen, parts_of = chosen, dict(zip(map(id, self._choosing), chosen, strict=True))
+        self._order: list[tuple[Stage, Parts]] = []
+        self._due: list[Callable[[int], float]] = []
+        self._telling: list[Step] = []
+        for stage in self._rest:
+            parts = parts_of.get(id(stage), stage.compiled)
+            self._order.append((stage, parts))
+            if stage.step is not None and stage.tells:
+                self._telling.append(stage.step)
+            elif stage.step is not None and not parts:
+                self._due.append(stage.due)
+        self._cuts: dict[tuple[bool, ...], list[_Run | Step]] = {}
+        (whole,) = self._cut_by((False,) * len(self._due))
+        assert isinstance(whole, _Run)
+        self._whole, self._moves = whole.addresses, whole.moves
+        self._always_cut = not self._moves or always in self._due
+        self._world.refresh()
+
+    def _cut_by(self, due: tuple[bool, ...]) -> list[_Run | Step]:
+        """Runs of compiled stages and, between them, those stages in Python that are due."""
+        if due not in self._cuts:
+            parts, run, moves, is_due = list[_Run | Step](), list[int](), False, iter(due)
+            for stage, compiled in self._order:
+                run += [part.address for part in compiled]
+                moves |= bool(compiled) and stage.name == PLANT
+                if stage.step is None or stage.tells or compiled or not next(is_due):
+                    continue
+                if run:
+                    parts.append(_Run(np.array(run), moves))
+                parts.append(stage.step)
+                run, moves = [], False
+            self._cuts[due] = [*parts, _Run(np.array([*run, end_period.address]), moves)]
+        return self._cuts[due]
+
+    def run(self, end: int) -> None:
+        """Run at least one period, at most up to the one of this number."""
+        session, world, tick = self._session, self._world, self._session.tick
+        for step in self._leading:
+            step(tick)
+        chosen = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
+        if chosen != self._chosen:
+            self._arrange(chosen)
+        room = world.prepare(tick)
+        periods = 0 if self._always_cut else self._free_periods(tick, min(end, tick + room))
+        begin_s = perf_counter()
+        if periods > 0:
+            world.advance(self._whole, periods)
+            told = self._account(tick)
+        else:
+            told = self._cut(tick)
+        if tick:  # the first period may have compiled what it calls
+            session.plant_s += perf_counter() - begin_s
+        if told:
+            for step in self._telling:
+                step(session.tick)
+        session.tick += 1
+
+    def _free_periods(self, tick: int, end: int) -> int:
+        """Periods from now on in which no stage in Python has anything to do; 0 if one has now."""
+        limit: float = tick + 1 if self._session.finished else end
+        for due in self._due:
+            at = due(tick)
+            if at <= tick:
+                return 0
+            limit = min(limit, at)
+        for due in self._leading_due:
+            limit = min(limit, due(tick + 1))
+        return max(ceil(limit) - tick, 1)
+
+    def _account(self, begin: int) -> bool:
+        """Take note of periods in which the plant moved; whether there is something to tell."""
+        session, now = self._session, self._world.now
+        self._world.read_rows(begin)
+        failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
+        session.tick = int(now["tick"][0]) - 1 + failed
+        session.plant.account(verdict, session.inputs, session.tick + 1 - begin)
+        return verdict != 0 or bool(now["touches"][0] or now["emptied"][0])
+
+    def _cut(self, tick: int) -> bool:
+        """Run one period, stages in Python between compiled ones."""
+        session, world, told = self._session, self._world, not self._moves
+        now = world.now
+        for part in self._cut_by(tuple(due(tick) <= tick for due in self._due)):
+            if not isinstance(part, _Run):
+                part(tick)
+                continue
+            world.advance(part.addresses, 1)
+            world.read_rows(tick)
+            if part.moves:
+                verdict = int(now["verdict"][0])
+                session.plant.account(verdict, session.inputs)
+                told = verdict != 0
+        return told or bool(now["touches"][0] or now["emptied"][0])

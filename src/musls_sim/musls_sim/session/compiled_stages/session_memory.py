@@ -1,0 +1,276 @@
+"""The memory of a session as compiled code sees it: the record that leads to its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.px4.cascade import Px4Cascade
+from musls_description.numerics.records import distance, fill
+from musls_sim.plants.interface import REFINEMENTS
+from musls_sim.sensors.estimation import MotionCapture
+from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
+from musls_sim.session.flight import Flight
+from musls_sim.session.loop import Observer
+
+Arrays = dict[str, NDArray[Any]]
+"""Arrays by their names in `WORLD`."""
+
+
+def motion_capture_of(session: Flight) -> MotionCapture | None:
+    """Motion capture of a session, None where it knows the truth."""
+    estimator = session.components.estimator
+    return estimator if isinstance(estimator, MotionCapture) else None
+
+
+def arrays_of(session: Flight) -> Arrays:
+    """Arrays of a session, but those of its plant."""
+    components, wind, latency = session.components, session.components.wind, session.latency
+    cascade, mocap = components.autopilot, motion_capture_of(session)
+    n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
+    control, steps, nothing = session.control, session.plant.step_arrays, np.zeros(0)
+    peaks = session.tension_peaks
+    return {
+        "thrust": control.ask.thrust if hasattr(control, "ask") else nothing,
+        "attitude": control.attitude.drones if hasattr(control, "attitude") else nothing,
+        "gains": control.attitude.gains if hasattr(control, "attitude") else nothing,
+        "shares": control.mixer.rotors if hasattr(control, "mixer") else nothing,
+        "estimate": components.estimator.estimate.data,
+        "tension": components.estimator.estimate.tension_n,
+        "constants": cascade.constants if isinstance(cascade, Px4Cascade) else nothing,
+        "state": cascade.state if isinstance(cascade, Px4Cascade) else nothing,
+        "mixers": cascade.mixers if isinstance(cascade, Px4Cascade) else nothing,
+        "throttle": session.command.data,
+        "command": np.zeros((n, rotors)),
+        "late": nothing if latency is None else latency.delayed_rad_s,
+        "delayed": nothing if latency is None else latency.ring,
+        "asked": np.zeros((n, max(rotors, 7))),
+        "motors": np.ones(n),
+        "wind": wind.velocity_enu_m_s,
+        "mean_wind": wind.mean_enu_m_s,
+        "gust": wind.gust_enu_m_s,
+        "wrench_body": session.inputs.wrench_body,
+        "wrench_enu": session.inputs.wrench_enu,
+        "largest": peaks.largest_n,
+        "recent": peaks.recent_n,
+        "sensors": nothing if mocap is None else mocap.sensors,
+        "ring": nothing if mocap is None else mocap.ring,
+        "gusts_ahead": np.zeros((0 if wind.steady else PIECE, 3)),
+        "noise_ahead": np.ones((0 if mocap is None else PIECE, 1 + n, 13)),
+        **power_arrays(session),
+        "levels": steps.get("levels", nothing),
+        "limits": steps.get("limits", nothing),
+    }
+
+
+def power_arrays(session: Flight) -> Arrays:
+    """Arrays of motors, batteries and tilted rotors."""
+    nothing, power, tilted = np.zeros(0), session.power, session.tilted
+    return {
+        "drives": nothing if power is None else power.rotors,
+        "batteries": nothing if power is None else power.batteries,
+        "reaction": nothing if power is None else power.reaction,
+        "tilted_rotors": nothing if tilted is None else tilted.rotors,
+        "tilt_health": nothing if tilted is None else tilted.health,
+        "tilt_shift": nothing if tilted is None else tilted.shift,
+    }
+
+
+def state_of(session: Flight) -> Arrays:
+    """Arrays of the state of a session's plant, and what its motors are told."""
+    state = session.plant.state
+    return {
+        "plant": session.plant.record,
+        "motion": state.motion,
+        "speed": state.rotor_speed_rad_s,
+        "force": state.cable_force_n,
+        "peak": state.tension_peak_n,
+        "told": session.inputs.rotor_command_rad_s,
+    }
+
+
+def numbers_of(session: Flight) -> dict[str, Any]:
+    """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
+    peak, told = session.plant.state.tension_peak_n, session.inputs.rotor_command_rad_s
+    system, wind, latency = session.scenario.system, session.components.wind, session.latency
+    mocap = motion_capture_of(session)
+    return {
+        "period": session.plant.period_s,
+        "n_drones": system.n_drones,
+        "n_rotors": system.n_rotors,
+        "n_cables": system.n_cables,
+        "latency": 0 if latency is None else len(latency.ring),
+        "gusty": not wind.steady,
+        "keep": wind.keep,
+        "gust_scale": tuple(wind.scale_m_s),
+        "first": -1 if mocap is None else mocap.first,
+        "ring_size": 0 if mocap is None else len(mocap.ring),
+        "substeps": session.plant.substeps,
+        "refinements": REFINEMENTS,
+        "reacts": session.power is not None and session.power.reacts,
+        "peak_periods": session.tension_peaks.periods,
+        "peak_apart": peak.strides[0] // 8 if len(peak) else 0,
+        "told_apart": told.strides[0] // 8,
+    }
+
+
+SHARED = "reference", "table", "waits", "changes"
+"""Arrays that worlds share: the record has their addresses."""
+
+
+def fill_world(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
+    """Write numbers into the record of a world, (1,), and where arrays are."""
+    fill(record, {name: v.ctypes.data if name in SHARED else v for name, v in values.items()})
+
+
+CHANGING = (
+    "tick",
+    "failed",
+    "drawn",
+    "verdict",
+    "touches",
+    "emptied",
+    "recorded",
+    "announced",
+    "plant",
+    "begun",
+)
+"""Numbers of the record that Python reads, or sets, in flight."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What compiled code keeps of many periods.
+
+    Attributes:
+        every: Periods between two rows; 0 for none.
+        observers: Who gets them.
+        arrays: Motion, speeds of rotors, forces of cables, recent peaks, (rows, ...).
+    """
+
+    every: int
+    observers: list[Observer]
+    arrays: Arrays
+
+
+class World:
+    """The record of a session, `WORLD`, and what is read from it."""
+
+    def __init__(self, session: Flight) -> None:
+        """Take over what the session is at its start."""
+        self._session = session
+        self._record = np.zeros(1, WORLD)
+        self.now = {name: self._record[name] for name in CHANGING}
+        self.address = int(self._record.ctypes.data)
+        asked = len(session.command.data) * session.control.announces
+        self._own = arrays_of(session)
+        self._own["asked_rows"] = np.zeros((PIECE // ANNOUNCE_EVERY, asked, 3))
+        self._noisy = bool(len(self._own["gusts_ahead"]) or len(self._own["noise_ahead"]))
+        self.now["drawn"][0] = PIECE
+        self.rows = self._make_rows()
+        self.refresh()
+
+    def _make_rows(self) -> Rows:
+        session = self._session
+        takers = [observer for observer in session.observers if observer.takes_rows(session)]
+        every = 0
+        for taker in takers:
+            every = gcd(every, taker.every)
+        if session.separation is not None:
+            every = gcd(every, session.separation.every)
+        count = PIECE // every + 1 if every else 0
+        shown = state_of(session) | self._own
+        names = "motion", "speed", "force", "recent"
+        arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
+        return Rows(every, takers, arrays)
+
+    def refresh(self) -> None:
+        """Write into the record where everything is."""
+        session, watch = self._session, self._session.collisions
+        self._arrays: Arrays = {
+            **self._own,
+            **session.control.law_arrays,
+            **({} if watch is None else watch.arrays),
+            **state_of(session),
+            **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
+            "setpoint": session.control.heard.data,
+        }
+        values = numbers_of(session) | {
+            "reference_rows": len(self._arrays.get("reference", ())),
+            "watched": 1,
+            "every": self.rows.every,
+            "n_solids": 0 if watch is None else len(watch.arrays["solids"]),
+            "n_fastened": 0 if watch is None else len(watch.arrays["fastened"]),
+            "verdict": 0,
+            "touches": 0,
+            "emptied": 0,
+        }
+        fill_world(self._record, values | self._arrays)
+
+    @property
+    def asked(self) -> NDArray[Any]:
+        """Commands of a controller in compiled code, (n, at least 7)."""
+        return self._own["asked"]
+
+    def prepare(self, tick: int) -> int:
+        """Be ready for compiled stages; the periods for which they may run on."""
+        now = self.now
+        now["tick"][0], now["plant"][0] = tick, distance(self._record, self._session.plant.record)
+        now["begun"][0] = self._session.guidance.begin_s
+        if not self._noisy:
+            return PIECE
+        if now["drawn"][0] == PIECE:
+            now["drawn"][0] = 0
+            self._session.components.wind.fill(self._own["gusts_ahead"])
+            if (mocap := motion_capture_of(self._session)) is not None:
+                mocap.source.fill(self._own["noise_ahead"])
+        return PIECE - int(now["drawn"][0])
+
+    def advance(self, stages: NDArray[np.int64], periods: int) -> None:
+        """Call compiled stages."""
+        advance_worlds(stages, self.address, 0, 1, periods)
+
+    def read_rows(self, tick: int) -> None:
+        """Hand out the rows since a period, and note how close the drones came."""
+        if announced := int(self.now["announced"][0]):
+            self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
+            for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
+                self._session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
+        count, every = int(self.now["recorded"][0]), self.rows.every
+        if count == 0:
+            return
+        self.now["recorded"][0] = 0
+        session = self._session
+        ticks = every * (-(-tick // every) + np.arange(count))
+        times_s, rows = ticks * session.plant.period_s, self.rows.arrays
+        for observer in self.rows.observers:
+            due = ticks % observer.every == 0
+            if due.any():
+                seen = _seen({name: array[:count][due] for name, array in rows.items()})
+                observer.record(times_s[due].tolist(), seen)
+        separation = session.separation
+        if separation is not None:
+            due = ticks % separation.every == 0
+            places = rows["motion"][:count][due, :, :3]
+            for time_s, kind, what in separation.look_at(times_s[due].tolist(), places):
+                session.events.note(time_s, kind, what)
+
+
+def _seen(rows: Arrays) -> Any:
+    """Rows as a session whose arrays have the times as their first axis."""
+    state = SimpleNamespace(
+        motion=rows["motion"],
+        rotor_speed_rad_s=rows["speed"],
+        cable_force_n=rows["force"],
+        anchor_motion=(),
+    )
+    return SimpleNamespace(
+        plant=SimpleNamespace(state=state),
+        tension_peaks=SimpleNamespace(recent_n=rows["recent"]),
+    )
