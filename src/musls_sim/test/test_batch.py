@@ -115,17 +115,23 @@ def test_worlds_begin_anew_as_scenarios_with_other_events():
 
 
 def test_a_world_lands_and_rests_as_the_flight_alone():
-    """To the end of the mission: landing, disarming, and nothing after it."""
+    """As a flight alone until the load is lowered; then it lands at the planned places."""
     short = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
     batch = Batch(scenario(short), worlds=2, seeds=[3, 4], threads=1)
     with Session(scenario(short, "seed=4")) as session:
-        result = session.run()
-    assert result.landed
-    batch.advance(session.tick - 1)
-    assert not batch.finished[1]
-    batch.advance(500)
+        while session.stage != "lower":
+            session.advance(1)
+        batch.advance(session.tick)
+        assert_same(batch, 1, session)
+        left = -session.tick
+        assert session.run().landed
+        left += session.tick
+    batch.advance(left // 2)
+    assert not batch.finished.any()
+    batch.advance(left)
     assert batch.finished.all() and batch.landed.all()
-    assert_same(batch, 1, session)
+    ended = session.state.position_enu_m
+    np.testing.assert_allclose(batch.position_enu_m[1], ended, atol=0.2)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
