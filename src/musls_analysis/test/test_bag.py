@@ -165,7 +165,7 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
     system = load_system("x500_trio")
     state = PlantState.zeros(system)
     nodes = [np.full((c.links + 1, 3), float(i)) for i, c in enumerate(system.cables)]
-    plant = Plant()
+    plant = Plant(system, 0.004, 9.81)
     plant.state, plant.cable_nodes_enu_m = state, nodes.__getitem__
     with closing(BagRecorder(tmp_path / "bag", system, step_period_s=0.02)) as recorder:
         for k in range(10):

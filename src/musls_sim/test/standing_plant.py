@@ -10,8 +10,8 @@ from musls_sim.session.flight import TensionPeaks
 
 def standing_plant(system):
     nodes = [np.zeros((cable.links + 1, 3)) for cable in system.cables]
-    plant = Plant()
-    plant.system, plant.state = system, PlantState.zeros(system)
+    plant = Plant(system, 0.004, 9.81)
+    plant.state = PlantState.zeros(system)
     plant.cable_nodes_enu_m = nodes.__getitem__
     return plant
 
