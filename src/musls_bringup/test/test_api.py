@@ -67,7 +67,7 @@ def test_scenarios_and_systems_written_in_python():
     assert to_data(musls.load_scenario("hold", typed)) == to_data(named)
     assert musls.load_scenario(named, {"seed": np.int64(7)}).seed == 7
     assert musls.load_system(system) == named.system
-    run = musls.fly("hold", seed=7, set={"system": "x500_trio", **changes})
+    run = musls.fly("hold", seed=0, set={"system": "x500_trio", **changes})
     other = musls.fly(written)
     assert (run.body("load").position_enu_m == other.body("load").position_enu_m).all()
     system["load"]["mass_kg"] = -1.0
@@ -121,7 +121,7 @@ def test_nested_overrides_leave_the_keys_that_they_do_not_name():
     [
         ({"system": {"load": {"mass_kg": -1}}}, r"override system\.load\.mass_kg=-1: .*greater"),
         ({"system": {"lod": {"mass_kg": 1}}}, r"override .*unknown key 'system\.lod': "),
-        ({"system": {"name": "x", "load": {}, "cables": []}}, r"^override system: "),
+        ({"system": {"name": "x", "load": {}, "cables": []}}, r"override system=.*: "),
         ({"system": "x500_tri"}, r"override system=x500_tri: unknown system"),
         (["seed"], r"override seed: expected key"),
     ],

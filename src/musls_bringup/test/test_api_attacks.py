@@ -74,7 +74,7 @@ def batches(rng, _):
     ))  # fmt: skip
     if batch is None or batch.worlds > 1000:
         return
-    kept = refused(batch.snapshot, **odd(rng, given=1.0, world=0))
+    kept = refused(batch.snapshot, **odd(rng, given=1.0, worlds=0))
     for _ in range(4):
         if rng.random() < 0.3:
             batch.command[rng.randrange(batch.worlds)] = rng.choice([np.nan, 1e300, -1e9, 0.0, 5.0])

@@ -277,7 +277,7 @@ def warm(tmp_path_factory):
     """Import and compile, with time for it: Ctrl-C in an import leaves half a module behind."""
     for module in ("sweep.run", "replay.identify", "linear"):
         import_module(f"musls_analysis.{module}")
-    for module in ("benchmark", "check", "formation", "reproduce"):
+    for module in ("benchmark", "check", "formation", "papers.reproduce"):
         import_module(f"musls_bringup.{module}")
     out = str(tmp_path_factory.mktemp("warm") / "run")
     given = ["--set", "cable_model=massless"]

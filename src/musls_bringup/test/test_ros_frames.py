@@ -131,8 +131,9 @@ def test_frames_of_wrenches_and_joints_are_where_the_bodies_are(
         assert load @ links[drone] == pytest.approx(matrix(row[drone].transform), abs=1e-9)
     last = load_scenario(ground).system.cables[1].links
     for end, link in (("load_end", "link_01"), ("drone_end", f"link_{last:02d}")):
+        # About itself a link of a cable that is free to twist may be turned in any way.
         there = matrix(row[f"cable_2/{end}"].transform)
-        assert (load @ links[f"cable_2/{link}"])[:3, :3] == pytest.approx(there[:3, :3], abs=1e-9)
+        assert (load @ links[f"cable_2/{link}"])[:3, 0] == pytest.approx(there[:3, 0], abs=1e-9)
 
 
 @needs_ros()

@@ -122,7 +122,7 @@ QUOTED = {
     "shm": (1.071, 0.3e-3),
     "engage": (0.232, 1e-3),
     "circle_elastic": (0.333, 0.5e-3),
-    "circle_payload": (0.0354, 0.3e-3),
+    "circle_payload": (0.0354, 0.5e-3),
 }
 
 

@@ -192,7 +192,7 @@ def survives(tmp_path_factory):
         "system": system,
         "mission": {"stages": [stage | {"repetitions": 1}]},
         "formation": {"radius_m": 1.4, "height_m": 2.205},
-        "contingency": {},
+        "contingency": {"margin": 1.15},
     }
     file.write_text(to_yaml(data))
     found = read_mission_file(file)

@@ -132,6 +132,7 @@ def energy_j(plant: Plant) -> float:
     return float(plant.energy_j().sum())
 
 
+@pytest.mark.filterwarnings("ignore:.*lost energy")  # of a chain without damping
 @pytest.mark.parametrize("model", MODELS)
 def test_contact_of_a_cable_makes_no_energy(model):
     """Load and drone fall on both sides of a table, the cable catches on it, all come to rest."""
@@ -166,6 +167,6 @@ def test_what_has_no_such_contact_says_so_in_one_line(changes, told):
 def test_a_load_without_contact_falls_through_the_ground(model):
     plant = solo(model, [0.0, 0.0, 0.3], [0.2, 0.0, 2.2], [], **{"physics.contact": ["drones"]})
     inputs = PlantInputs.zeros(plant.system)
-    for _ in range(100):
+    for _ in range(80):  # then it hangs on the cable, which lies on the ground
         plant.step(inputs)
-    assert plant.state.position_enu_m[0, 2] == pytest.approx(0.3 - 0.5 * G * 0.16, abs=0.02)
+    assert plant.state.position_enu_m[0, 2] == pytest.approx(0.3 - 0.5 * G * 0.32**2, abs=0.02)

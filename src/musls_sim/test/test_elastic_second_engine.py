@@ -155,7 +155,7 @@ def test_the_step_lets_other_threads_run():
     seen = []
     with ThreadPoolExecutor(1) as pool:
         begin = perf_counter()
-        stepping = pool.submit(engine.step)
+        stepping = pool.submit(engine.advance)
         while not stepping.done():
             seen.append(perf_counter() - begin)
         whole = perf_counter() - begin

@@ -84,7 +84,6 @@ def test_pieces_hang_fall_and_carry_nothing(at):
         assert np.abs(held).max() < 3.0 * plant.system.cables[0].mass_kg * G
 
 
-@pytest.mark.filterwarnings("ignore:.*bent sideways")  # loose cables whose twist is locked
 def test_total_momentum_follows_the_forces_from_outside():
     """With four drones and one cut off: the impulse of a second is that of thrust and weight."""
     with flight(name="quad", seconds=0.1, start="air") as session:
@@ -281,7 +280,6 @@ def test_attach_waits_until_the_hook_is_close_and_slow(model):
         assert session.plant.hook_is_open(0)
 
 
-@pytest.mark.filterwarnings("ignore:.*bent sideways")  # loose cables whose twist is locked
 def test_same_events_same_bits():
     events = (
         {"kind": "release", "when": {"time_s": 0.1}, "cable": 1},

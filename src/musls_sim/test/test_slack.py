@@ -200,7 +200,6 @@ def fall(plant, duration_s):
     return largest
 
 
-@pytest.mark.filterwarnings("ignore:.*bent sideways")  # slack links fold after the jerk
 @pytest.mark.parametrize(
     ("drop_m", "links", "step_s"),
     [(0.1, 15, None), (0.1, 15, 0.001), (0.1, 30, None), (0.5, 15, None)],

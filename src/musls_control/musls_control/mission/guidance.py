@@ -164,7 +164,7 @@ class FlightGuidance:
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
         self._pending: list[tuple[float, Loss]] = []
         self._lands_round, self._said = False, set[str]()
-        self._held_aside: list[Array] = []
+        self._held_aside: dict[int, Array] = {}  # by the row of the plan
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
         if contingency is not None:
@@ -371,9 +371,9 @@ class FlightGuidance:
         if share[row] == 1.0:
             up = matrix(drones.orientation_wxyz)[:, :, 2]
             held = GRAVITY_M_S2 * up[:, :2] / up[:, 2:] - fed[row, :, :2]
-            self._held_aside.append(held - held.mean(axis=0))
+            self._held_aside.setdefault(row, held - held.mean(axis=0))
         elif self._held_aside:
-            held, self._held_aside = np.mean(self._held_aside, axis=0), []
+            held, self._held_aside = np.mean([*self._held_aside.values()], axis=0), {}
             if np.isfinite(held).all():
                 fed = fed.copy()
                 fed[row:, :, :2] -= (1.0 - share[row:])[:, None, None] * held

@@ -27,6 +27,9 @@ MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
 """Values of a file with all aliases written out, which could fill the memory; usual are 1000."""
 
+MAX_DIGITS = 40
+"""Of a whole number; 64 bits have 20, and no number with a fraction has more than 309."""
+
 MAX_BYTES = 20_000_000
 """Of a specification's file; reading more would take minutes."""
 
@@ -190,6 +193,8 @@ class _Loader(yaml.SafeLoader):
 
 
 def _whole(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError
     return int(text, 0) if text[1:2] in ("x", "o") else int(text)
 
 
@@ -205,7 +210,7 @@ def _text(text: str) -> str:
 _TAG = "tag:yaml.org,2002:"
 _PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "str": ("text", _text),
-    "int": ("a whole number", _whole),
+    "int": (f"a whole number of at most {MAX_DIGITS} digits", _whole),
     "float": ("a number", _float),
     "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
     "null": ("null", lambda text: None),

@@ -140,7 +140,7 @@ def unresolved(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
 
 
 def at_stop(plant: RigidLinksPlant) -> str:
-    """Warning: a stop holds a joint, as nothing holds a rope."""
+    """Event: a stop holds a joint, as nothing holds a rope."""
     body = plant.tree.bodies[int(plant.records.system[0]["stopped"])]
     return (
         f"at {plant.time_s:.3f} s: the cable below {body.name} is bent sideways by "
@@ -389,7 +389,7 @@ class RigidLinksPlant(Plant):
         if verdict in (RUNAWAY, SPURIOUS_ENERGY):
             raise SimulationDiverged(diagnosis(self, inputs, verdict))
         if verdict == AT_STOP:
-            self._warn(at_stop(self), "joint_stop")
+            self.happened.append(EventRecord(self.time_s, "joint_stop", at_stop(self)))
         if verdict in (DOUBTFUL, TOO_COARSE):
             self._doubt(inputs, energy=verdict == DOUBTFUL)
 
@@ -405,9 +405,9 @@ class RigidLinksPlant(Plant):
             return
         self._warn(text)
 
-    def _warn(self, text: str, kind: str = "doubtful") -> None:
+    def _warn(self, text: str) -> None:
         warnings.warn(text, stacklevel=4)
-        self.happened.append(EventRecord(self.time_s, kind, text))
+        self.happened.append(EventRecord(self.time_s, "doubtful", text))
 
     # --------------------------------------------------------------- drones on prescribed paths
 
