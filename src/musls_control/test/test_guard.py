@@ -1,5 +1,7 @@
 """The guard's steps, and the way down from where the load hangs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -192,7 +194,7 @@ def survives(tmp_path_factory):
         "system": system,
         "mission": {"stages": [stage | {"repetitions": 1}]},
         "formation": {"radius_m": 1.4, "height_m": 2.205},
-        "contingency": {"margin": 1.15},
+        "contingency": {},
     }
     file.write_text(to_yaml(data))
     found = read_mission_file(file)
@@ -314,16 +316,16 @@ def test_beside_a_drone_that_stands_in_the_way_nothing_is_tried(survives, way):
     assert not way.gone.any()
 
 
-def test_the_others_go_back_to_a_drone_that_stayed_behind_a_moving_formation(survives, way):
-    """They are near it already, and on none of the ways from where they are it gets better."""
+def test_the_others_set_the_load_down_beside_a_drone_that_stayed_behind(survives, way, monkeypatch):
+    """They are near it already, and keep farther from it on their way."""
     found, plan, row = survives
+    monkeypatch.setattr(way, "spec", replace(way.spec, margin=1.2))  # no formation has as much
     asked, behind = plan.drone_position_enu_m[row], np.array([0.0, 0.65])
     place = asked[1] - [*behind, 0.0]
     answer = without(way, plan, row, place, falls=False)
     rest = answer.plan
     assert not answer.goes_on and rest.stage_names[:2] == ("reform", "lower")
     path = np.concatenate([plan.load_pose[row : row + 1], rest.load_pose])
-    assert path[-1, :2] == pytest.approx(path[0, :2] - behind)
     assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.4
     others = np.delete(rest.drone_position_enu_m, 1, axis=1)[..., :2]
     tips_m = np.linalg.norm(others - place[:2], axis=2).min(axis=1)

@@ -274,7 +274,9 @@ def test_wrenches_can_be_placed_by_the_frames_that_they_name(flight, content):
                 joints = nodes[time][i]
                 assert xyz(frame.translation) == joints[-end].tolist()
                 turn = Rotation.from_quat(wxyz(frame.rotation), scalar_first=True)
-                assert turn.as_matrix() == pytest.approx(flight.links[time][i][end], abs=1e-9)
+                # About itself a link of a cable that is free to twist may be turned in any way.
+                along = flight.links[time][i][end][:, 0]
+                assert turn.as_matrix()[:, 0] == pytest.approx(along, abs=1e-9)
 
 
 def test_setpoints_and_stages_at_their_changes(flight, content):
