@@ -376,7 +376,8 @@ class FlightGuidance:
             held, self._held_aside = np.mean([*self._held_aside.values()], axis=0), {}
             if np.isfinite(held).all():
                 fed = fed.copy()
-                fed[row:, :, :2] -= (1.0 - share[row:])[:, None, None] * held
+                later = slice(row + 1, None)  # this row's set-points have been handed out
+                fed[later, :, :2] -= (1.0 - share[later])[:, None, None] * held
                 player.plan = replace(plan, drone_acceleration_enu_m_s2=fed)
 
     def _land_round(self, time_s: float) -> None:
