@@ -24,11 +24,12 @@ HEADS = {
 def written(folder, kind, separator=",", point="."):
     grams = THRUST / GRAM_N / (1000.0 if kind == "stand" else 1.0)
     percent = [f"{k}%" for k in range(50, 105, 5)]
+    still = ["0%", "0", "16", "0", "0", "0"]
     rows = [[*row[:1], *(f"{v:.6g}".replace(".", point) for v in row[1:])]
             for row in zip(percent, grams, 0 * SPEED + 16.0, TORQUE, SPEED * 30.0 / np.pi, POWER,
                            strict=True)]  # fmt: skip
     path = folder / f"{kind}.csv"
-    path.write_text("\n".join(separator.join(row) for row in [HEADS[kind], *rows]))
+    path.write_text("\n".join(separator.join(row) for row in [HEADS[kind], still, *rows]))
     return path
 
 
@@ -66,8 +67,9 @@ def test_an_airframe_hovers_as_its_table_says(tmp_path, monkeypatch, capsys):
     [
         ("a,b\n1,2\n", "no column of the thrust with its unit"),
         ("Thrust,RPM\n1,2\n", "no column of the thrust with its unit"),
-        ("Thrust (g),RPM\n100,2000\n", "fewer than two rows"),
+        ("Thrust (g),RPM\n100,2000\n", "fewer than two rows of numbers above 0"),
         ("Thrust (g),RPM\n100,2000\n200,\n", "line 3: a number is missing"),
+        ("Thrust (g),RPM\n0,0\n200,nan\n300,5000\n", "fewer than two rows of numbers above 0"),
         ("", "no column"),
     ],
 )

@@ -48,9 +48,10 @@ class MotorTable:
                         f"no column of the {needed} with its unit, such as Thrust (g) or RPM; "
                         f"columns: {', '.join(head.cells) or 'none'}"
                     )
-            table = np.array([_numbers_in(row, columns) for row in rows])
+            table = np.array([_numbers_in(row, columns) for row in rows]).reshape(-1, len(columns))
+            table = table[(table > 0.0).all(axis=1)]  # a table may begin with the rotor at rest
             if len(table) < 2:
-                raise ConfigError("fewer than two rows")
+                raise ConfigError("fewer than two rows of numbers above 0")
         values = dict(zip(columns, table[np.argsort(table[:, 0])].T, strict=True))
         self.thrust_n, self.speed_rad_s = values["thrust"], values["speed"]
         self.torque_n_m = values.get("torque")
