@@ -11,15 +11,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from musls_analysis.comparison.compare import CompareOptions, StageComparison, compare_stage
-from musls_analysis.comparison.cycles import cut_alike
 from musls_analysis.comparison.errors import ErrorTable, error_table
 from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.readers import ReadOptions
-from musls_analysis.replay.motion import ReplaySpec
-from musls_analysis.replay.replay import Replay, ReplayResult
 from musls_bringup.fly import FlyOptions, fly_in_memory, separation
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import (
@@ -38,7 +34,6 @@ from musls_description.config.errors import (
 )
 from musls_description.config.schema import to_data, to_yaml
 from musls_description.config.strict_yaml import parse_yaml
-from musls_description.config.typed import typed
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_description.system.system_files import load_system
@@ -52,7 +47,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.text import Text
 
+    from musls_analysis.comparison.compare import CompareOptions, StageComparison
     from musls_analysis.linear import LinearModel
+    from musls_analysis.replay.motion import ReplaySpec
+    from musls_analysis.replay.replay import ReplayResult
     from musls_analysis.sweep.montecarlo import MonteCarlo
     from musls_analysis.sweep.plan import Plan
     from musls_sim.plants.massless.symbolic import SymbolicSystem
@@ -108,7 +106,6 @@ class Recording(recordings.Recording):
         return lines + self.errors()._repr_html_()
 
 
-@typed
 def read_recording(path: Path | str, options: ReadOptions | None = None) -> Recording:
     """Read a flight, real or simulated.
 
@@ -127,7 +124,6 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
     return Recording.of(readers.read_recording(path, options))
 
 
-@typed
 def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     """Read a scenario.
 
@@ -152,7 +148,6 @@ def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
     return find_scenario(str(name), list(overrides), "override")
 
 
-@typed
 def fly(
     scenario: AnyScenario,
     *,
@@ -230,7 +225,6 @@ def _warn(flown: Recording, apart: Mapping[str, Any] | None) -> None:
         warnings.warn(text, InvalidFlightWarning, stacklevel=4)
 
 
-@typed
 def linearise(
     scenario: AnyScenario, at: float | None = None, *, inputs: str = "rotor_speeds"
 ) -> LinearModel:
@@ -251,7 +245,6 @@ def linearise(
     return linearised(chosen, at, inputs)
 
 
-@typed
 def symbolic(
     system: RigSystem | Mapping[str, Any] | str, *, gravity_m_s2: float = STANDARD_GRAVITY_M_S2
 ) -> SymbolicSystem:
@@ -276,7 +269,6 @@ def symbolic(
     return functions_of(slung_system(given, "musls.symbolic"), gravity_m_s2)
 
 
-@typed
 def replay(
     recording: Flown,
     system: RigSystem | Mapping[str, Any] | str = "x500_trio_swivel",
@@ -297,6 +289,9 @@ def replay(
         ConfigError: The recording or the cable model does not fit the system.
         SimulationDiverged: The physics failed.
     """
+    from musls_analysis.replay.motion import ReplaySpec
+    from musls_analysis.replay.replay import Replay
+
     chosen = slung_system(
         system if isinstance(system, RigSystem) else load_system(system), "replay"
     )
@@ -304,7 +299,6 @@ def replay(
     return replayed.run(chosen, cable_model=cable_model)
 
 
-@typed
 def compare(
     real: Flown,
     sims: Flown | Sequence[Flown],
@@ -326,6 +320,9 @@ def compare(
     Raises:
         ConfigError: A recording has no such stage.
     """
+    from musls_analysis.comparison.compare import compare_stage
+    from musls_analysis.comparison.cycles import cut_alike
+
     if isinstance(sims, (recordings.Recording, str, Path)):
         sims = [sims]
     read, flown = _recording(real), [_recording(sim) for sim in sims]
@@ -336,7 +333,6 @@ def compare(
     ]
 
 
-@typed
 def sweep(
     study: str | Path,
     *,
@@ -392,7 +388,6 @@ def _rows_of(
         return Rows(make_rows(plan, store))
 
 
-@typed
 def montecarlo(
     scenario: AnyScenario,
     vary: str | Path | Mapping[str, Any] | None = None,

@@ -15,7 +15,6 @@ from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
-from musls_description.config.typed import typed
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, FINEST_ACCURACY, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
@@ -49,7 +48,6 @@ def check_verifiable(scenario: Scenario, *, segments: bool, levels: int = LEVELS
     finer_scenario(scenario, smallest_s, finest, segments=segments)
 
 
-@typed
 def verify(
     scenario: AnyScenario,
     first: Flight | None = None,

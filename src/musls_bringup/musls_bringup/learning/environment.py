@@ -34,7 +34,6 @@ from musls_description.config.registry import (
     describe_error,
     load_class,
 )
-from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import wrapped, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
@@ -161,7 +160,6 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
-    @typed
     def __init__(
         self,
         num_envs: int = 1,
@@ -342,7 +340,6 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     # ------------------------------------------------------------------------------ the interface
 
-    @typed
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:

@@ -14,10 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-from scipy.interpolate import BSpline
-from scipy.optimize import minimize
-from scipy.sparse.linalg import splu
+import scipy
 
 from musls_description.numerics.arrays import Array
 
@@ -47,7 +44,7 @@ class Spline:
         The position is the first of `count`. At a corner the part that begins counts.
         """
         degree = 2 * self.order - 1
-        spline = BSpline(self.knots, self.coefficients, degree)
+        spline = scipy.interpolate.BSpline(self.knots, self.coefficients, degree)
         times = np.clip(time_s / self.unit_s, self.knots[0], self.knots[-1])
         found = np.zeros((len(times), count, self.coefficients.shape[1]))
         for derivative in range(min(count, degree + 1)):
@@ -78,7 +75,7 @@ def least_derivative(
     for d in range(points.shape[1]):
         ends = start[:, d], end[:, d]
         matrix, values = conditions(knots, times, points[:, d], order, ends, unit_s)
-        coefficients[:, d] = splu(matrix.tocsc()).solve(values)
+        coefficients[:, d] = scipy.sparse.linalg.splu(matrix.tocsc()).solve(values)
     return Spline(knots, coefficients, order, unit_s)
 
 
@@ -95,7 +92,7 @@ def conditions(
     order: int,
     ends: tuple[Array, Array],
     unit_s: float,
-) -> tuple[sparse.csr_array, Array]:
+) -> tuple[scipy.sparse.csr_array, Array]:
     """Linear equations of one coordinate: points and ends, in the order of time.
 
     Knots and the points' times, (m,), are in units of `unit_s`; `values` are the coordinate there,
@@ -104,51 +101,57 @@ def conditions(
     right-hand side.
     """
     width, n = 2 * order, len(knots) - 2 * order
-    at_points = sparse.csr_array(BSpline.design_matrix(times, knots, width - 1))
+    at_points = scipy.sparse.csr_array(
+        scipy.interpolate.BSpline.design_matrix(times, knots, width - 1)
+    )
     # Of a free derivative the natural condition of the variational problem takes the place.
     first, last = np.zeros((2, order - 1, n))
     right = np.zeros((2, order - 1))
     for side, (rows, given) in enumerate(zip((first, last), ends, strict=True)):
         near = slice(None, width) if side == 0 else slice(-width, None)  # B-splines at this end
         local = knots[: 2 * width] if side == 0 else knots[-2 * width :]
-        basis = BSpline(local, np.eye(width), width - 1)
+        basis = scipy.interpolate.BSpline(local, np.eye(width), width - 1)
         for j, value in enumerate(given, start=1):
             free = np.isnan(value)
             found = basis(knots[-side], nu=width - 1 - j if free else j)
             size = np.abs(found).max()
             rows[j - 1, near] = found / size
             right[side, j - 1] = 0.0 if free else value * unit_s**j / size
-    matrix = sparse.vstack([at_points[[0]], first, at_points[1:-1], last[::-1], at_points[[-1]]])
+    matrix = scipy.sparse.vstack(
+        [at_points[[0]], first, at_points[1:-1], last[::-1], at_points[[-1]]]
+    )
     right_side = [values[:1], right[0], values[1:-1], right[1, ::-1], values[-1:]]
-    return sparse.csr_array(matrix), np.concatenate(right_side)
+    return scipy.sparse.csr_array(matrix), np.concatenate(right_side)
 
 
-def cost_root(knots: Array, order: int) -> sparse.csr_array:
+def cost_root(knots: Array, order: int) -> scipy.sparse.csr_array:
     """Matrix F with |F c|^2 = integral of (x^(k))^2, times in units of the knots, (m, n).
 
     A programme with F is conditioned like the k-th derivative, one with F^T F like its square.
     """
     nodes, weights = _gauss(np.unique(knots), order)
     n, degree = len(knots) - 2 * order, 2 * order - 1
-    rows = sparse.csr_array(BSpline.design_matrix(nodes, knots[order:-order], degree - order))
+    rows = scipy.sparse.csr_array(
+        scipy.interpolate.BSpline.design_matrix(nodes, knots[order:-order], degree - order)
+    )
     change = _differences(knots, degree, order, n)
     highest = rows @ change
-    return sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ highest)
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(np.sqrt(weights)) @ highest)
 
 
-def _differences(knots: Array, degree: int, count: int, n: int) -> sparse.csr_array:
+def _differences(knots: Array, degree: int, count: int, n: int) -> scipy.sparse.csr_array:
     """Coefficients of the derivative of an order from those of the spline (de Boor, X.15)."""
-    change = sparse.csr_array(sparse.eye_array(n))
+    change = scipy.sparse.csr_array(scipy.sparse.eye_array(n))
     for step in range(count):
         p = degree - step
         inner = knots[step : len(knots) - step]
         width = inner[p + 1 : -1] - inner[1 : -p - 1]
-        scale = sparse.diags_array(p / width)
+        scale = scipy.sparse.diags_array(p / width)
         size = change.shape[0]
-        step_matrix = sparse.diags_array(
+        step_matrix = scipy.sparse.diags_array(
             [-np.ones(size - 1), np.ones(size - 1)], offsets=[0, 1], shape=(size - 1, size)
         )
-        change = sparse.csr_array(scale @ step_matrix @ change)
+        change = scipy.sparse.csr_array(scale @ step_matrix @ change)
     return change
 
 
@@ -232,7 +235,7 @@ def best_times(points: Array, segment_s: Array, order: int, start: Array, end: A
         return float(np.log(value / first)), by_log / value
 
     limit = float(np.log(LARGEST_RATIO))
-    found = minimize(
+    found = scipy.optimize.minimize(
         cost, guess, jac=True, method="L-BFGS-B", bounds=[(-limit, limit)] * len(guess),
         options={"maxiter": 300, "ftol": 1e-12, "gtol": 1e-8},
     )  # fmt: skip

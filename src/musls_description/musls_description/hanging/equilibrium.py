@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq, least_squares
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import (
@@ -53,7 +53,7 @@ def root(
     Steps of limited length do not jump from one root to another; where the solution is not unique,
     the shortest of them lead to it.
     """
-    solution = least_squares(
+    solution = scipy.optimize.least_squares(
         residual, guess, jacobian, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=tries
     )
     return solution.x if np.abs(solution.fun).max() <= tolerance else None
@@ -404,7 +404,7 @@ class _Problem:
         def excess(position: Array) -> Array:
             return np.asarray(np.linalg.norm(hooks - anchors - position, axis=1) - lengths)
 
-        position = least_squares(excess, guess[:3]).x
+        position = scipy.optimize.least_squares(excess, guess[:3]).x
         along = hooks - anchors - position
         along /= np.linalg.norm(along, axis=1, keepdims=True)
         shares, _ = even_shares(share_balance(anchors, along), LEAST_SHARE)
@@ -607,7 +607,7 @@ def _arc(cable: Cable, span: Array) -> Array | None:
     def short_by(turn: float) -> float:
         return float(np.cos(steps * turn).sum() * cable.link_length_m - distance)
 
-    bend = brentq(short_by, 0.0, 2.1 * np.pi / n)
+    bend = scipy.optimize.brentq(short_by, 0.0, 2.1 * np.pi / n)
     u = span / distance if distance > 0.0 else np.array([1.0, 0.0, 0.0])
     down = np.array([0.0, 0.0, -1.0]) if np.hypot(u[0], u[1]) > 1e-6 else np.array([1.0, 0.0, 0.0])
     v = down - (down @ u) * u

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone, with_places
@@ -228,7 +228,7 @@ def upright_shares(system: SlungLoadSystem) -> Shares | None:
     # Shares `lowest` + what is more: the largest lowest one.
     columns = np.column_stack([balance, balance.sum(axis=1)])
     moments = columns[3:5]
-    found = linprog(
+    found = scipy.optimize.linprog(
         -np.eye(n + 1)[n],
         A_ub=np.vstack([moments, -moments]),
         b_ub=np.full(4, 0.5 * BALANCE),

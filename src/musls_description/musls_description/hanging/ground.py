@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import (
@@ -129,7 +129,11 @@ def _bend_rad(links: int) -> float:
     if links == 1:
         return 0.0
     shape = _bow_shape(links)
-    return float(brentq(lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15))
+    return float(
+        scipy.optimize.brentq(
+            lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15
+        )
+    )
 
 
 def _bow_shape(links: int) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import null_space
+import scipy
 
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.configuration import level_rotation
@@ -171,7 +171,7 @@ def _stable(cables: StraightCables, x: Array) -> bool:
         [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
         for h in step
     ]) / 4e-6  # fmt: skip
-    free = null_space(slope, rcond=1e-6)
+    free = scipy.linalg.null_space(slope, rcond=1e-6)
     if free.shape[1] == 0:
         return True
     return bool(np.linalg.eigvalsh(free.T @ bend @ free).min() > 0.0)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import lsq_linear, minimize
 
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.rotations import from_rotation_vector, matrix
@@ -44,7 +44,7 @@ def even_shares(balance: Array, least: float = 0.0) -> tuple[Array, float]:
     n, weight = balance.shape[1], np.eye(6)[2]
     rows = np.vstack([1e3 * balance, np.eye(n) / np.sqrt(n)])
     wanted = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
-    shares = lsq_linear(rows, wanted, (least, np.inf)).x
+    shares = scipy.optimize.lsq_linear(rows, wanted, (least, np.inf)).x
     return shares, float(np.abs(balance @ shares - weight).max())
 
 
@@ -158,7 +158,7 @@ class StraightCables:
         bounds += [(None, None)] * (len(start) - len(bounds))
         constraints: list[Any] = [{"type": "eq", "fun": self.balance}]
         constraints += [{"type": "ineq", "fun": fun} for fun in positive]
-        x = minimize(
+        x = scipy.optimize.minimize(
             cost, start, method="SLSQP", bounds=bounds, constraints=constraints,
             options={"maxiter": 300, "ftol": 1e-10},
         ).x  # fmt: skip

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from scipy.spatial.transform import Rotation
 
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import Drone, tip_radius_m
@@ -106,8 +105,12 @@ class Body:
         `coordinates` are the joint's angles, or rotation vector and position.
         """
         if not self.axes:
-            return Rotation.from_rotvec(coordinates[:3]).as_matrix(), coordinates[3:]
-        return self.turned(Rotation.from_euler(self.axes.upper(), coordinates).as_matrix())
+            return scipy.spatial.transform.Rotation.from_rotvec(
+                coordinates[:3]
+            ).as_matrix(), coordinates[3:]
+        return self.turned(
+            scipy.spatial.transform.Rotation.from_euler(self.axes.upper(), coordinates).as_matrix()
+        )
 
     def turned(self, turn: Array) -> tuple[Array, Array]:
         """The same from the rotation of a joint with axes, (3, 3)."""
@@ -147,7 +150,9 @@ class Tree:
         for axes in {body.axes for body in self.bodies} - {""}:  # all alike at once
             alike = [k for k, body in enumerate(self.bodies) if body.axes == axes]
             angles = coordinates[first[alike][:, None] + np.arange(len(axes))]
-            turns[alike] = Rotation.from_euler(axes.upper(), angles).as_matrix()
+            turns[alike] = scipy.spatial.transform.Rotation.from_euler(
+                axes.upper(), angles
+            ).as_matrix()
         for k, body in enumerate(self.bodies):
             if body.axes:
                 rotation, position = body.turned(turns[k])
@@ -192,7 +197,7 @@ def _fanned_out_rad(system: SlungLoadSystem) -> Array:
         gaps = _tip_gaps_m(system, _on_ground_m(system, azimuths_rad))
         return np.concatenate([np.minimum(gaps - GROUND_TIPS_M, 0.0), 0.003 * (azimuths_rad - fan)])
 
-    return np.asarray(least_squares(too_near, fan, max_nfev=50).x)
+    return np.asarray(scipy.optimize.least_squares(too_near, fan, max_nfev=50).x)
 
 
 def _fan_rad(at: Array) -> Array:

@@ -29,7 +29,6 @@ from musls_description.config.strict_yaml import (
     shown,
     why_no_file,
 )
-from musls_description.config.typed import typed
 from musls_description.system.slung_system import (
     MAX_CABLES,
     RigSystem,
@@ -62,7 +61,6 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     return SYSTEMS / f"{name}.yaml"
 
 
-@typed
 def load_system(name: str | Mapping[str, Any]) -> RigSystem:
     """Read a system by shipped name, from a file, or from what a file would hold.
 

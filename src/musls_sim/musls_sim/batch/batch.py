@@ -19,7 +19,6 @@ from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
-from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory, distance, located, pack, places_in
@@ -130,7 +129,6 @@ class Batch(TiedToMemory):
     tension_n, largest_tension_n, rotor_speed_rad_s = _Part(), _Part(), _Part()
     command, motors, wrench_enu = _Part(writable=True), _Part(writable=True), _Part(writable=True)
 
-    @typed
     def __init__(
         self,
         scenario: Scenario | Sequence[Scenario],
@@ -277,7 +275,6 @@ class Batch(TiedToMemory):
 
     # ------------------------------------------------------------------------------- what is done
 
-    @typed
     def advance(self, periods: int = 1) -> None:
         """Advance all worlds that have not finished or failed by a number of control periods.
 
@@ -319,7 +316,6 @@ class Batch(TiedToMemory):
             draw(FILL_NORMAL, FILL_UNIFORM, self._streams[low:high], first, apart, periods)
         advance_worlds(self._stages, first, apart, high - low, periods)
 
-    @typed
     def reset(
         self,
         worlds: Worlds | None = None,
@@ -359,14 +355,12 @@ class Batch(TiedToMemory):
                 view[i] = values
             self._streams[i] = self._noise[i].stream
 
-    @typed
     def snapshot(self, worlds: Worlds) -> Snapshot:
         """All of a world, or of several, as they are now (raises ConfigError)."""
         chosen = self._chosen(worlds)
         noise = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
         return Snapshot(self, self._memory[chosen, : self._kept], noise)
 
-    @typed
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
 

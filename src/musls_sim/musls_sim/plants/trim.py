@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import HangingEquilibrium
@@ -105,7 +105,7 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
             stretched = plant.cable_model == "elastic"
             tension = np.full(2, plant.state.tension_n[k].mean() if stretched else 0.0)
         else:
-            tension, half = nnls(away.T, -2.0 * half)[0], 0.0 * half
+            tension, half = scipy.optimize.nnls(away.T, -2.0 * half)[0], 0.0 * half
         effect = np.zeros(6)
         for (row, arm), along, pull in zip(ends, away, tension, strict=True):
             if row > 0:
@@ -118,7 +118,7 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
             pulls.append((ends, away))
             effects.append(effect)
     if effects and not stands[0]:
-        more = nnls(np.array(effects).T, left)[0]
+        more = scipy.optimize.nnls(np.array(effects).T, left)[0]
         for (ends, away), pull in zip(pulls, more, strict=True):
             for (row, arm), along in zip(ends, away, strict=True):
                 if row > 0:
@@ -138,7 +138,7 @@ def holding_thrusts_n(places_m: Array, thrust_directions: Array, weights_n: Arra
     effect = np.vstack([thrust_directions.T, np.cross(arms, thrust_directions).T])
     needed = np.array([0.0, 0.0, weights_n.sum(), 0.0, 0.0, 0.0])
     thrust: Array = np.linalg.lstsq(effect, needed, rcond=None)[0]
-    return thrust if thrust.min() >= 0.0 else nnls(effect, needed)[0]
+    return thrust if thrust.min() >= 0.0 else scipy.optimize.nnls(effect, needed)[0]
 
 
 def _arm(name: str, point_m: tuple[float, ...], turns: Array) -> tuple[int, Array]:

@@ -6,8 +6,8 @@ import os
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
-from scipy.integrate import cumulative_trapezoid
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import Finite, NonNegative, Vector3, spec
@@ -201,7 +201,7 @@ class RigSpec:
             raise ConfigError(f"{where}: a winch of kind: {kind} takes {wanted}")
         if drive.feed_m_s is None or stored_m is None:
             return
-        out = cumulative_trapezoid(drive.feed_m_s, drive.time_s, initial=0.0)
+        out = scipy.integrate.cumulative_trapezoid(drive.feed_m_s, drive.time_s, initial=0.0)
         if out.max() > stored_m * (1.0 + 1e-9):
             k = int(np.argmax(out > stored_m))
             raise ConfigError(

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_discrete_are
+import scipy
 
 from musls_control.estimate import MOTION, Estimate
 from musls_description.config.errors import ConfigError
@@ -389,7 +389,7 @@ def stationary_gains(transition: Array, process: Array, variance: float) -> Arra
     """
     first = np.eye(len(transition))[:, :1]
     try:
-        covariance = solve_discrete_are(transition.T, first, process, [[variance]])
+        covariance = scipy.linalg.solve_discrete_are(transition.T, first, process, [[variance]])
     except np.linalg.LinAlgError:
         raise ConfigError(
             f"estimation: measurements with a standard deviation of {np.sqrt(variance):.3g} and "

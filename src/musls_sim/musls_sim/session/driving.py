@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
 
 from musls_control.trajectories.recorded import read_bag_poses, read_table
 from musls_description.config.errors import ConfigError
@@ -61,7 +61,7 @@ class Polynomials:
         around[:, 1:-1] = coefficients
         around[-1, 0], around[-1, -1] = first, last
         self._knots = np.concatenate([knots_s[:1] - 1.0, knots_s, knots_s[-1:] + 1.0])
-        pieces = PPoly(around, self._knots)
+        pieces = scipy.interpolate.PPoly(around, self._knots)
         self._area = pieces.antiderivative()
         self._pieces = [pieces.derivative(order).c for order in range(derivatives + 1)]
 
@@ -112,24 +112,28 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
 
     `place_m`: where it is at the start, (3,).
     """
-    pieces: PPoly
+    pieces: scipy.interpolate.PPoly
     if isinstance(drive, AnchorRecording):
         time, position = recorded_path(drive)
         if len(time) < 4:
             raise ConfigError(f"{drive.file}: needs at least 4 rows, has {len(time)}")
-        pieces = CubicSpline(time, position)
+        pieces = scipy.interpolate.CubicSpline(time, position)
     else:
         time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
         velocity = np.zeros_like(position)
         if drive.velocity_enu_m_s is not None:
             velocity = np.array(drive.velocity_enu_m_s)
         if len(time) == 1:
-            pieces = PPoly(np.zeros((1, 1, 3)) + position, [time[0], time[0] + 1.0])
+            pieces = scipy.interpolate.PPoly(
+                np.zeros((1, 1, 3)) + position, [time[0], time[0] + 1.0]
+            )
         elif drive.acceleration_enu_m_s2 is None:
-            pieces = CubicHermiteSpline(time, position, velocity)
+            pieces = scipy.interpolate.CubicHermiteSpline(time, position, velocity)
         else:
             knots = np.stack([position, velocity, np.array(drive.acceleration_enu_m_s2)], axis=1)
-            pieces = PPoly.from_bernstein_basis(BPoly.from_derivatives(time, knots))
+            pieces = scipy.interpolate.PPoly.from_bernstein_basis(
+                scipy.interpolate.BPoly.from_derivatives(time, knots)
+            )
     offset = np.array(place_m, float) if drive.relative else np.zeros(3)
     pieces.c[-1] += offset
     return Polynomials(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, 2)

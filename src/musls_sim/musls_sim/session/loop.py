@@ -13,7 +13,6 @@ from typing_extensions import Self
 
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
-from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_sim.plants.interface import Plant
@@ -180,7 +179,6 @@ class Loop:
         """Set the stages, in their order."""
         self._stages = list(stages)
 
-    @typed
     def insert_before(self, name: str, new: str, step: Step) -> None:
         """Put a step of one's own before another one.
 
@@ -194,7 +192,6 @@ class Loop:
         """
         self._insert(name, 0, new, step)
 
-    @typed
     def insert_after(self, name: str, new: str, step: Step) -> None:
         """Put a step of one's own after another one, see `insert_before`."""
         self._insert(name, 1, new, step)
@@ -208,7 +205,6 @@ class Loop:
         place = names.index(name) + behind
         self.set_stages([*self._stages[:place], Stage(new, step), *self._stages[place:]])
 
-    @typed
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""
         self.observers.append(observer)

@@ -12,7 +12,6 @@ from musls_control.controllers import Controller
 from musls_control.mission.loss import ContingencySpec
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
-from musls_description.config.typed import typed
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
 from musls_sim.plants.interface import PlantInputs
@@ -85,7 +84,6 @@ class Session(TiedToMemory, Flight):
     def __repr__(self) -> str:
         return f"<Session {self.scenario.name}: {self.time_s:.3f} s, stage {self.stage}>"
 
-    @typed
     @user_code()
     def __init__(
         self,
@@ -218,17 +216,14 @@ class Session(TiedToMemory, Flight):
         super().set_stages(stages)
         self._runs: Runs | None = None
 
-    @typed
     def add_event(self, event: Event) -> None:
         """Let something happen that is not in the scenario (raises ConfigError)."""
         self.events.add(event)
 
-    @typed
     def apply(self, event: Event | Mapping[str, Any]) -> None:
         """Let something happen at once, see `EventQueue.apply` (raises ConfigError)."""
         self.events.apply(event)
 
-    @typed
     def trigger(self, name: str) -> None:
         """Let an event that waits happen at once, see `EventQueue.trigger` (raises ConfigError)."""
         self.events.trigger(name)
@@ -247,7 +242,6 @@ class Session(TiedToMemory, Flight):
             self.close()
             raise
 
-    @typed
     def run(self, *, realtime: bool = False) -> FlightResult:
         """Fly to the end, or until `stop`, and close everything, also when an exception ends it.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from musls_control.controllers.interface import ControlSetup
 from musls_control.controllers.payload.allocation import places_of
@@ -192,7 +192,9 @@ class PayloadModel:
         scale = np.array([1.0] * 3 + [1.0 / max(np.abs(self.attachments_m).max(), 0.01)] * 3)
         # Of four and more cables many tensions fit: the smallest, which are even ones.
         rows = np.vstack([_BALANCE_WEIGHT * matrix * scale[:, None], np.eye(n)])
-        tension, _ = nnls(rows, np.concatenate([_BALANCE_WEIGHT * weight * scale, np.zeros(n)]))
+        tension, _ = scipy.optimize.nnls(
+            rows, np.concatenate([_BALANCE_WEIGHT * weight * scale, np.zeros(n)])
+        )
         return np.asarray(tension[:, None] * directions)
 
     # Squared natural frequencies of the system by itself

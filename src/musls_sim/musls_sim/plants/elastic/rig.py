@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
@@ -155,7 +155,7 @@ def _angle_of(row: np.void, length_m: float) -> float:
         row["wound_angle"] = angle
         return float(radius_at(row, angle)[2]) - length_m  # all of it paid out
 
-    return float(brentq(missing, 0.0, length_m / row["radius"], xtol=1e-15))
+    return float(scipy.optimize.brentq(missing, 0.0, length_m / row["radius"], xtol=1e-15))
 
 
 def _fill_pulley(rig: Rig, pulley: Pulley, row: np.void, name: str) -> None:

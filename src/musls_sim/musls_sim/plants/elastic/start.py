@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import least_squares
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.configuration import Configuration
@@ -90,7 +90,7 @@ def nodes_between(
         guess = np.array([*(pull * along), lift])
         if chord > length_m and pull > 10.0:
             guess = span / chord * pull
-        solution = least_squares(
+        solution = scipy.optimize.least_squares(
             gap, guess, xtol=1e-15, ftol=1e-15, gtol=1e-15, x_scale="jac", max_nfev=400
         )
         if np.abs(solution.fun).max() < 1e-10:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
@@ -494,7 +494,7 @@ def hanging_line(
     else:
         # sqrt(l^2 - h^2) = 2 c sinh(w / 2 c) with w the width, h the rise: find 1 / c.
         ratio = np.sqrt(length_m**2 - rise**2) / flat
-        c = 0.5 * flat / brentq(lambda s: math.sinh(s) - ratio * s, 1e-6, 20.0)
+        c = 0.5 * flat / scipy.optimize.brentq(lambda s: math.sinh(s) - ratio * s, 1e-6, 20.0)
         middle = 0.5 * flat - c * np.arctanh(rise / length_m)
         begin = np.sinh(-middle / c)
         x = middle + c * np.arcsinh(begin + along * length_m / c)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
@@ -451,7 +451,11 @@ def set_positions(t: Tables, positions: Array) -> None:
         for freedom, axes in ((2, "YZ"), (3, "XYZ"), (6, "")):
             alike = np.flatnonzero(t.bodies["freedom"] == freedom)
             q = positions[t.bodies["first"][alike][:, None] + np.arange(min(freedom, 3))]
-            turns = Rotation.from_euler(axes, q) if axes else Rotation.from_rotvec(q)
+            turns = (
+                scipy.spatial.transform.Rotation.from_euler(axes, q)
+                if axes
+                else scipy.spatial.transform.Rotation.from_rotvec(q)
+            )
             rotations[alike] = turns.as_matrix()
         for k, body in enumerate(t.bodies):
             if body["parent"] >= 0:
@@ -560,7 +564,7 @@ def universally_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     first, second = np.arcsin(np.clip(z, -1.0, 1.0)), np.arctan2(-y, x)
     if x < 0.0:
         first, second = np.pi - first, np.arctan2(y, -x)
-    turn = Rotation.from_euler("YZ", [first, second]).as_matrix()
+    turn = scipy.spatial.transform.Rotation.from_euler("YZ", [first, second]).as_matrix()
     return turn, np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
-from scipy.optimize import brentq
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
@@ -123,7 +122,7 @@ class Line:
                     f"cable law: gives {most_n:.4g} N at a strain of {LARGEST_STRAIN:g}, too "
                     f"little for the {tension:.4g} N that the cable carries"
                 )
-            return float(brentq(excess, 0.0, LARGEST_STRAIN, (tension,), xtol=1e-15))
+            return float(scipy.optimize.brentq(excess, 0.0, LARGEST_STRAIN, (tension,), xtol=1e-15))
 
         return at_rest
 
@@ -166,10 +165,10 @@ def law_records(table: Sequence[tuple[float, float]], linear: bool = False) -> R
     else:
         # SciPy may choose slope 0 at an end, where a cable would have no stiffness.
         secants = np.diff(force) / width
-        slopes = PchipInterpolator(strain, force).derivative()(strain)
+        slopes = scipy.interpolate.PchipInterpolator(strain, force).derivative()(strain)
         slopes[0] = max(slopes[0], MIN_END_SLOPE * secants[0])
         slopes[-1] = max(slopes[-1], MIN_END_SLOPE * secants[-1])
-        pieces[:] = CubicHermiteSpline(strain, force, slopes).c
+        pieces[:] = scipy.interpolate.CubicHermiteSpline(strain, force, slopes).c
     slope = pieces[2, -1] + width[-1] * (2.0 * pieces[1, -1] + 3.0 * width[-1] * pieces[0, -1])
     laws = np.zeros(len(strain) + 1, LAW)
     laws["strain"] = [strain[0], *strain]

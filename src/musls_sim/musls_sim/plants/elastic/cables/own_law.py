@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import scipy
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from scipy.optimize import brentq
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.registry import file_of
@@ -66,7 +66,7 @@ def strain_at_rest(law: CableLaw, tension_n: float) -> float:
 
     if excess(far) < 0.0:
         raise ConfigError(f"{_named(type(law))} gives less than {tension_n:.4g} N up to {far:.0%}")
-    return float(brentq(excess, 0.0, far, xtol=1e-15))
+    return float(scipy.optimize.brentq(excess, 0.0, far, xtol=1e-15))
 
 
 def stiffness_at_rest(law: CableLaw) -> float:
