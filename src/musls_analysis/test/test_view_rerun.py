@@ -18,7 +18,8 @@ from musls_description.config.errors import MuslsError
 from musls_description.system.obstacles import BoxObstacle
 
 pytest.importorskip("rerun", reason="rerun-sdk is not installed: pip install 'musls[view]'")
-from musls_analysis.view.rerun_log import save, serve, show
+from musls_analysis.view import live
+from musls_analysis.view.rerun_log import new_stream, save, serve, show
 
 SHIFT_S = 2.0
 
@@ -173,3 +174,38 @@ def test_missing_rerun(monkeypatch):
 def test_unwritable_file(flight_bag, tmp_path):
     with pytest.raises(MuslsError, match="cannot be written"):
         save([open_subject(flight_bag)], tmp_path / "absent" / "a.rrd")
+
+
+def test_a_flight_is_sent_while_it_flies(tmp_path, monkeypatch):
+    from musls_analysis.recordings.bag import recording_from
+    from musls_sim.recording.recorder import MemoryRecorder
+    from musls_sim.scenario.scenario import load_scenario
+    from musls_sim.session.session import Session
+
+    monkeypatch.setattr(live, "SEND_EVERY_S", 0.0)  # a packet a row
+    path, stream = tmp_path / "live.rrd", new_stream("live")
+    stream.save(path)
+    scenario = load_scenario(
+        {
+            "system": "x500_solo",
+            "start": {"kind": "air"},
+            "mission": {"stages": [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 0.2}]},
+            "physics": {"step_size_s": 0.004},
+            "cable_model": "massless",
+        }
+    )
+    session = Session(scenario)
+    whole = MemoryRecorder(scenario.system, step_period_s=session.plant.period_s)
+    session.observe_with(whole)
+    session.observe_with(live.LiveView(session, stream, 10.0))
+    session.run()
+    stream.disconnect()
+    recording, found = recording_from(whole), chunks(path)
+    for body, track in recording.bodies.items():
+        times, places = column(found[f"/run/{body}"], "Transform3D:translation")
+        by_time = dict(zip(np.round(times, 6), map(tuple, np.squeeze(places)), strict=True))
+        for time_s, place in zip(np.round(track.time_s, 6), track.position_enu_m, strict=True):
+            np.testing.assert_allclose(by_time[time_s], place, atol=1e-5)
+    _, phases = column(found["/phase"], "TextDocument:text")
+    assert {text[0] for text in phases} == {f"# {s.name}" for s in recording.stages}
+    assert {"/run/cable_1", "/run/setpoint/load", "/tension/cable_1", "/legend"} <= set(found)

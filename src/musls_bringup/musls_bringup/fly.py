@@ -89,12 +89,13 @@ def fly(
     say: Callable[[str], None] = lambda text: None,
     controller: Controller | Callable[[], Controller] | None = None,
     verifier: Verifier | None = None,
+    live: Callable[[Session], Observer] | None = None,
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary, figures and report; gives the content of summary.json.
 
-    `say` is told what is done after it. Errors before the flight leave nothing behind. After its
-    begin what was flown is kept in `out` (consoles of failed PX4s beside it), without a report, and
-    is the error's `recording`.
+    `say` is told what is done after it; `live` makes what shows the flight while it flies. Errors
+    before the flight leave nothing behind. After its begin what was flown is kept in `out`
+    (consoles of failed PX4s beside it), without a report, and is the error's `recording`.
 
     Raises:
         FlightEnded: A signal ended it; "ended_by" in the summary is its name.
@@ -114,6 +115,8 @@ def fly(
         )
         recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
         session.observe_with(recorder)
+        if live is not None:
+            session.observe_with(live(session))
         start = _Start(ending)
         session.observe_with(start)
         (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -25,9 +25,9 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
-from musls_analysis.recordings.recording import LOAD
+from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.view import picture
-from musls_analysis.view.chart import differences, reference_errors, tensions
+from musls_analysis.view.chart import Series, TensionScale, differences, reference_errors, tensions
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
 from musls_control.parent import ending_with_us
 from musls_description.config.errors import MuslsError, install_command, whole_file
@@ -67,9 +67,7 @@ def save(subjects: Sequence[Subject], path: Path) -> None:
 def show(subjects: Sequence[Subject]) -> None:
     """Open the viewer; it goes on when this process ends."""
     stream = _stream(subjects)
-    if sys.platform == "linux" and not any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")
-    ):
+    if not has_display():
         raise MuslsError(
             "no display for the viewer: --web shows it in a browser, --save FILE.rrd, --png T, "
             "--gif and --mp4 write files"
@@ -79,38 +77,51 @@ def show(subjects: Sequence[Subject]) -> None:
     stream.flush()
 
 
+def has_display() -> bool:
+    """Whether a window can be opened."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")
+    return sys.platform != "linux" or any(os.environ.get(name) for name in names)
+
+
 HOST = "127.0.0.1"
 _START_S = 20.0
 
 
 @contextmanager
 def serve(subjects: Sequence[Subject]) -> Iterator[str]:
-    """Serve the viewer to browsers of this machine while the block runs; gives its address.
+    """Serve the viewer to browsers of this machine while the block runs; gives its address."""
+    with tempfile.TemporaryDirectory(prefix="musls-view-") as folder:
+        path = Path(folder) / "view.rrd"
+        save(subjects, path)
+        with web_viewer(str(path)) as (address, _):
+            yield address
+
+
+@contextmanager
+def web_viewer(*files: str) -> Iterator[tuple[str, str]]:
+    """The viewer as a page on this machine, and where data are sent to it: two addresses.
 
     rerun's own program does it: unlike rerun's functions it can be told to use loopback alone.
     """
     from rerun_cli import __file__ as cli
 
     data_port, web_port = _free_ports(2)
-    with tempfile.TemporaryDirectory(prefix="musls-view-") as folder:
-        path = Path(folder) / "view.rrd"
-        save(subjects, path)
-        words = [
-            str(Path(cli).with_name("rerun")), str(path), "--serve-web", "--bind", HOST,
-            "--port", str(data_port), "--web-viewer-port", str(web_port),
-        ]  # fmt: skip
-        server = subprocess.Popen(
-            ending_with_us(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            for port in (data_port, web_port):
-                _wait_for(server, port)
-            data = quote(f"rerun+http://{HOST}:{data_port}/proxy", safe="")
-            yield f"http://{HOST}:{web_port}?url={data}"
-        finally:
-            server.terminate()
-            server.wait()
+    words = [
+        str(Path(cli).with_name("rerun")), *files, "--serve-web", "--bind", HOST,
+        "--port", str(data_port), "--web-viewer-port", str(web_port),
+    ]  # fmt: skip
+    server = subprocess.Popen(
+        ending_with_us(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        for port in (data_port, web_port):
+            _wait_for(server, port)
+        data = f"rerun+http://{HOST}:{data_port}/proxy"
+        yield f"http://{HOST}:{web_port}?url={quote(data, safe='')}", data
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _free_ports(count: int) -> list[int]:
@@ -134,58 +145,92 @@ def _wait_for(server: subprocess.Popen[bytes], port: int) -> None:
 
 
 def _stream(subjects: Sequence[Subject]) -> rr.RecordingStream:
+    return new_stream(" and ".join(subject.name for subject in subjects))
+
+
+def new_stream(name: str) -> rr.RecordingStream:
+    """A stream of data for the viewer, which calls it by this name."""
     stream = rr.RecordingStream("musls")
-    stream.send_recording_name(" and ".join(subject.name for subject in subjects))
+    stream.send_recording_name(name)
     return stream
 
 
 def layout(subjects: Sequence[Subject]) -> rrb.Blueprint:
     """The scene, plots of what the subjects have data for beside it, phase and colours below."""
+    name = " and ".join(subject.name for subject in subjects)
+    return arrange(name, list(_curves(subjects)), events=bool(subjects[0].recording.events))
+
+
+PLOTS = {
+    "difference": "distance between the two [m]",
+    "tension": "cable tension at the load [N]",
+    "height": "height [m]",
+    "error": "distance to the reference [m]",
+    "angle": "angle to the reference [deg]",
+}
+"""Titles of the plots, by entity."""
+
+
+def arrange(
+    name: str, plots: Sequence[str], *, events: bool, follow: bool = False
+) -> rrb.Blueprint:
+    """Views of a scene with some of `PLOTS`; with `follow` they show the newest data."""
     scene = rrb.Spatial3DView(
-        origin="/", name=" and ".join(subject.name for subject in subjects),
+        origin="/", name=name,
         contents=["/world/**", "/run/**", "/with/**"], background=[250, 251, 252],
         line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
     )  # fmt: skip
-    coloured = any(subject.has_tension for subject in subjects)
-    plots = []
-    if len(subjects) == 2:
-        plots.append(("difference", "distance between the two [m]"))
-    if coloured:
-        plots.append(("tension", "cable tension at the load [N]"))
-    if subjects[0].recording.setpoints:
-        plots.append(("error", "distance to the reference [m]"))
-        plots.append(("angle", "angle to the reference [deg]"))
     below = rrb.TextDocumentView(origin="/phase", name="phase")
-    if coloured:
+    if "tension" in plots:
         legend = rrb.Spatial2DView(origin="/legend", name="cable tension")
         below = rrb.Horizontal(below, legend)
-    left, shares = [scene, below], [7, 1]
-    if subjects[0].recording.events:
+    left, shares = [scene, below], [6, 1]
+    if events:
         left.append(rrb.TextLogView(origin="/events", name="events"))
         shares.append(1)
     parts = [rrb.Vertical(*left, row_shares=shares)]
     if plots:
-        views = [rrb.TimeSeriesView(origin=f"/{path}", name=name) for path, name in plots]
+        views = [rrb.TimeSeriesView(origin=f"/{path}", name=PLOTS[path]) for path in plots]
         parts = [rrb.Horizontal(*parts, rrb.Vertical(*views), column_shares=[5, 3])]
-    return rrb.Blueprint(
-        *parts, rrb.TimePanel(state="expanded", timeline=TIME), collapse_panels=True
-    )
+    play = "following" if follow else None
+    state = "collapsed" if follow else "expanded"
+    panel = rrb.TimePanel(state=state, timeline=TIME, play_state=play)
+    return rrb.Blueprint(*parts, panel, collapse_panels=True)
 
 
 def log(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     """Send everything of one or two subjects to a stream."""
-    stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
-    _log_obstacles(stream, subjects[0])
     each, scale = picture.subject_styles(subjects)
+    log_surroundings(stream, subjects[0], scale)
     for root, subject, look in zip(ROOTS, subjects, each, strict=False):
-        _log_subject(stream, root, subject, look)
+        log_bodies(stream, root, subject, look)
+        for body in subject.recording.bodies:
+            _send_trail(
+                stream, f"{root}/trail/{body}", subject, body, _rgba(look.colour(body), 0.5)
+            )
+        send_motion(stream, root, subject, look)
+        stream.set_time(TIME, duration=subject.end_s + 1e-3)
+        stream.log(root, rr.Clear(recursive=True))  # else the last pose would stay for ever
+    log_curves(stream, _curves(subjects))
+    log_texts(stream, subjects)
+
+
+def log_surroundings(
+    stream: rr.RecordingStream, subject: Subject, scale: TensionScale | None
+) -> None:
+    """Send what stays as it is: which way is up, obstacles, colours of tensions."""
+    stream.log("/", rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
+    _log_obstacles(stream, subject)
     if scale:
         canvas = picture.new_canvas(320, 56, 2.0)
         with styled():
             scale.draw(canvas.figure.add_axes((0.22, 0.4, 0.74, 0.2)))
         canvas.draw()
         stream.log("legend", rr.Image(picture.pixels(canvas)), static=True)
-    _log_plots(stream, subjects)
+
+
+def log_texts(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
+    """Send phases and events."""
     staged = staged_subject(subjects) or subjects[0]
     for stage in staged.recording.stages:
         stream.set_time(TIME, duration=stage.start_s + staged.shift_s)
@@ -214,35 +259,44 @@ def _log_obstacles(stream: rr.RecordingStream, subject: Subject) -> None:
         stream.log(f"world/{name}/edges", lines, static=True)
 
 
-def _log_subject(
+def _tracks(
+    root: str, subject: Subject, look: picture.SubjectStyle
+) -> Iterator[tuple[str, bool, str, PoseTrack]]:
+    """Path, whether it is a set-point, body and poses of everything that moves."""
+    parts = [("", subject.recording.bodies), ("setpoint/", subject.recording.setpoints)]
+    for part, tracks in parts[: 1 if look.second else 2]:  # two sets of outlines would hide more
+        for body, track in tracks.items():
+            yield f"{root}/{part}{body}", bool(part), body, track
+
+
+def log_bodies(
     stream: rr.RecordingStream, root: str, subject: Subject, look: picture.SubjectStyle
 ) -> None:
-    shapes, pulleys, recording = subject.shapes, subject.pulley_rims, subject.recording
-    for part, tracks in (("", recording.bodies), ("setpoint/", recording.setpoints)):
-        if part and look.second:
-            continue  # two sets of outlines would hide more than they show
-        for body, track in tracks.items():
-            path = f"{root}/{part}{body}"
-            stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
-            if body in shapes:
-                _log_shape(stream, path, shapes[body], look.colour(body), outline=bool(part))
-            if body in pulleys and not part:
-                rims = pulleys[body]
-                rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
-                lines = rr.LineStrips3D(rings, colors=_rgba(to_rgb(PULLEY_RIM)), radii=_LINE_M)
-                stream.log(f"{path}/pulleys", lines)
-            poses = rr.Transform3D.columns(
-                translation=subject.centre_enu_m(body, track),
-                quaternion=track.orientation_wxyz[:, [1, 2, 3, 0]],
-            )
-            stream.send_columns(path, _times(track.time_s + subject.shift_s), poses)
-    for body in recording.bodies:
-        shade = _rgba(look.colour(body), 0.5)
-        _send_trail(stream, f"{root}/trail/{body}", subject, body, shade)
-    _send_cables(stream, root, subject, look)
-    stream.set_time(TIME, duration=subject.end_s + 1e-3)
-    stream.log(root, rr.Clear(recursive=True))  # else the last pose would stay for ever
+    """Send the shapes of load, drones and set-points, from where each is first known."""
+    shapes, pulleys = subject.shapes, subject.pulley_rims
+    for path, planned, body, track in _tracks(root, subject, look):
+        stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
+        if body in shapes:
+            _log_shape(stream, path, shapes[body], look.colour(body), outline=planned)
+        if body in pulleys and not planned:
+            rims = pulleys[body]
+            rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
+            lines = rr.LineStrips3D(rings, colors=_rgba(to_rgb(PULLEY_RIM)), radii=_LINE_M)
+            stream.log(f"{path}/pulleys", lines)
     stream.reset_time()
+
+
+def send_motion(
+    stream: rr.RecordingStream, root: str, subject: Subject, look: picture.SubjectStyle
+) -> None:
+    """Send poses of load, drones and set-points, and cables."""
+    for path, _, body, track in _tracks(root, subject, look):
+        poses = rr.Transform3D.columns(
+            translation=subject.centre_enu_m(body, track),
+            quaternion=track.orientation_wxyz[:, [1, 2, 3, 0]],
+        )
+        stream.send_columns(path, _times(track.time_s + subject.shift_s), poses)
+    _send_cables(stream, root, subject, look)
 
 
 def _log_shape(
@@ -321,16 +375,19 @@ def _send_cables(
         stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
 
 
-def _log_plots(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
-    coloured = next((s for s in subjects if s.has_tension), None)
-    distances, angles = reference_errors(subjects[0])
-    groups = {
-        "tension": tensions(coloured) if coloured else [],
-        "error": distances,
-        "angle": angles,
-        "difference": differences(subjects) if len(subjects) == 2 else [],
-    }
-    for group, lines in groups.items():
+def _curves(subjects: Sequence[Subject]) -> dict[str, list[Series]]:
+    """Curves for which there are data, by plot."""
+    curves = {"difference": differences(subjects)} if len(subjects) == 2 else {}
+    if coloured := next((s for s in subjects if s.has_tension), None):
+        curves["tension"] = tensions(coloured)
+    if subjects[0].recording.setpoints:
+        curves["error"], curves["angle"] = reference_errors(subjects[0])
+    return curves
+
+
+def log_curves(stream: rr.RecordingStream, curves: Mapping[str, Sequence[Series]]) -> None:
+    """Send curves by plot, see `PLOTS`."""
+    for group, lines in curves.items():
         for series in lines:
             path, shade = f"{group}/{series.name}", _rgba(to_rgb(colour(series.name)))
             stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)

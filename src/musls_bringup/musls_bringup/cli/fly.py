@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import warnings
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +39,19 @@ def run(
     autopilot: options.Autopilot = None,
     overwrite: options.Overwrite = False,
     realtime: Annotated[
-        bool, typer.Option("--realtime", help="Fly no faster than real time.")
+        bool | None,
+        typer.Option(
+            "--realtime/--fast",
+            help="Fly no faster than real time.",
+            show_default="fast, but with --live",
+        ),
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Show the flight in 3-D while it flies: a window, or a page on this machine.",
+        ),
     ] = False,
     controller: options.OwnController = None,
     force: options.Force = False,
@@ -76,28 +92,52 @@ def run(
         return 0
     folder = chosen_folder(out, chosen.name, overwrite=overwrite)
     keep_killed_runs(folder)
-    flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-    with ProgressDisplay(chosen.name, "preparing (compiles on first use)") as shown:
+    flight_options = FlyOptions(
+        overwrite=overwrite, realtime=live if realtime is None else realtime, force=force,
+        report=report,
+    )  # fmt: skip
+    with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
+        with ProgressDisplay(chosen.name, "preparing (compiles on first use)") as shown:
 
-        def again(first: Flight) -> Convergence:
-            finer = [_watch(shown, "with finer steps")]
-            return fly_finer(
-                chosen, first, segments=verify_segments, levels=verify_levels, force=force,
-                observers=finer,
-            )  # fmt: skip
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
-            try:
-                summary = fly(
-                    chosen, folder, flight_options, [_watch(shown)],
-                    lambda text: shown.update(text, 1.0),
-                    verifier=again if verify or verify_segments else None,
+            def again(first: Flight) -> Convergence:
+                finer = [_watch(shown, "with finer steps")]
+                return fly_finer(
+                    chosen, first, segments=verify_segments, levels=verify_levels, force=force,
+                    observers=finer,
                 )  # fmt: skip
-            except FlightEnded as ended:
-                summary = ended.summary
-    code = conclude(summary, folder)
+
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "default"
+                )  # PYTHONWARNINGS does not change what a flight does
+                try:
+                    summary = fly(
+                        chosen, folder, flight_options, [_watch(shown)],
+                        lambda text: shown.update(text, 1.0),
+                        verifier=again if verify or verify_segments else None, live=view,
+                    )  # fmt: skip
+                except FlightEnded as ended:
+                    summary = ended.summary
+        code = conclude(summary, folder)
+        if page and not summary["ended_by"] and sys.stdin.isatty():
+            tell("note", f"{page} stays until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()
     return 0 if allow_invalid and code == INVALID else code
+
+
+@contextmanager
+def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observer], str | None]]:
+    """Open the viewer; gives what makes its observer, and the address of its page if it is one."""
+    from musls_analysis.view.live import LiveView, open_viewer
+    from musls_bringup.fly import SLACK_SHARE, slack_threshold_n
+
+    share_n = slack_threshold_n(scenario) / SLACK_SHARE
+    with open_viewer(scenario.name) as (stream, page):
+        if page:
+            tell("note", f"{page} shows the flight")
+            webbrowser.open(page)
+        yield lambda session: LiveView(session, stream, share_n), page
 
 
 def _watch(shown: ProgressDisplay, remark: str = "") -> Observer:
