@@ -6,7 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
 from musls_analysis.recordings.readers import ReadOptions
+from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, is_watched
 from musls_bringup.fly import FlyOptions, fly_in_memory, separation
 from musls_bringup.fly import fly as fly_into_folder
 from musls_bringup.shipped import (
@@ -160,11 +161,13 @@ def fly(
     report: bool = True,
     seed: int | None = None,
     set: Overrides = (),
+    quiet: bool = False,
 ) -> Recording:
     """Fly a scenario to its end.
 
-    Whatever ends the flight before, Ctrl-C or an error, what was flown by then is the attribute
-    `recording` of the exception (and in `out`).
+    Terminals and notebooks show how far it is; the logger "musls" is told stages (INFO) and events
+    (WARNING). Whatever ends the flight before, Ctrl-C or an error, what was flown by then is the
+    attribute `recording` of the exception (and in `out`).
 
     Args:
         scenario: What to fly, see `load_scenario`.
@@ -177,6 +180,7 @@ def fly(
         report: Write figures and report, too (with `out`).
         seed: Seed of all noise instead of the scenario's.
         set: Keys to change, see `load_scenario`.
+        quiet: Show no progress.
 
     Returns:
         The recording of the flight; `warnings` says why it is not valid.
@@ -196,17 +200,25 @@ def fly(
         scenario = load_scenario(scenario, {"seed": seed})
     parameters = scenario.autopilot.parameters
     try:
-        if out is None:
-            session = Session(scenario, controller=controller, observers=observers, force=force)
-            flown = Recording.of(fly_in_memory(session, realtime=realtime), parameters)
-            watch = session.separation
-            _warn(flown, None if watch is None else separation(session, watch))
-            return flown
-        check_present_folder()
-        options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-        summary = fly_into_folder(scenario, Path(out), options, observers, controller=controller)
-        flown = Recording.of(readers.read_recording(out), parameters)
-        _warn(flown, summary["separation"])
+        with ExitStack() as shown:
+            watching, say = list(observers), lambda text: None
+            if not quiet and is_watched():
+                display = shown.enter_context(ProgressDisplay(scenario.name, PREPARING))
+                watching, say = [*observers, display.flight()], display.update
+            if out is None:
+                session = Session(scenario, controller=controller, observers=watching, force=force)
+                flown = fly_in_memory(session, realtime=realtime)
+                watch = session.separation
+                apart = None if watch is None else separation(session, watch)
+            else:
+                check_present_folder()
+                options = FlyOptions(overwrite, realtime, force, report)
+                summary = fly_into_folder(
+                    scenario, Path(out), options, watching, say, controller=controller
+                )
+                flown, apart = readers.read_recording(out), summary["separation"]
+        flown = Recording.of(flown, parameters)
+        _warn(flown, apart)
         return flown
     except BaseException as error:
         if hasattr(error, "recording"):

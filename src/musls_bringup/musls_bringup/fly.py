@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -115,6 +116,7 @@ def fly(
         )
         recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
         session.observe_with(recorder)
+        session.observe_with(_Narrator())
         if live is not None:
             session.observe_with(live(session))
         start = _Start(ending)
@@ -199,6 +201,7 @@ def fly_fast(session: Session, *observers: Observer) -> Recording:
 def fly_in_memory(session: Session, *, realtime: bool = False, shapes: bool = True) -> Recording:
     """Fly a session to its end; nothing is written. `shapes`: record those of the cables, too."""
     recorder = _recorder(session, shapes=shapes)
+    session.observe_with(_Narrator())
     with keeping(session, recorder):
         session.run(realtime=realtime)
     return _flown(session, recorder)
@@ -221,6 +224,22 @@ def _rates(session: Session) -> dict[str, Any]:
         "step_period_s": session.plant.period_s,
         "readings": [sensor.readings for sensor in session.scenario.sensors],
     }
+
+
+LOG = logging.getLogger("musls")
+LOG.addHandler(logging.NullHandler())  # silent until a program sets up its logging
+
+
+class _Narrator(Observer):
+    """Tells Python's logging of stages and events."""
+
+    every = 1 << 60
+
+    def on_stage(self, time_s: float, name: str) -> None:
+        LOG.info("%.2f s: stage %s", time_s, name)
+
+    def on_event(self, time_s: float, kind: str, what: str) -> None:
+        LOG.warning("%.2f s: %s: %s", time_s, kind, what)
 
 
 class _Start(Observer):

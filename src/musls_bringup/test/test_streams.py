@@ -146,3 +146,30 @@ sys.exit(main())
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=os.environ | PATHS)
     assert (run.returncode, run.stderr) == (130, b"")
+
+
+def test_python_shows_progress_where_somebody_looks(monkeypatch, capsys, caplog):
+    import musls
+
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal
+    shown = {}
+    for quiet in (False, True):
+        monkeypatch.setattr("musls_bringup.api.is_watched", lambda: True)
+        with caplog.at_level("INFO", logger="musls"):
+            musls.fly(SHORT, quiet=quiet)
+        shown[quiet] = capsys.readouterr().err
+    assert "/ 2 s" in shown[False] and "settle" in shown[False]
+    assert shown[True] == ""
+    assert [r.getMessage() for r in caplog.records].count("1.60 s: stage hold") == 2
+    caplog.clear()
+    monkeypatch.undo()
+    musls.fly(SHORT)  # a log file, a test: nobody looks
+    assert capsys.readouterr().err == ""
+
+
+SHORT = {
+    "system": "x500_solo",
+    "cable_model": "massless",
+    "start": {"kind": "air"},
+    "mission": {"stages": [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 0.5}]},
+}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
+from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import check_folder, chosen_folder, leftovers, put_aside
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
@@ -97,10 +97,10 @@ def run(
         report=report,
     )  # fmt: skip
     with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
-        with ProgressDisplay(chosen.name, "preparing (compiles on first use)") as shown:
+        with ProgressDisplay(chosen.name, PREPARING) as shown:
 
             def again(first: Flight) -> Convergence:
-                finer = [_watch(shown, "with finer steps")]
+                finer = [shown.flight("with finer steps")]
                 return fly_finer(
                     chosen, first, segments=verify_segments, levels=verify_levels, force=force,
                     observers=finer,
@@ -112,7 +112,7 @@ def run(
                 )  # PYTHONWARNINGS does not change what a flight does
                 try:
                     summary = fly(
-                        chosen, folder, flight_options, [_watch(shown)],
+                        chosen, folder, flight_options, [shown.flight()],
                         lambda text: shown.update(text, 1.0),
                         verifier=again if verify or verify_segments else None, live=view,
                     )  # fmt: skip
@@ -138,26 +138,6 @@ def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observe
             tell("note", f"{page} shows the flight")
             webbrowser.open(page)
         yield lambda session: LiveView(session, stream, share_n), page
-
-
-def _watch(shown: ProgressDisplay, remark: str = "") -> Observer:
-    """Display of a flight's progress."""
-    from musls_sim.session.loop import Progress
-
-    def show(now: float, session: Session) -> None:
-        planned = session.guidance.planned_s
-        factor = now / max(session.elapsed_s, 1e-9)
-        left = max(planned - now, 0.0) / max(factor, 1e-9)
-        if not now:
-            return  # the first period compiles: nothing can be said of its pace
-        stage = session.stage.replace("_", " ")
-        shown.update(
-            f"{now:6.1f} / {planned:.0f} s  {factor:5.1f}x real time  {left:3.0f} s left"
-            f"  {stage} {remark}",
-            now / planned,
-        )
-
-    return Progress(show)
 
 
 MANY_DRONES = 4

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from musls_sim.session.loop import Observer
+    from musls_sim.session.session import Session
+
 
 def tell(kind: str, text: object) -> None:
     """Write a line to standard error; `kind` is "warning", "note" or "error"."""
@@ -56,6 +59,14 @@ LINE_EVERY_S = 10.0
 
 DRAW_EVERY_S = 0.1
 """Time between two pictures of the bar, at least."""
+
+
+PREPARING = "preparing (compiles on first use, some 20 s)"
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at what is written: a terminal or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class ProgressDisplay:
@@ -112,6 +123,27 @@ class ProgressDisplay:
         if now >= self._next_draw_s:
             self._bar.refresh()
             self._next_draw_s = now + DRAW_EVERY_S
+
+    def flight(self, remark: str = "") -> Observer:
+        """What tells of a flight while it flies."""
+        from musls_sim.session.loop import Progress
+
+        begin: list[float] = []  # simulated and real time of the first look after compiling
+
+        def show(now: float, session: Session) -> None:
+            if not now:
+                return
+            planned, pace = session.guidance.planned_s, ""
+            if begin:
+                factor = (now - begin[0]) / (monotonic() - begin[1])
+                left = max(planned - now, 0.0) / factor
+                pace = f"{factor:5.1f}x real time  {left:3.0f} s left  "
+            else:
+                begin[:] = now, monotonic()
+            stage = session.stage.replace("_", " ")
+            self.update(f"{now:6.1f} / {planned:.0f} s  {pace}{stage} {remark}", now / planned)
+
+        return Progress(show)
 
     def share(self, share: float) -> None:
         """Tell which part of the work is done."""
