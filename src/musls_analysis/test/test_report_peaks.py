@@ -122,7 +122,8 @@ def test_interactive_figures_need_no_network(flight, tmp_path):
     assert b"plotly.js" in gzip.decompress(base64.b64decode(packed))[:200]
     data = json.loads(re.search(r'id="flight-data">([^<]*)<', page)[1])
     assert set(data["bodies"]) == {"load", "drone_1"}
-    assert max(data["panels"][-1]["curves"][0]["y"]) == 20.0
+    panels = {panel["title"]: panel["curves"] for panel in data["panels"]}
+    assert max(panels["largest tension [N]"][0]["y"]) == 20.0
 
 
 def test_figures_for_paper_are_vectors_of_the_width_asked_for(flight, tmp_path):

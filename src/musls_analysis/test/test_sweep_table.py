@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from musls_analysis.comparison.errors import error_track
+from musls_analysis.comparison.quantities import find_values
 from musls_analysis.comparison.summary import summarise
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.sweep.figures import metric_text, value_text, write_figures
@@ -18,7 +19,6 @@ from musls_analysis.sweep.store import (
     extract,
     make_rows,
     pack,
-    signal,
     unpack,
     usual_metrics,
     write_table,
@@ -60,7 +60,7 @@ def test_table_says_which_runs_nobody_should_learn_from(summary):
 
 
 def test_series_survive_to_seven_digits(recording, series):
-    time, z, wanted = signal(series, "load.z_m")
+    time, z, wanted = find_values(series, "load.z_m")
     track = recording.bodies["load"]
     np.testing.assert_allclose(time, track.time_s, rtol=1e-6)
     np.testing.assert_allclose(z, track.position_enu_m[:, 2], rtol=1e-6, atol=1e-6)
@@ -68,17 +68,22 @@ def test_series_survive_to_seven_digits(recording, series):
     np.testing.assert_allclose(wanted, held, rtol=1e-6, atol=1e-6)
     errors = error_track(recording, "load")
     np.testing.assert_allclose(
-        signal(series, "load.translational_error_m")[1], errors.translational_error_m, atol=1e-5
+        find_values(series, "load.translational_error_m")[1],
+        errors.translational_error_m,
+        atol=1e-5,
     )
     np.testing.assert_allclose(
-        np.radians(signal(series, "load.geodesic_error_deg")[1]),
+        np.radians(find_values(series, "load.geodesic_error_deg")[1]),
         errors.geodesic_error_rad, atol=1e-3,
     )  # fmt: skip
 
 
 def test_signals_of_other_bodies_are_absent(series):
-    assert signal(series, "drone_2.x_m") is None and signal(series, "cable_99.tension_n") is None
-    assert all(signal(series, name) for name in signal_names(["load", "drone_1", "cable_1"]))
+    assert (
+        find_values(series, "drone_2.x_m") is None
+        and find_values(series, "cable_99.tension_n") is None
+    )
+    assert all(find_values(series, name) for name in signal_names(["load", "drone_1", "cable_1"]))
 
 
 def test_usual_metrics_are_those_of_the_summary(summary):

@@ -177,7 +177,7 @@ def fly(
         observers: What watches the flight.
         force: Fly in spite of too little thrust.
         realtime: Not faster than real time.
-        report: Write figures and report, too (with `out`).
+        report: Write report.html, too (with `out`).
         seed: Seed of all noise instead of the scenario's.
         set: Keys to change, see `load_scenario`.
         quiet: Show no progress.

@@ -362,7 +362,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         ax = figure.add_subplot()
         edge = 3.0 * max((row["rms_m"] for row in rows if row["rms_m"]), default=1.0)
         for k, name in enumerate(names):
-            colour = style.DRONE_COLOURS[k % len(style.DRONE_COLOURS)]
+            colour = style.colour(f"drone_{k + 1}")
             for flown in (True, False):
                 own = [r for r in rows if r["controller"] == name and bool(r["success"]) is flown]
                 height = [lines.index((r["task"], r["system"])) for r in own]

@@ -54,7 +54,7 @@ class FlyOptions:
     Attributes:
         realtime: Not faster than real time.
         force: Fly in spite of too little thrust.
-        report: Write figures and report.
+        report: Write report.html.
     """
 
     overwrite: bool = False
@@ -92,7 +92,7 @@ def fly(
     verifier: Verifier | None = None,
     live: Callable[[Session], Observer] | None = None,
 ) -> dict[str, Any]:
-    """Fly and write bag, scenario, summary, figures and report; gives the content of summary.json.
+    """Fly and write bag, scenario, summary and report; gives the content of summary.json.
 
     `say` is told what is done after it; `live` makes what shows the flight while it flies. Errors
     before the flight leave nothing behind. After its begin what was flown is kept in `out`
@@ -279,30 +279,29 @@ def write_results(
     report: bool = True,
     verifier: Verifier | None = None,
 ) -> dict[str, Any]:
-    """Write summary, figures and report of a flight; `facts` is what no recording says of it."""
+    """Write summary and report of a flight; `facts` is what no recording says of it."""
     recording = replace(recording, obstacles=scenario.world.obstacles)
     summary = summary_of(scenario, recording, facts, ending.name)
     write_summary(summary, work)
     if not (report or verifier):
         return summary
-    from musls_analysis.figures.flight import convergence_figure, draw  # imports matplotlib
     from musls_analysis.report import report as page
 
     try:
         with ending.skippable():
             more = []
             if verifier:
+                from musls_analysis.figures.flight import draw_convergence  # imports matplotlib
+
                 verified = verifier((recording, summary))
                 names = dict.fromkeys(stage.name for stage in main_stages(recording.stages))
                 said = {"sentence": verified.sentence(list(names))}
                 summary["verification"] = said | verified.as_data()
                 write_summary(summary, work)
-                more = [convergence_figure(verified)]
+                more = [draw_convergence(verified, work / "figures")]
             if report:
-                say("drawing the report")
+                say("writing the report")
                 page.write_report(recording, summary, work, scenario, command, more)
-            else:
-                draw(more, work / "figures")
     except KeyboardInterrupt:
         shutil.rmtree(work / "figures", ignore_errors=True)
         (work / "report.html").unlink(missing_ok=True)

@@ -39,14 +39,10 @@ def flown(tmp_path_factory):
 
 def test_a_flight_writes_all_its_results(flown):
     assert sorted(path.name for path in flown.iterdir()) == [
-        "bag", "figures", "report.html", "scenario.yaml", "summary.json",
+        "bag", "report.html", "scenario.yaml", "summary.json",
     ]  # fmt: skip
     bag = sorted(path.name for path in (flown / "bag").iterdir())
     assert bag == ["bag.mcap", "metadata.yaml"]
-    figures = {path.stem for path in (flown / "figures").iterdir()}
-    assert {"paths_3d", "pose_load", "pose_drone_2", "tensions", "rotors"} <= figures
-    for path in (flown / "figures").iterdir():
-        assert path.read_bytes().startswith(b"\x89PNG\r\n")
 
 
 def test_the_summary_holds_what_is_promised(flown):
@@ -137,7 +133,7 @@ def test_what_is_printed(here, capsys):
     assert lines[-1] == "results in a[b]"
 
 
-def test_without_a_report_there_are_no_figures(here):
+def test_without_a_report_there_is_no_page(here):
     assert main([*FLY, "--out", "x"]) == 0
     assert sorted(path.name for path in (here / "x").iterdir()) == [
         "bag", "scenario.yaml", "summary.json",

@@ -13,7 +13,6 @@ import pytest
 from fly_helpers import FLY, contents, error_line, raw_messages, refused, summary_of
 
 import musls
-from musls_analysis.figures import flight
 from musls_analysis.report import report
 from musls_bringup import fly as fly_module
 from musls_bringup import results
@@ -44,7 +43,6 @@ def test_a_full_disk_before_the_flight_leaves_nothing(here, capsys, monkeypatch)
 
 @pytest.mark.parametrize("failing", ["summary.json", "report.html", "rename"])
 def test_a_full_disk_after_the_flight_leaves_it_to_the_next_run(here, capsys, monkeypatch, failing):
-    monkeypatch.setattr(flight, "write_figures", lambda *args: [])
     with monkeypatch.context() as patch:
         if failing == "rename":
             patch.setattr(Path, "rename", no_space)

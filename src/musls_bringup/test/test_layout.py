@@ -128,7 +128,7 @@ ROSDEP = {
     **{"xacro": "xacro", "rosbags": "python3-rosbags-pip", "pymavlink": "python3-pymavlink-pip"},
     **{name: f"python3-{name}-pip" for name in ("clarabel", "dartpy", "mcap", "zstandard")},
     **{n: f"python3-{n}" for n in ("jinja2", "matplotlib", "numba", "numpy", "pydantic", "rich")},
-    **{name: f"python3-{name}" for name in ("scipy", "transforms3d", "typer", "yaml")},
+    **{name: f"python3-{name}" for name in ("scipy", "typer", "yaml")},
 }
 """Keys of the modules that are needed; those of ROS are their own keys."""
 

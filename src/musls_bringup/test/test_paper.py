@@ -7,9 +7,9 @@ import pytest
 from fly_helpers import ENDS
 
 import musls
-from musls_analysis.sweep.plan import POSE_SIGNALS
+from musls_analysis.comparison.quantities import QUANTITIES, values_of
 from musls_bringup.cli import main
-from musls_bringup.papers.figures import KINDS, PaperFigure, draw, drawn_figure, values_of
+from musls_bringup.papers.figures import PaperFigure, draw, drawn_figure
 from musls_bringup.papers.paper import PAPERS, Result, load_paper, settings
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
@@ -32,7 +32,7 @@ def test_all_rows_can_be_flown_and_are_different_numbers(name):
             names = {stage.kind for stage in scenario.mission.stages}
             assert figure.stage is None or figure.stage in names
         kinds = {s.partition(".")[2] for panel in figure.panels for s in panel.signals}
-        assert kinds <= {*POSE_SIGNALS, *KINDS}
+        assert kinds <= set(QUANTITIES)
     assert paper.figures
 
 

@@ -27,34 +27,12 @@ class FlightFigure(NamedTuple):
         name: Name of the file.
         caption: Description of the content.
         draw: Draws it, within `style.styled()`.
-        narrow: Whether two fit side by side.
     """
 
     name: str
     title: str
     caption: str
     draw: Callable[[], Figure]
-    narrow: bool = False
-
-
-def write_figures(
-    recording: Recording,
-    summary: Mapping[str, Any],
-    folder: Path,
-    more: Sequence[FlightFigure] = (),
-) -> list[FlightFigure]:
-    """Draw the figures of a flight with its summary, and more, as PNG into a folder."""
-    figures = [*flight_figures(recording, summary), *more]
-    draw(figures, folder)
-    return figures
-
-
-def draw(figures: Sequence[FlightFigure], folder: Path) -> None:
-    """Draw figures as PNG into a folder; it is made if missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with styled():
-        for figure in figures:
-            save(figure.draw(), folder / f"{figure.name}.png")
 
 
 def write_for_paper(
@@ -104,12 +82,12 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
         "paths_3d", "Flight in space",
         "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
         f"the longest main stage, with the load (square) and the drones (dots).{held}",
-        partial(space.paths_3d_figure, recording), narrow=True,
+        partial(space.paths_3d_figure, recording),
     )  # fmt: skip
     yield FlightFigure(
         "top_view", "Seen from above",
         f"The same flight in the horizontal plane, equal scale.{held}",
-        partial(space.top_view_figure, recording), narrow=True,
+        partial(space.top_view_figure, recording),
     )  # fmt: skip
     if any(summary["errors"].values()):
         yield FlightFigure(
@@ -161,14 +139,18 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
         )  # fmt: skip
 
 
-def convergence_figure(found: Convergence) -> FlightFigure:
-    """Figure of what `musls fly --verify` found."""
-    return FlightFigure(
+def draw_convergence(verified: Convergence, folder: Path) -> FlightFigure:
+    """Draw what `musls fly --verify` found as a PNG into a folder; it is made if missing."""
+    figure = FlightFigure(
         "convergence", "Error in the time step",
         "Distance of the flight, and of one with half its step, to one with a quarter of it: the "
         "largest over all bodies.",
-        found.plot,
+        verified.plot,
     )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    with styled():
+        save(figure.draw(), folder / f"{figure.name}.png")
+    return figure
 
 
 def _moves(recording: Recording, body: str) -> bool:

@@ -23,25 +23,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 from PIL import Image
 
+from musls_analysis.figures.colours import OBSTACLE as OBSTACLE
+from musls_analysis.figures.colours import colour as colour
+from musls_analysis.figures.colours import label as label
 from musls_analysis.recordings.recording import Event, Recording
-
-LOAD_COLOUR = "#d55e00"
-ANCHOR_COLOUR = "#6e7781"
-# Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
-DRONE_COLOURS = (
-    "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
-    "#44aa99", "#661100",
-)  # fmt: skip
-
-
-def colour(body: str) -> str:
-    """Colour of a body or, for "cable_2", of the drone it hangs on."""
-    if body == "load":
-        return LOAD_COLOUR
-    if body.startswith("anchor"):
-        return ANCHOR_COLOUR
-    return DRONE_COLOURS[(int(body.rsplit("_", 1)[1]) - 1) % len(DRONE_COLOURS)]
-
 
 WIDTH_IN = 7.6
 DPI = 130
@@ -57,7 +42,6 @@ MAX_EVENTS = 40
 """Marked events of one kind; more would hide the curves."""
 CABLE, UNKNOWN_TENSION, SLACK_CABLE = "#8b949e", "#57606a", "#a3adb8"
 PULLEY, PULLEY_RIM = "#d1d6de", "#333b47"
-OBSTACLE = "#a08c72"
 SECOND = "#4d7c0f"
 """Everything of a recording that is laid over another one."""
 LineStyle = dict[str, Any]
@@ -68,11 +52,6 @@ SETPOINT_LINE: LineStyle = {"color": INK, "linewidth": 0.9, "dashes": (4, 2), "z
 _SETTINGS = matplotlib.rc_params_from_file(
     Path(__file__).with_suffix(".mplstyle"), use_default_template=False
 )
-
-
-def label(name: str) -> str:
-    """Name for people: "drone_1" becomes "drone 1"."""
-    return name.replace("_", " ")
 
 
 def shown_events(recording: Recording) -> list[Event]:

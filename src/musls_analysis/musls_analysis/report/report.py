@@ -1,4 +1,4 @@
-"""Writes the report of a flight: one HTML file with everything in it, and its figures beside it."""
+"""Writes the report of a flight: one HTML file with everything in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from musls_analysis.comparison.summary import PEAK_PLACES, facts, sentence
-from musls_analysis.figures.style import label
+from musls_analysis.figures.colours import label
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_description.config.schema import to_yaml
 from musls_description.system.slung_system import RigSystem
@@ -28,17 +28,16 @@ def write_report(
     command: str = "",
     more: Sequence[FlightFigure] = (),
 ) -> Path:
-    """Write report.html and figures/*.png into a folder, made if missing.
+    """Write report.html into a folder, made if missing.
 
-    `summary`: of `summarise`, with what a flight adds. `command` flies it again.
+    `summary`: of `summarise`, with what a flight adds. `command` flies it again. `more` are
+    figures that were drawn into the folder's figures/.
     """
-    # Imported here, because they are slow and only reports need them.
-    from musls_analysis.figures.flight import write_figures
-    from musls_analysis.view.page import live_figures, templates
+    from musls_analysis.view.page import live_figures, templates  # jinja2: only reports need it
 
     environment = templates(Path(__file__).parent)
     environment.filters["png"] = _data_uri
-    figures = folder / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
     html = environment.get_template("report.html.j2").render(
         title=f"Flight {scenario.name}" if scenario else "Flight",
         description=scenario.description if scenario else "",
@@ -54,8 +53,8 @@ def write_report(
         system_rows=_system_rows(scenario.system) if scenario else [],
         run_rows=_run_rows(recording, summary),
         key_numbers=_key_numbers(recording, summary),
-        figures=write_figures(recording, summary, figures, more),
-        folder=figures,
+        figures=more,
+        folder=folder / "figures",
         live=live_figures([recording]),
     )
     path = folder / "report.html"

@@ -20,10 +20,12 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
+from musls_analysis.comparison.quantities import find_values, text_of
 from musls_analysis.figures import style
 from musls_analysis.figures.style import save, styled
+from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep import plan
-from musls_analysis.sweep.store import FAILED, FINISHED, Store, signal, stage_window
+from musls_analysis.sweep.store import FAILED, FINISHED, Store, stage_window
 from musls_description.config.errors import file_name
 
 # ---------- Names, units and colours
@@ -79,12 +81,6 @@ def metric_text(column: str) -> Text:
     name = what.replace("_error_max", " error, greatest").replace("_", " ")
     series = ", ".join(places) if places else name
     return Text(f"{name} [{unit}]" if unit else name, series, scale)
-
-
-def signal_text(name: str) -> str:
-    """Axis of a signal, e.g. "load yaw [°]" for "load.yaw_deg"."""
-    body, _, kind = name.partition(".")
-    return f"{style.label(body)} {metric_text(kind).axis.replace('[mm]', '[m]')}"
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -310,7 +306,7 @@ def overlay_figure(
         if len(groups) > 1:
             axes[0, column].set_title(group_text(sweep, group))
     for ax, name in zip(axes[:, 0], figure.signals, strict=True):
-        ax.set_ylabel(signal_text(name))
+        ax.set_ylabel(text_of(name))
     for ax in axes[-1]:
         ax.set_xlabel(f"time in stage {style.label(figure.stage)} [s]")
         ax.margins(x=0.0)
@@ -332,9 +328,10 @@ def _with_failed(key: str, value: Any, rows: Rows) -> str:
 
 
 def _cut(
-    figure: plan.OverlayFigure, name: str, summary: Mapping[str, Any], series: Mapping[str, NDArray]
+    figure: plan.OverlayFigure, name: str, summary: Mapping[str, Any], series: Recording | None
 ) -> _Cut | None:
-    window, found = stage_window(summary, figure.stage), signal(series, name)
+    window = stage_window(summary, figure.stage)
+    found = find_values(series, name) if series else None
     if window is None or found is None:
         return None
     time, values, setpoint = found
@@ -478,20 +475,19 @@ _FEW = 0.2
 def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | None:
     """Draw where a body is over time, in bands, and each path from above; None without paths."""
     chosen = [row["id"] for row in rows if row["status"] == FINISHED]
-    series = [store.series(run) for run in chosen]
-    runs = [(s[f"{figure.body}.time_s"], s) for s in series if f"{figure.body}.pose" in s]
+    runs = [s for run in chosen if (s := store.series(run)) and figure.body in s.bodies]
     if not runs:
         return None
-    longest = max((time for time, _ in runs), key=len)
+    whole = max(runs, key=lambda run: len(run.bodies[figure.body].time_s))
+    longest = whole.bodies[figure.body].time_s
     paths = np.full((len(runs), len(longest), 3), np.nan)
     wanted = np.full((len(longest), 3), np.nan)
-    for path, (time, its) in zip(paths, runs, strict=True):
+    for path, run in zip(paths, runs, strict=True):
+        track = run.bodies[figure.body]
         for k in range(3):
-            pose = its[f"{figure.body}.pose"][:, k]
-            path[:, k] = np.interp(longest, time, pose, right=np.nan)
-    _, its = max(runs, key=lambda run: len(run[0]))
-    if f"{figure.body}.setpoint" in its:
-        wanted = its[f"{figure.body}.setpoint"][:, :3]
+            path[:, k] = np.interp(longest, track.time_s, track.position_enu_m[:, k], right=np.nan)
+    if figure.body in whole.setpoints:
+        wanted = whole.setpoints[figure.body].position_enu_m
     many = np.isfinite(paths[:, :, 0]).mean(axis=0) >= _FEW
     drawn = style.new_figure(5.4)
     drawn.set_layout_engine("constrained")

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_analysis.comparison.quantities import ERRORS, POSE, TENSION
 from musls_control.mission.spec import PHASES
 from musls_description.config.documented_keys import split_unit
 from musls_description.config.errors import ConfigError, near_names
@@ -459,19 +460,13 @@ def read_study(source: Path | Mapping[str, Any], what: str) -> tuple[dict[str, A
 
 # ---------- Signals and numbers of a run that a sweep may name
 
-POSE_SIGNALS = ("x_m", "y_m", "z_m", "roll_deg", "pitch_deg", "yaw_deg")
-ERROR_SIGNALS = ("translational_error_m", "geodesic_error_deg")
-CABLE_SIGNALS = ("tension_n",)
-
 
 def signal_names(bodies: Iterable[str]) -> list[str]:
     """All signals of bodies and cables."""
     return [
         f"{body}.{kind}"
         for body in sorted(bodies)
-        for kind in (
-            CABLE_SIGNALS if body.startswith("cable_") else (*POSE_SIGNALS, *ERROR_SIGNALS)
-        )
+        for kind in ((TENSION,) if body.startswith("cable_") else (*POSE, *ERRORS))
     ]
 
 

@@ -413,4 +413,4 @@ def _fly(job: Job, folder: Path | None) -> tuple[dict[str, Any], bytes]:
     for extension in job.settings.get("extensions", ()):  # what it registers, this process has not
         load_file(extension)
     recording, summary = _flyer(job)(build(Scenario, job.settings, f"run {job.id}"), folder)
-    return summary, pack(series) if (series := extract(recording, job.series)) else b""
+    return summary, pack(extract(recording, job.series))

@@ -35,80 +35,67 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_analysis.comparison.errors import (
-    geodesic_error_rad,
-    setpoint_pose,
-    translational_error_m,
-)
+from musls_analysis.comparison.errors import setpoint_pose
+from musls_analysis.comparison.quantities import find_values
 from musls_analysis.comparison.summary import numbers_by_path
-from musls_analysis.recordings.recording import Recording, Stage, main_stages
+from musls_analysis.recordings.recording import (
+    CableTrack,
+    PoseTrack,
+    Recording,
+    Stage,
+    main_stages,
+)
 from musls_analysis.sweep.plan import (
-    CABLE_SIGNALS,
     FLIGHT_COLUMNS,
-    POSE_SIGNALS,
     Metric,
     Plan,
 )
-from musls_description.config.errors import MuslsError, whole_file, writing
-from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
-
-Series = Mapping[str, NDArray]
-"""Arrays as kept: "load.time_s", "load.pose", "load.setpoint", "cable_1.tension_n", ..."""
+from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 
 
-def extract(recording: Recording, names: Iterable[str]) -> dict[str, NDArray]:
-    """Take the series of bodies and cables out of a recording, of those that it has."""
-    kept: dict[str, NDArray] = {}
-    for name in names:
-        if name in recording.bodies:
-            track = recording.bodies[name]
-            kept[f"{name}.time_s"] = track.time_s
-            kept[f"{name}.pose"] = np.hstack([track.position_enu_m, track.orientation_wxyz])
-            if name in recording.setpoints:
-                asked = setpoint_pose(recording, name)
-                kept[f"{name}.setpoint"] = np.hstack([asked.position_enu_m, asked.orientation_wxyz])
-        elif name in recording.cables:
-            kept[f"{name}.time_s"] = recording.cables[name].time_s
-            kept[f"{name}.tension_n"] = recording.cables[name].tension_n[:, 0]
-    return kept
+def extract(recording: Recording, names: Iterable[str]) -> Recording:
+    """Poses, set-points and tensions of the first body and of others and cables that it has."""
+    wanted = {next(iter(recording.bodies)), *names}
+    bodies = {name: recording.bodies[name] for name in recording.bodies if name in wanted}
+    cables = {name: recording.cables[name] for name in recording.cables if name in wanted}
+    asked = {name: setpoint_pose(recording, name) for name in bodies if name in recording.setpoints}
+    return Recording(bodies, asked, cables)
 
 
-def pack(series: Series) -> bytes:
+def pack(series: Recording) -> bytes:
     """Compress."""
+    arrays: dict[str, NDArray] = {}
+    for name, track in series.bodies.items():
+        arrays[f"{name}.time_s"], arrays[f"{name}.pose"] = track.time_s, _poses(track)
+    for name, track in series.setpoints.items():
+        arrays[f"{name}.setpoint"] = _poses(track)
+    for name, cable in series.cables.items():
+        arrays[f"{name}.time_s"], arrays[f"{name}.tension_n"] = cable.time_s, cable.tension_n[:, 0]
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {name: np.asarray(v, np.float32) for name, v in series.items()}
-    np.savez_compressed(buffer, **arrays)
+    kept: dict[str, Any] = {name: np.asarray(v, np.float32) for name, v in arrays.items()}
+    np.savez_compressed(buffer, **kept)
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> Series:
+def _poses(track: PoseTrack) -> NDArray:
+    return np.hstack([track.position_enu_m, track.orientation_wxyz])
+
+
+def unpack(data: bytes) -> Recording:
     """Inverse of `pack`, up to the digits of a 32-bit number."""
+    bodies: dict[str, PoseTrack] = {}
+    asked: dict[str, PoseTrack] = {}
+    cables: dict[str, CableTrack] = {}
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return {name: arrays[name].astype(float) for name in arrays.files}
-
-
-def signal(series: Series, name: str) -> tuple[NDArray, NDArray, NDArray] | None:
-    """Time, values, set-point (NaN without), (T,) each, angles unwrapped; None if not there."""
-    body, _, kind = name.partition(".")
-    if kind in CABLE_SIGNALS:
-        if name not in series:
-            return None
-        return series[f"{body}.time_s"], series[name], np.full(len(series[name]), np.nan)
-    if f"{body}.pose" not in series:
-        return None
-    time, pose = series[f"{body}.time_s"], series[f"{body}.pose"]
-    wanted = series.get(f"{body}.setpoint", np.full_like(pose, np.nan))
-    if kind == "translational_error_m":
-        return time, translational_error_m(pose[:, :3], wanted[:, :3]), np.zeros(len(time))
-    if kind == "geodesic_error_deg":
-        angle = geodesic_error_rad(pose[:, 3:], wanted[:, 3:])
-        return time, np.degrees(angle), np.zeros(len(time))
-    k = POSE_SIGNALS.index(kind)
-    if k < 3:
-        return time, pose[:, k], wanted[:, k]
-    angle = np.unwrap(roll_pitch_yaw(pose[:, 3:])[:, k - 3])
-    target = angle + wrapped(roll_pitch_yaw(wanted[:, 3:])[:, k - 3] - angle)
-    return time, np.degrees(angle), np.degrees(target)
+        for key in arrays.files:
+            name, _, what = key.partition(".")
+            time_s, values = arrays[f"{name}.time_s"].astype(float), arrays[key].astype(float)
+            if what == "tension_n":
+                cables[name] = CableTrack(time_s, np.column_stack([values, values]), np.zeros(0))
+            elif what != "time_s":
+                track = PoseTrack(time_s, values[:, :3], values[:, 3:])
+                (bodies if what == "pose" else asked)[name] = track
+    return Recording(bodies, asked, cables)
 
 
 # ---------- The numbers of a run: a row of the table
@@ -149,23 +136,25 @@ def usual_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def chosen_metric(metric: Metric, summary: Mapping[str, Any], series: Series) -> float | None:
+def chosen_metric(
+    metric: Metric, summary: Mapping[str, Any], series: Recording | None
+) -> float | None:
     """A number that the user asked for; None if the run has it not."""
     if metric.path is not None:
         wanted = re.compile(re.escape(metric.path).replace(r"\*", r"[^.]+"))
         every = numbers_by_path(summary)
         found = np.array([number for path, number in every if wanted.fullmatch(path)], float)
     else:
-        taken = signal(series, metric.signal or "")
+        taken = find_values(series, metric.signal or "") if series else None
         window = stage_window(summary, metric.stage) if metric.stage else (-np.inf, np.inf)
-        if taken is None or window is None:
+        if series is None or taken is None or window is None:
             return None
         time, values, asked = taken
         if metric.against == "setpoint":
             values = values - asked
         elif metric.against is not None:
             kind = (metric.signal or "").partition(".")[2]
-            other = signal(series, f"{metric.against}.{kind}")
+            other = find_values(series, f"{metric.against}.{kind}")
             if other is None:
                 return None
             values = values - values[0] - np.interp(time, other[0], other[1] - other[1][0])
@@ -287,12 +276,12 @@ class Store:
             raise SweepError(f"{path} is damaged")
         return record
 
-    def series(self, run: str) -> Series:
-        """Time series of a run; empty if there are none (raises SweepError: a damaged file)."""
+    def series(self, run: str) -> Recording | None:
+        """Time series of a run; None if there are none (raises SweepError: a damaged file)."""
         path = self.folder / "series" / f"{run}.npz"
         try:
-            return unpack(path.read_bytes()) if path.is_file() else {}
-        except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):
+            return unpack(path.read_bytes()) if path.is_file() else None
+        except (ConfigError, OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):
             raise SweepError(f"{path} is damaged") from None
 
     def flight(self, run: str) -> Path:

@@ -12,7 +12,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from musls_analysis.comparison.errors import error_track, translational_error_m
+from musls_analysis.comparison.errors import translational_error_m
+from musls_analysis.comparison.quantities import TENSION, owners
 from musls_analysis.comparison.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import Stage
@@ -109,31 +110,11 @@ def differences(subjects: Sequence[Subject]) -> list[Series]:
     return series
 
 
-def reference_errors(subject: Subject) -> tuple[list[Series], list[Series]]:
-    """Distance (eq. 12) [m] and angle (eq. 13) [deg] to the reference, by body."""
-    distances, angles = [], []
-    for body in subject.recording.setpoints:
-        error = error_track(subject.recording, body)
-        time_s = error.time_s + subject.shift_s
-        distances.append(Series(body, time_s, error.translational_error_m))
-        angles.append(Series(body, time_s, np.degrees(error.geodesic_error_rad)))
-    return distances, angles
-
-
-def tensions(subject: Subject) -> list[Series]:
-    """Tension at the load by cable [N]."""
+def curves(subject: Subject, quantity: str) -> list[Series]:
+    """A quantity of all bodies or cables that have it, see `QUANTITIES`."""
     return [
-        Series(name, cable.time_s + subject.shift_s, cable.tension_n[:, 0])
-        for name, cable in subject.recording.cables.items()
-        if len(cable.time_s)
-    ]
-
-
-def heights(subject: Subject) -> list[Series]:
-    """Height of each body's centre of mass [m]."""
-    return [
-        Series(body, track.time_s + subject.shift_s, subject.centre_enu_m(body, track)[:, 2])
-        for body, track in subject.recording.bodies.items()
+        Series(owner, values.time_s + subject.shift_s, values.values)
+        for owner, values in owners(subject.recording, quantity)
     ]
 
 
@@ -142,11 +123,11 @@ def strip_series(subjects: Sequence[Subject]) -> tuple[list[Series], str]:
     if len(subjects) == 2:
         return differences(subjects), "distance between the two [m]"
     if subjects[0].has_tension:
-        return tensions(subjects[0]), "tension at the load [N]"
-    errors, _ = reference_errors(subjects[0])
+        return curves(subjects[0], TENSION), "tension at the load [N]"
+    errors = curves(subjects[0], "translational_error_m")
     if not errors or any(np.nanmax(series.value, initial=0.0) > 1e-9 for series in errors):
         return errors, "distance to the reference [m]"
-    return heights(subjects[0]), "height [m]"
+    return curves(subjects[0], "z_m"), "height [m]"
 
 
 def draw_strip(

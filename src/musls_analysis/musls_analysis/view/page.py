@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from musls_analysis.comparison.errors import error_table, error_track, shown_setpoints
-from musls_analysis.figures.style import OBSTACLE, colour, label
+from musls_analysis.comparison.errors import error_table, shown_setpoints
+from musls_analysis.comparison.quantities import owners
+from musls_analysis.figures.colours import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_description.numerics.arrays import Array
 
@@ -75,8 +76,28 @@ def live_figures(recordings: Sequence[Recording], shift_s: float = 0.0) -> str:
     )
 
 
+PANELS: Mapping[str, tuple[str, float]] = {
+    "z_m": ("height [m]", 1.0),
+    "translational_error_m": ("distance to reference [mm]", 1e3),
+    "geodesic_error_deg": ("angle to reference [°]", 1.0),
+    "largest_tension_n": ("largest tension [N]", 1.0),
+    "free_length_m": ("free length [m]", 1.0),
+    **{f"force_{axis}_n": (f"force at anchor, {axis} [N]", 1.0) for axis in "xyz"},
+    "x_m": ("x, east [m]", 1.0),
+    "y_m": ("y, north [m]", 1.0),
+    "yaw_deg": ("yaw [°]", 1.0),
+    "pitch_deg": ("pitch [°]", 1.0),
+    "roll_deg": ("roll [°]", 1.0),
+    "speed_rpm": ("mean rotor speed [rpm]", 1.0),
+    "charge": ("battery charge [%]", 100.0),
+    "power_w": ("battery power [W]", 1.0),
+    "voltage_v": ("battery voltage [V]", 1.0),
+}
+"""Curves over time: quantities with the title of their panel and the factor for its unit."""
+
+
 def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
-    """Paths in space, and curves over time: height, errors, tension; times of the first flight."""
+    """Paths in space, and curves over time, all at the same times of the first flight."""
     first = recordings[0]
     time_s = np.linspace(first.start_s, first.end_s, MAX_POINTS)
     panels: dict[str, list[dict[str, Any]]] = {}
@@ -92,16 +113,10 @@ def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
         for name, track in recording.bodies.items():
             path = [np.interp(clock_s, track.time_s, c) for c in track.position_enu_m.T]
             places[name + mark] = flown * path
-            add("height [m]", name, mark, places[name + mark][2])
-        for name in recording.setpoints:
-            error = error_track(recording, name)
-            distance = np.interp(clock_s, error.time_s, error.translational_error_m)
-            angle = np.interp(clock_s, error.time_s, error.geodesic_error_rad)
-            add("distance to reference [mm]", name, mark, flown * 1e3 * distance)
-            add("angle to reference [°]", name, mark, flown * np.degrees(angle))
-        for name, cable in recording.cables.items():
-            if len(cable.time_s):
-                add("largest tension [N]", name, mark, flown * _largest(clock_s, *cable.largest()))
+        for quantity, (title, scale) in PANELS.items():
+            for name, values in owners(recording, quantity):
+                at_times = np.interp if quantity != "largest_tension_n" else _largest
+                add(title, name, mark, flown * scale * at_times(clock_s, *values[:2]))
     for name in recordings[-1].bodies if len(recordings) == 2 else ():
         if name in first.bodies:
             apart = np.linalg.norm(places[name] - places[name + SECOND], axis=0)

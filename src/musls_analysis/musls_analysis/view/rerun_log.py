@@ -24,10 +24,11 @@ from urllib.parse import quote
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from musls_analysis.comparison.quantities import TENSION
 from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
 from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.view import picture
-from musls_analysis.view.chart import Series, TensionScale, differences, reference_errors, tensions
+from musls_analysis.view.chart import Series, TensionScale, curves, differences
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
 from musls_control.parent import ending_with_us
 from musls_description.config.errors import MuslsError, install_command, whole_file
@@ -377,12 +378,13 @@ def _send_cables(
 
 def _curves(subjects: Sequence[Subject]) -> dict[str, list[Series]]:
     """Curves for which there are data, by plot."""
-    curves = {"difference": differences(subjects)} if len(subjects) == 2 else {}
+    found = {"difference": differences(subjects)} if len(subjects) == 2 else {}
     if coloured := next((s for s in subjects if s.has_tension), None):
-        curves["tension"] = tensions(coloured)
+        found["tension"] = curves(coloured, TENSION)
     if subjects[0].recording.setpoints:
-        curves["error"], curves["angle"] = reference_errors(subjects[0])
-    return curves
+        found["error"] = curves(subjects[0], "translational_error_m")
+        found["angle"] = curves(subjects[0], "geodesic_error_deg")
+    return found
 
 
 def log_curves(stream: rr.RecordingStream, curves: Mapping[str, Sequence[Series]]) -> None:

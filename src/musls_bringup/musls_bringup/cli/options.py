@@ -83,9 +83,7 @@ FlyOnce = Annotated[
         "--fly", help="Lift a metre, hold and land with it, as musls check does: takes seconds."
     ),
 ]
-Report = Annotated[
-    bool, typer.Option("--report/--no-report", help="Write figures and report.html.")
-]
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html.")]
 
 
 Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]

@@ -6,7 +6,7 @@ curve follows from its equations, they are drawn in black beside ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
@@ -14,15 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from pydantic import Field
 
+from musls_analysis.comparison.quantities import text_of, values_of
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import Recording
-from musls_analysis.sweep.figures import signal_text
-from musls_analysis.sweep.plan import POSE_SIGNALS
-from musls_analysis.sweep.store import extract, signal
-from musls_description.config.documented_keys import split_unit
-from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import Finite, spec
-from musls_description.numerics.rotations import rotate
 
 LINES = ("#0f6fb8", "#c2410c", "#4d7c0f", "#7e22ce", "#be185d", "#0f766e", "#a16207", "#475569")
 PAPER: style.LineStyle = {"color": "black", "linewidth": 1.0, "linestyle": ":", "zorder": 4}
@@ -87,89 +82,6 @@ class PaperFigure:
 
 def _without(keys: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if key != "scenario"}
-
-
-# ---------- Signals
-
-Values = tuple[np.ndarray, np.ndarray]
-
-
-def _track(name: str, column: str, index: Any = None) -> Callable[[Recording, str], Values]:
-    def found(recording: Recording, owner: str) -> Values:
-        track = getattr(recording, name)[owner]
-        values = np.asarray(getattr(track, column), float)
-        return track.time_s, values if index is None else values[:, index]
-
-    return found
-
-
-def _velocity(index: int) -> Callable[[Recording, str], Values]:
-    return _track("twists", "velocity_enu_m_s", index)
-
-
-def _turning(index: int) -> Callable[[Recording, str], Values]:
-    def found(recording: Recording, owner: str) -> Values:
-        body = recording.body(owner)
-        if body.twist is None:
-            raise KeyError(owner)
-        return body.time_s, np.asarray(rotate(body.orientation_wxyz, body.omega_body_rad_s))[
-            :, index
-        ]
-
-    return found
-
-
-def _speed(recording: Recording, owner: str) -> Values:
-    track = recording.rotors[owner]
-    return track.time_s, track.speed_rad_s.mean(axis=1) * 30.0 / np.pi
-
-
-def _free(recording: Recording, owner: str) -> Values:
-    cable = recording.cables[owner]
-    return cable.free_length_time_s, cable.free_length_m
-
-
-KINDS: Mapping[str, Callable[[Recording, str], Values]] = {
-    "tension_n": _track("cables", "tension_n", 0),
-    "free_length_m": _free,
-    "speed_rpm": _speed,
-    "power_w": _track("batteries", "power_w"),
-    "voltage_v": _track("batteries", "voltage_v"),
-    **{f"v{axis}_m_s": _velocity(k) for k, axis in enumerate("xyz")},
-    **{f"omega_{axis}_rad_s": _turning(k) for k, axis in enumerate("xyz")},
-    **{f"force_{axis}_n": _track("wrenches", "force_enu_n", k) for k, axis in enumerate("xyz")},
-}
-"""Signals besides those of poses."""
-
-
-def values_of(recording: Recording, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, values, and what was asked for (NaN for nothing), (T,) each, of a signal.
-
-    Raises:
-        ConfigError: The recording has no such signal.
-    """
-    owner, _, kind = name.partition(".")
-    try:
-        if kind in POSE_SIGNALS:
-            found = signal(extract(recording, [owner]), name)
-            if found is not None:
-                return found
-        elif kind in KINDS:
-            time_s, values = KINDS[kind](recording, owner)
-            return time_s, values, np.full(len(values), np.nan)
-    except KeyError:
-        pass
-    known = [*POSE_SIGNALS, *KINDS]
-    raise ConfigError(f"no signal '{name}' in this flight: {near_names(kind, known)}")
-
-
-def text_of(name: str) -> str:
-    """Text of a signal, "load vx [m/s]" for "load.vx_m_s"."""
-    owner, _, kind = name.partition(".")
-    if kind in POSE_SIGNALS:
-        return signal_text(name)
-    words, unit = split_unit(kind)
-    return f"{style.label(owner)} {words}" + (f" [{unit}]" if unit else "")
 
 
 # ---------- Drawing

@@ -23,7 +23,7 @@ from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.report import number
 from musls_analysis.sweep.plan import Metric
 from musls_analysis.sweep.run import available_cores
-from musls_analysis.sweep.store import chosen_metric, extract
+from musls_analysis.sweep.store import chosen_metric
 from musls_analysis.view.page import templates
 from musls_bringup.check import as_data, check
 from musls_bringup.fly import fly_run, program
@@ -273,8 +273,7 @@ def _flown(flight: Wanted, folder: Path) -> tuple[Recording | None, Mapping[str,
 
 def _number(row: PaperRow, recording: Recording | None, found: Mapping[str, Any]) -> float | None:
     metric = row.value or Metric(path=row.check)
-    series = extract(recording, metric.bodies) if recording else {}
-    return chosen_metric(metric, found, series)
+    return chosen_metric(metric, found, recording)
 
 
 def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:

@@ -33,12 +33,12 @@ from rclpy.subscription import Subscription
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
-from transforms3d.euler import euler2quat, quat2euler
 
 from musls_control.callback_errors import CallbackErrors
 from musls_control.parent import EXIT_BAD_INPUT, end_with_parent
 from musls_description.config.documented_keys import json_schema, unit_of
 from musls_description.config.errors import MuslsError
+from musls_description.numerics import rotations
 
 FROM_PX4 = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
@@ -455,9 +455,9 @@ def place_and_yaw(message: PoseStamped) -> np.ndarray:
 
 def yaw_of(q: Quaternion) -> float:
     """Yaw of an orientation: rotation about z after pitch and roll, REP-103 [rad]."""
-    return float(quat2euler(quaternion_of(q), "sxyz")[2])
+    return float(rotations.yaw_of(np.array(quaternion_of(q))))
 
 
 def level(yaw_rad: float) -> Quaternion:
     """An orientation that is level, with a yaw."""
-    return quaternion(euler2quat(0.0, 0.0, yaw_rad, "sxyz"))
+    return quaternion(rotations.from_yaw(np.array(yaw_rad)))

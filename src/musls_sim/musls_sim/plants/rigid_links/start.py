@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.equilibrium import slung_state
 from musls_description.numerics.arrays import Array
@@ -76,9 +76,9 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         try:
             from musls_sim.plants.rigid_links.dart_plant import DartPlant
         except ImportError as error:
-            raise MuslsError(
-                f"DART cannot be loaded: {error} (Debian and Ubuntu: apt install libgl1)"
-            ) from None
+            absent = isinstance(error, ModuleNotFoundError)
+            cure = install_command("dartpy") if absent else "Debian and Ubuntu: apt install libgl1"
+            raise MuslsError(f"DART cannot be loaded: {error} ({cure})") from None
         make = functools.partial(DartPlant, exact_friction=physics.exact_friction)
     step = physics.step_size_s
     plant = make(
