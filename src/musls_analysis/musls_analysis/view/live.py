@@ -8,9 +8,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from musls_analysis.comparison.quantities import TENSION
 from musls_analysis.recordings.bag import recording_from
 from musls_analysis.view import rerun_log
-from musls_analysis.view.chart import TensionScale, heights, round_up, tensions
+from musls_analysis.view.chart import TensionScale, curves, round_up
 from musls_analysis.view.picture import SubjectStyle
 from musls_analysis.view.scene import Subject
 from musls_sim.recording.recorder import MemoryRecorder, RowStore
@@ -84,8 +85,8 @@ class LiveView(MemoryRecorder):
             rerun_log.log_bodies(self._stream, RUN, subject, self._look)
             self._shown |= seen
         rerun_log.send_motion(self._stream, RUN, subject, self._look)
-        curves = {"tension": tensions(subject), "height": heights(subject)}
-        rerun_log.log_curves(self._stream, curves)
+        shown = {"tension": curves(subject, TENSION), "height": curves(subject, "z_m")}
+        rerun_log.log_curves(self._stream, shown)
         rerun_log.log_texts(self._stream, [subject])
         self._forget()
 
