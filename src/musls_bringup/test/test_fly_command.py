@@ -1,6 +1,7 @@
 """`musls fly` and `musls list` as typed: what they write, and one line for whatever is wrong."""
 
 import errno
+import json
 import math
 import os
 import re
@@ -160,6 +161,23 @@ def test_realtime_shows_progress_at_the_pace_of_time(here, capsys, monkeypatch):
     assert summary_of(here / "x")["real_time_factor"] <= 1.1
     err = capsys.readouterr().err
     assert "x real time" in err and "s left" in err and "hold" in err
+
+
+def test_json_is_all_that_is_printed(here, capsys):
+    assert main([*FLY, "--json", "--no-report", "--out", "x"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("folder") == "x"
+    assert told == summary_of(here / "x")
+    assert main(["compare", "x", "x", "--stage", "hold", "--json", "--out", "c"]) == 0
+    assert json.loads(capsys.readouterr().out)["stages"]["hold"]
+    assert main(["list", "systems", "--json"]) == 0
+    assert "x500_trio" in json.loads(capsys.readouterr().out)["systems"]
+
+
+def test_quiet_leaves_the_place_of_the_results(here, capsys):
+    assert main([*FLY, "--quiet", "--no-report", "--out", "x"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("results in x\n", "")
 
 
 def test_a_too_large_step_is_warned_about(here, capsys):

@@ -31,7 +31,7 @@ def run(
         Path | None,
         options.out_path(help="Write check.json and the figure margins.png."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> int:
     """Checks whether a scenario can be flown: margins, flight time. Exit code 1 means no.

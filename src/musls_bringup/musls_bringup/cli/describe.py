@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, new_table
 from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in
 from musls_description.config.documented_keys import Key, Keys, json_schema, summary
@@ -219,6 +220,10 @@ def _allow(nodes: dict[str, Any], key: str, short: dict[str, Any]) -> None:
 # ---------- `musls list`
 
 
+FIRST = ("circle", "circle_payload", "solo")
+"""Scenarios for a beginner."""
+
+
 def list_shipped(
     what: Annotated[
         str | None,
@@ -228,17 +233,23 @@ def list_shipped(
             show_default="all of them",
         ),
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Lists what is shipped."""
     if what is not None and what not in KINDS:
         raise ConfigError(f"nothing to list called '{shown(what)}': {near_names(what, KINDS)}")
-    for kind in KINDS if what is None else (what,):
+    kinds = KINDS if what is None else (what,)
+    if as_json:
+        typer.echo(json.dumps({kind: dict(KINDS[kind]()) for kind in kinds}, indent=1))
+        return
+    for kind in kinds:
         rows = KINDS[kind]()
         width = max((len(name) for name, _ in rows), default=0)
         if what is None and rows:
             typer.echo(f"{kind}:")
         for name, text in rows:
-            typer.echo(f"{'' if what else '  '}{name:{width}}  {text}")
+            first = "; begin here" if kind == "scenarios" and name in FIRST else ""
+            typer.echo(f"{'' if what else '  '}{name:{width}}  {text}{first}")
             for line in PARAMETERS[kind](name) if what in PARAMETERS else ():
                 typer.echo(f"    {line}")
 

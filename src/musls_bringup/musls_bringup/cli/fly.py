@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from musls_analysis.figures.convergence import Convergence
@@ -73,6 +75,8 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
     ] = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, but fly and write nothing.")
     ] = False,
@@ -97,7 +101,7 @@ def run(
         report=report,
     )  # fmt: skip
     with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
-        with ProgressDisplay(chosen.name, PREPARING) as shown:
+        with ProgressDisplay(chosen.name, PREPARING, quiet=quiet) as shown:
 
             def again(first: Flight) -> Convergence:
                 finer = [shown.flight("with finer steps")]
@@ -118,7 +122,11 @@ def run(
                     )  # fmt: skip
                 except FlightEnded as ended:
                     summary = ended.summary
-        code = conclude(summary, folder)
+        if as_json:
+            print(json.dumps({"folder": str(folder), **summary}, indent=2, allow_nan=False))
+            code = exit_code(summary)
+        else:
+            code = conclude(summary, folder, quiet=quiet)
         if page and not summary["ended_by"] and sys.stdin.isatty():
             tell("note", f"{page} stays until Ctrl-C")
             with suppress(KeyboardInterrupt):
@@ -176,17 +184,46 @@ INVALID = 3
 """Exit code of a flight from which nobody should learn."""
 
 
-def conclude(summary: dict[str, Any], folder: Path) -> int:
+def exit_code(summary: dict[str, Any]) -> int:
+    """Exit code of a flight."""
+    if summary["ended_by"]:
+        return 128 + signal.Signals[summary["ended_by"]]
+    return INVALID if summary["warnings"] else 0
+
+
+def conclude(summary: dict[str, Any], folder: Path, *, quiet: bool = False) -> int:
     """Print what the flight came to; returns the exit code."""
     from rich.markup import escape
 
-    from musls_analysis.comparison.summary import close_pass, facts, sentence
+    from musls_analysis.comparison.summary import close_pass
 
     console = new_console()
     for line in summary["warnings"]:
         console.print(f"[bold red]invalid flight:[/] {escape(line)}")
     if passed := close_pass(summary.get("separation")):
         console.print(f"[yellow]{escape(passed)}")
+    if not quiet:
+        _print_figures(console, summary)
+    if summary["ended_by"]:
+        kept = "what was flown" if summary["interrupted"] else "the flight"
+        print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)
+    elif summary["landed"] is False and summary["ends_on_ground"]:
+        console.print("[yellow]the drones were not found landed at the end")
+    report = (folder / "report.html").is_file()
+    console.print(
+        f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
+    )
+    if verified := summary.get("verification"):  # what was asked for, so last
+        console.print(f"verified: {escape(verified['sentence'])}")
+    return exit_code(summary)
+
+
+def _print_figures(console: Console, summary: dict[str, Any]) -> None:
+    """Errors, pace, tensions and what else a flight is known by."""
+    from rich.markup import escape
+
+    from musls_analysis.comparison.summary import facts, sentence
+
     if any(summary["errors"].values()):
         console.print(_error_table(summary["errors"]))
     compile_s = summary.get("compile_s", 0.0)
@@ -205,20 +242,6 @@ def conclude(summary: dict[str, Any], folder: Path) -> int:
             f"{name}: battery {100.0 * battery['charge_end']:.0f} % left, "
             f"{battery['mean_power_w']:.0f} W on average"
         )
-    if summary["ended_by"]:
-        kept = "what was flown" if summary["interrupted"] else "the flight"
-        print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)
-    elif summary["landed"] is False and summary["ends_on_ground"]:
-        console.print("[yellow]the drones were not found landed at the end")
-    report = (folder / "report.html").is_file()
-    console.print(
-        f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")
-    )
-    if verified := summary.get("verification"):  # what was asked for, so last
-        console.print(f"verified: {escape(verified['sentence'])}")
-    if summary["ended_by"]:
-        return 128 + signal.Signals[summary["ended_by"]]
-    return INVALID if summary["warnings"] else 0
 
 
 # ---------- `musls fly --plan` and `--dry-run`

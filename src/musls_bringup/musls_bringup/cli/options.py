@@ -77,6 +77,12 @@ Settings = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the result of an earlier run.")
 ]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of tables and sentences.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Print nothing but warnings, errors and where results are.")
+]
 FlyOnce = Annotated[
     bool,
     typer.Option(

@@ -72,14 +72,17 @@ def is_watched() -> bool:
 class ProgressDisplay:
     """A context manager around long work; nothing of it stays on a terminal."""
 
-    def __init__(self, title: str, text: str = "") -> None:
-        self._title, self._text = title, text
+    def __init__(self, title: str, text: str = "", *, quiet: bool = False) -> None:
+        """`quiet`: show nothing but notes."""
+        self._title, self._text, self._quiet = title, text, quiet
         self._bar: Progress | None = None
         self._done = threading.Event()
         self._writer: threading.Thread | None = None
         self._next_draw_s = 0.0
 
     def __enter__(self) -> ProgressDisplay:
+        if self._quiet:
+            return self
         from rich.console import Console
 
         console = Console(stderr=True, highlight=False, soft_wrap=True)

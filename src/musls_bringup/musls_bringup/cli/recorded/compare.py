@@ -64,12 +64,14 @@ def run(
     sim_cycle: Annotated[_Spans, _span_option(_SIM_CYCLE)] = None,
     out: Annotated[Path | None, options.out_path("runs/compare_DATE_TIME")] = None,
     overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
     *,
     reading: Any,
 ) -> None:
     """Compares mean trajectories: translational and geodesic errors as in the paper's Table III."""
     from musls_analysis.comparison.compare import (
         FEWEST_FLIGHTS,
+        SUMMARY,
         CompareOptions,
         compare_stage,
         write_comparison,
@@ -107,7 +109,10 @@ def run(
     with result_folder(folder, overwrite=overwrite) as work:
         write_comparison(comparisons, about, work)
         write_figures(comparisons, work / "figures")
-    _conclude(comparisons, about, folder)
+    if as_json:
+        print((folder / SUMMARY).read_text(encoding="utf-8"), end="")
+    else:
+        _conclude(comparisons, about, folder)
 
 
 def _about(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,6 +49,7 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
     ] = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     if scheduler is not None and workers is not None:
@@ -63,7 +65,10 @@ def run(
     count = workers or plan.sweep.workers or available_cores()
     with store.opened(path.read_text(encoding="utf-8")):
         progress, rows, written = _make(plan, store, count, scheduler, retry_failed)
-    _print(plan, rows, progress, written)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(store.folder), "runs": rows}, indent=1))
+    else:
+        _print(plan, rows, progress, written)
     return EXIT_FAILED_RUNS if progress.failed else 0
 
 
