@@ -114,24 +114,29 @@ def test_worlds_begin_anew_as_scenarios_with_other_events():
         ]
 
 
-def test_a_world_lands_and_rests_as_the_flight_alone():
-    """As a flight alone until the load is lowered; then it lands at the planned places."""
+POKES = (
+    "{kind: poke, when: {time_s: 20}, duration_s: 12, force_enu_n: [7, 3, 0]}",
+    "{kind: poke, when: {stage: slacken}, duration_s: 0.5, body: drone_2, force_enu_n: [2, 1, 0]}",
+)
+
+
+@pytest.mark.parametrize("poke", POKES, ids=["pulled aside", "in a stage"])
+def test_a_world_lands_and_rests_as_the_flight_alone(poke):
+    """To the last bit to the end, round the load where something has pulled it to, too."""
     short = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
-    batch = Batch(scenario(short), worlds=2, seeds=[3, 4], threads=1)
-    with Session(scenario(short, "seed=4")) as session:
-        while session.stage != "lower":
-            session.advance(1)
-        batch.advance(session.tick)
-        assert_same(batch, 1, session)
-        left = -session.tick
+    given = short, f"events=[{poke}]"
+    batch = Batch(scenario(*given), worlds=2, seeds=[3, 4], threads=1)
+    with Session(scenario(*given, "seed=4")) as session:
+        for until in ("lower", "spread", "land", ""):
+            begun = session.tick
+            while session.stage != until and not session.guidance.finished:
+                session.advance(1)
+            batch.advance(session.tick - begun)
+            assert_same(batch, 1, session)
         assert session.run().landed
-        left += session.tick
-    batch.advance(left // 2)
-    assert not batch.finished.any()
-    batch.advance(left)
-    assert batch.finished.all() and batch.landed.all()
-    ended = session.state.position_enu_m
-    np.testing.assert_allclose(batch.position_enu_m[1], ended, atol=0.2)
+    assert (np.hypot(*batch.position_enu_m[1, 0, :2]) > 0.1) == (poke is POKES[0])
+    batch.advance(250)
+    assert batch.finished[1] and batch.landed[1]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -23,6 +23,7 @@ from musls_control.guard import (
     Health,
     tracking_error_m,
 )
+from musls_control.mission.coming_down import ASIDE, LOWERS, SPREADS, look_down, nothing_found
 from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
@@ -36,10 +37,8 @@ from musls_control.mission.spec import (
     MissionSpec,
 )
 from musls_control.px4.offboard import start_refusal
-from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_yaw, matrix, rotate, wrapped, yaw_of
 from musls_description.system.slung_system import RigSystem, slung_system
 
 OFFBOARD = "offboard"
@@ -59,10 +58,6 @@ SILENT_S = 5.0
 
 HELD_LOOKS = 10
 """Looks in a row at which a drone holds that are no fault: a node was late, it goes on at once."""
-
-LIES_ASIDE_M, MOST_TURNED_RAD = 0.05, np.pi / 6.0
-"""Drones land round a load that lies or is turned so that their places are farther off than this,
-and follow its turn so far."""
 
 
 @dataclass
@@ -163,8 +158,8 @@ class FlightGuidance:
         self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
         self._pending: list[tuple[float, Loss]] = []
-        self._lands_round, self._said = False, set[str]()
-        self._held_aside: dict[int, Array] = {}  # by the row of the plan
+        self._said = set[str]()
+        self._down, self._found = nothing_found(len(known.drones))
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
         if contingency is not None:
@@ -223,10 +218,8 @@ class FlightGuidance:
         if delivery is not None:
             delivery.weigh(time_s)
         setpoint = player.at(time_s, places)
-        if setpoint.stage in LOWERING:
-            self._give_back()
-        elif setpoint.stage == "spread" and not self._lands_round:
-            self._land_round(time_s)
+        if setpoint.stage in (*LOWERING, LANDING[0]):
+            self._come_down(time_s)
         if missed := player.missed(places):
             self._out.tell(time_s, "not_in_place", missed)
         if delivery is not None and player.state is not PlayState.IDLE:
@@ -355,57 +348,32 @@ class FlightGuidance:
             self._out.tell(time_s, "guard", f"{step.value}: {name}: {fault}; {hook}{what}")
         return True
 
-    # ---------- Down: what was planned of the load, and what is known of it now
-
-    def _give_back(self) -> None:
-        """Feed forward what the autopilots' integrators have learned of the cables' pull.
-
-        What the drones hold aside of what is fed forward they keep when nothing pulls any more:
-        small ones on short cables are drawn together by it. What all hold alike is wind.
-        """
-        player, drones = self.player, self.known.estimate.drones
-        plan, row = player.plan, player.row
-        fed, share = plan.drone_acceleration_enu_m_s2, plan.share
-        if fed is None or share is None or self.gone:
+    def _come_down(self, time_s: float) -> None:
+        """Give back what integrators have learned; land round the load, clear of what fell down."""
+        player, known, gone = self.player, self.known, self.gone
+        if set(known.unseen(time_s)) - set(gone):
             return
-        if share[row] == 1.0:
-            up = matrix(drones.orientation_wxyz)[:, :, 2]
-            held = GRAVITY_M_S2 * up[:, :2] / up[:, 2:] - fed[row, :, :2]
-            self._held_aside.setdefault(row, held - held.mean(axis=0))
-        elif self._held_aside:
-            held, self._held_aside = np.mean([*self._held_aside.values()], axis=0), {}
-            if np.isfinite(held).all():
-                fed = fed.copy()
-                later = slice(row + 1, None)  # this row's set-points have been handed out
-                fed[later, :, :2] -= (1.0 - share[later])[:, None, None] * held
-                player.plan = replace(plan, drone_acceleration_enu_m_s2=fed)
-
-    def _land_round(self, time_s: float) -> None:
-        """Land round the load where it lies, and clear of what has fallen down."""
-        player, way, known = self.player, self.contingency, self.known
-        if set(known.unseen(time_s)) - set(self.gone):
-            return
-        self._lands_round = True
-        plan, estimate = player.plan.part(player.row), known.estimate
-        lies, load = plan.load_pose[-1], estimate.position_enu_m[0]
-        spots = plan.drone_position_enu_m[-1, :, :2]
-        turn = wrapped(yaw_of(estimate.orientation_wxyz[:1]) - lies[3])
-        turn = np.clip(turn, -MOST_TURNED_RAD, MOST_TURNED_RAD)
-        out = np.column_stack([spots - lies[:2], np.zeros(len(spots))])
-        moved = load[:2] + rotate(from_yaw(np.tile(turn, len(out))), out)[:, :2] - spots
-        moved[[drone in self.gone for drone in known.drones]] = 0.0
-        farthest = np.linalg.norm(moved, axis=1).max()
-        near = plan.carried is not None and np.hypot(*(load - lies[:3])[:2]) < plan.carried.length_m
-        shifts = near and player.keeper is None and farthest > LIES_ASIDE_M
-        if not shifts and not self.gone:
-            return
-        if shifts:
-            plan = plan.moved(moved)
-        if way is not None and self.gone:
-            plan = way.beside(
-                plan, load[:2] if shifts else lies[:2], estimate.drones.position_enu_m
-            )
-        player.swap(plan, time_s, hold_row=0)
+        plan, row, motion = player.plan, player.row, known.estimate.data
+        assert plan.drone_acceleration_enu_m_s2 is not None
+        length_m = 0.0
+        if plan.carried is not None and player.keeper is None:  # a delivery leaves the load behind
+            length_m = plan.carried.length_m
+        places, lies = plan.drone_position_enu_m, plan.load_pose[-1]
+        fed, found, down = plan.drone_acceleration_enu_m_s2[row], self._found, self._down
+        phase = look_down(down[0], found, plan.rows, row, fed, places[-1], lies, length_m, motion)
+        if phase == LOWERS and not gone:
+            player.plan = plan.given_back(found, row)
+        elif phase == SPREADS:
+            aside = found[:, ASIDE:]
+            shifts = bool(aside.any())
+            aside[[drone in gone for drone in known.drones]] = 0.0
+            if shifts:
+                player.plan = plan.moved(aside, row, int(down["spread_rows"][0]))
+            if self.contingency is not None and gone:
+                rest, places = player.plan.part(row), known.estimate.drones.position_enu_m
+                load = motion[0, :2] if shifts else lies[:2]
+                rest = self.contingency.beside(rest, load, places)
+                player.swap(rest, time_s, hold_row=0)
 
     def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
         """Do what the guard says, and tell it."""

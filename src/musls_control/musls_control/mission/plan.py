@@ -24,7 +24,15 @@ from musls_control.mission.carrying import (
     TAKE_UP_S,
     Carried,
 )
-from musls_control.mission.spec import LONGEST_S, MAX_SETPOINTS, MissionSpec
+from musls_control.mission.coming_down import (
+    CARRIES,
+    LOWERS,
+    ROW,
+    SPREADS,
+    give_back,
+    move_aside,
+)
+from musls_control.mission.spec import LANDING, LONGEST_S, LOWERING, MAX_SETPOINTS, MissionSpec
 from musls_control.mission.waiting import WAIT
 from musls_control.reference import Piece, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep
@@ -173,13 +181,37 @@ class FlightPlan:
             setpoints.velocity_enu_m_s[:, 2] = -self.landing_speed_m_s
         return setpoints
 
-    def moved(self, way_m: Array) -> FlightPlan:
-        """Its drones come out aside of where they would, by (n, 2), smoothly in its first phase."""
-        rows = max(int((self.stage == self.stage[0]).sum()) - 1, 1)
-        share = smoothstep(np.minimum(np.arange(len(self.stage)) / rows, 1.0))
+    @cached_property
+    def rows(self) -> NDArray[np.void]:
+        """What `look_down` knows of each row, records of `ROW`."""
+        phases = {**dict.fromkeys(LOWERING, LOWERS), LANDING[0]: SPREADS}
+        rows = np.zeros(len(self.stage), ROW)
+        rows["phase"] = np.array([phases.get(name, CARRIES) for name in self.stage_names])[
+            self.stage
+        ]
+        if self.share is not None:
+            rows["share"] = self.share
+        return rows
+
+    def moved(self, way_m: Array, begun: int = 0, rows: int | None = None) -> FlightPlan:
+        """Its drones come out aside of where they would, by (n, 2), smoothly from a row on.
+
+        `rows`: in so many; by default in the first phase.
+        """
+        rows = max(int((self.stage == self.stage[0]).sum()) - 1, 1) if rows is None else rows
         drones = self.drone_position_enu_m.copy()
-        drones[:, :, :2] += share[:, None, None] * way_m
+        for k in range(begun + 1, len(drones)):
+            move_aside(drones[k], way_m, begun, rows, k)
         return replace(self, drone_position_enu_m=drones)
+
+    def given_back(self, found: Array, row: int) -> FlightPlan:
+        """After a row the pull that drones were found to hold is given back, see `look_down`."""
+        assert self.drone_acceleration_enu_m_s2 is not None
+        assert self.share is not None
+        fed = self.drone_acceleration_enu_m_s2.copy()
+        for k in range(row + 1, len(fed)):
+            give_back(fed[k], found, self.share[k])
+        return replace(self, drone_acceleration_enu_m_s2=fed)
 
     def part(self, first: int) -> FlightPlan:
         """Rows from the first one on."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
+from musls_control.mission.coming_down import FOUND_COLUMNS, NOTHING_SEEN
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
@@ -480,7 +481,7 @@ class _Start:
                 for row in range(len(plan.stage))
             ]
         )
-        self.waits = plan.waits
+        self.waits, self.plan_rows = plan.waits, plan.rows
         self._by_law: Parts = ()
         self.reference = np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
@@ -520,6 +521,7 @@ class _Start:
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
             "setpoint": session.guidance.setpoint.data,
+            "found": np.zeros((len(session.guidance.setpoint.data), FOUND_COLUMNS)),
             **arrays_of(session),
         }
 
@@ -542,6 +544,10 @@ class _Start:
             "rate": plan.rate_hz,
             "waits": self.waits,
             "n_waits": len(self.waits),
+            "plan_rows": self.plan_rows,
+            "lies": tuple(plan.load_pose[-1]),
+            "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
+            **NOTHING_SEEN,
             "lands": plan.landing_speed_m_s is not None,
         }
         fill_world(self.parts["world"], values)
@@ -600,11 +606,20 @@ def _refuse(scenario: Scenario, what: str) -> None:
 
 
 def _check_waits(session: Session) -> None:
-    """Refuse events of both kinds where the plan waits for what is there."""
-    scenario, waits = session.scenario, session.components.plan.waits
-    if len(waits) and len({event.when.stage is not None for event in scenario.events}) > 1:
+    """Refuse events whose time among others shows in flight, since the plan waits till then."""
+    scenario, plan = session.scenario, session.components.plan
+    if len(plan.waits) and len({event.when.stage is not None for event in scenario.events}) > 1:
         allowed = "all by stages or all by times: how long the plan waits shows in flight"
         _refuse(scenario, f"events.when = stages and times: must be {allowed}")
+    wait_s = plan.waits["row"] / plan.rate_hz
+    for event in scenario.events:
+        if event.when.stage not in plan.stage_names or event.lasts_s is None:
+            continue
+        first = plan.stage_names.index(event.when.stage)
+        begin_s = float(np.argmax(plan.stage == first)) / plan.rate_hz + event.when.after_s
+        if ((begin_s < wait_s) & (wait_s < begin_s + event.lasts_s)).any():
+            allowed = "shorter, or at a time: the plan waits meanwhile, how long shows in flight"
+            _refuse(scenario, f"events: {event.kind} in {event.when.stage}: must be {allowed}")
 
 
 def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:

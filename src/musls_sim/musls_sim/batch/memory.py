@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -21,12 +22,14 @@ def changes_of(
 
     `arrays` are packed behind each other. The events happen here one after another, at their times
     and without a flight between them: what they write depends on numbers that no flight changes.
-    The arrays are then those of the end.
+    Nobody waits for what is there, times are those of the plan. The arrays are then those of the
+    end.
     """
     if not session.scenario.events:
         return np.zeros(0, CHANGE)
     guidance, events, written = session.guidance, session.events, session.plant.write
     assert isinstance(guidance, MissionGuidance)
+    guidance.flight.player.plan = replace(guidance.plan, waits=guidance.plan.waits[:0])
     rows, tick, end_s = [], 0, guidance.planned_s if mission else 0.0
     while True:
         time_s = tick * session.plant.period_s

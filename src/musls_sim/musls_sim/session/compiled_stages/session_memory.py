@@ -120,7 +120,7 @@ def numbers_of(session: Flight) -> dict[str, Any]:
     }
 
 
-SHARED = "reference", "table", "waits", "changes"
+SHARED = "reference", "table", "waits", "plan_rows", "changes"
 """Arrays that worlds share: the record has their addresses."""
 
 

@@ -11,6 +11,15 @@ import numpy as np
 from numba import carray
 
 from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
+from musls_control.mission.coming_down import (
+    ASIDE,
+    DOWN,
+    FOUND_COLUMNS,
+    ROW,
+    give_back,
+    look_down,
+    move_aside,
+)
 from musls_control.mission.waiting import WAIT, due_row
 from musls_control.px4.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
@@ -65,6 +74,7 @@ WORLD = np.dtype(
         ("still", np.int64),
         ("seen_x", float),
         ("seen_y", float),
+        *DOWN.descr,  # what was looked at on the way down
         # What does not change in a flight.
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
         ("reference_rows", np.int64),
@@ -73,6 +83,9 @@ WORLD = np.dtype(
         ("rate", float),  # of the rows [Hz]
         ("waits", np.int64),  # address of its rows that wait, which worlds share
         ("n_waits", np.int64),
+        ("plan_rows", np.int64),  # address of what else is known of its rows, which worlds share
+        ("lies", float, 4),  # set-point of the load when the drones land
+        ("carried_length", float),  # of the longest cable that a load is carried by
         ("lands", np.int64),
         ("latency", np.int64),  # of motor commands, in periods
         ("gusty", np.int64),
@@ -96,6 +109,7 @@ WORLD = np.dtype(
         ("force", np.int64),  # `PlantState.cable_force_n`
         # In the world's own, see `Parts`:
         ("setpoint", np.int64),
+        ("found", np.int64),  # on the way down, (n, 6)
         ("estimate", np.int64),
         ("tension", np.int64),  # estimated, (n_cables, 2)
         ("constants", np.int64),
@@ -224,6 +238,7 @@ def follow_plan(address):
         for i in range(w.n_drones):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
+        come_down(w, planned)
         return
     if due < w.rows:
         return
@@ -245,6 +260,19 @@ def follow_plan(address):
             w.disarmed_at = time
             for i in range(w.n_drones):
                 setpoint[i, 11] = 0.0
+
+
+@compiled()
+def come_down(w, planned):
+    """Change the set-points of a row by what was found on the way down, and look for more."""
+    rows = carray(pointer(w.plan_rows), (w.rows,), ROW)
+    found = grid_at(w, w.found, w.n_drones, FOUND_COLUMNS)
+    setpoint, fed, spots = setpoint_of(w), planned[w.row, :, 6:], planned[w.rows - 1]
+    if w.spread_from >= 0:
+        move_aside(setpoint, found[:, ASIDE:], w.spread_from, w.spread_rows, w.row)
+    give_back(setpoint[:, 6:], found, rows[w.row].share)
+    places = estimate_of(w)
+    look_down(w, found, rows, w.row, fed, spots, w.lies, w.carried_length, places)
 
 
 @CompiledStage

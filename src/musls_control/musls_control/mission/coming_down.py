@@ -1,0 +1,147 @@
+"""What shows on the way down alone, and changes the rows that are left of a plan.
+
+The same functions for a flight, a world of a batch and the ROS graph: once in a row load and drones
+are looked at, from the next row on set-points are others.
+
+- While the load is lowered: what the drones hold aside of what is fed forward. Their autopilots'
+  integrators have learned it and keep it when nothing pulls any more, which drew small drones on
+  short cables together; it is fed forward as the load is given back. What all hold alike is wind.
+- When the drones spread out: they land round the load where it lies, turned as it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.px4.position_control import GRAVITY_M_S2
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import body_z_in_world, wrapped, yaw_of
+
+LIES_ASIDE_M, MOST_TURNED_RAD = 0.05, np.pi / 6.0
+"""Drones land round a load that lies or is turned so that their places are farther off than this,
+and follow its turn so far."""
+
+CARRIES, LOWERS, SPREADS = 0, 1, 2
+
+ROW = np.dtype([("share", float), ("phase", np.int64)])
+"""Of a plan's row: share of the load's weight that is fed forward; one of the phases above."""
+
+DOWN = np.dtype(
+    [
+        ("looked", np.int64),  # row that was looked at last; -1 for none
+        ("looks", np.int64),  # in which what the drones hold was seen
+        ("spread_from", np.int64),  # row after which places come aside; -1 before
+        ("spread_rows", np.int64),  # in which they do
+    ]
+)
+"""What was looked at; `NOTHING_SEEN` before."""
+
+NOTHING_SEEN = {"looked": -1, "spread_from": -1}
+
+SEEN, HELD, ASIDE, FOUND_COLUMNS = 0, 2, 4, 6
+"""Columns x, y of what was found, a row for each drone: sum of what it was seen to hold [m/s^2];
+what it holds when nothing pulls; how far its place to land is aside of the planned one [m]."""
+
+
+def nothing_found(n_drones: int) -> tuple[NDArray[np.void], Array]:
+    """What was looked at, (1,), and found, (n, 6), before the way down."""
+    down = np.zeros(1, DOWN)
+    for name, value in NOTHING_SEEN.items():
+        down[name] = value
+    return down, np.zeros((n_drones, FOUND_COLUMNS))
+
+
+@compiled()
+def look_down(down, found, rows, row, fed, spots, lies, length_m, motion):
+    """Look at load and drones in a row; says of which phase something was found, or `CARRIES`.
+
+    `rows`: of the plan, `ROW`. `fed`: what the row feeds forward, NaN for nothing; `spots`: places
+    where the drones are to land; (n, 2) or more columns. `lies`: set-point of the load then, (4,).
+    `length_m`: of the longest cable; a load farther off is left alone. `motion`, (1 + n, 16).
+    """
+    phase, share = rows[row].phase, rows[row].share
+    if phase == CARRIES or row == down.looked:
+        return CARRIES
+    down.looked = row
+    if phase == SPREADS:
+        if down.spread_from >= 0:
+            return CARRIES
+        down.spread_from, last = row, row
+        while last + 1 < rows.shape[0] and rows[last + 1].phase == SPREADS:
+            last += 1
+        down.spread_rows = max(last - row, 1)
+        find_places(found, spots, lies, length_m, motion[0])
+        return SPREADS
+    if share == 1.0:
+        down.looks += 1
+        add_held(found, fed, motion)
+    elif down.looks > 0:
+        for i in range(found.shape[0]):
+            for k in range(2):
+                held = found[i, SEEN + k] / down.looks
+                found[i, SEEN + k] = 0.0
+                found[i, HELD + k] = held if math.isfinite(held) else 0.0
+        down.looks = 0
+        return LOWERS
+    return CARRIES
+
+
+@compiled()
+def add_held(found, fed, motion):
+    """Add what the drones hold aside of what is fed forward, and of what all hold alike."""
+    n = found.shape[0]
+    for k in range(2):
+        mean = 0.0
+        for turn in range(2):  # first the mean, then what is beside it
+            for i in range(n):
+                up = body_z_in_world(motion[1 + i, 6:10])
+                held = GRAVITY_M_S2 * up[k] / up[2]
+                if not math.isnan(fed[i, k]):
+                    held -= fed[i, k]
+                if turn == 0:
+                    mean += held / n
+                else:
+                    found[i, SEEN + k] += held - mean
+
+
+@compiled()
+def find_places(found, spots, lies, length_m, load):
+    """Find how far the places to land come aside, so that they are round the load where it lies."""
+    away = math.hypot(load[0] - lies[0], load[1] - lies[1])
+    turn = wrapped(yaw_of(load[6:10]) - lies[3])
+    turn = min(max(turn, -MOST_TURNED_RAD), MOST_TURNED_RAD)
+    c, s, farthest = math.cos(turn), math.sin(turn), 0.0
+    for i in range(found.shape[0]):
+        x, y = spots[i, 0] - lies[0], spots[i, 1] - lies[1]
+        found[i, ASIDE] = load[0] + (c * x - s * y) - spots[i, 0]
+        found[i, ASIDE + 1] = load[1] + (s * x + c * y) - spots[i, 1]
+        farthest = max(farthest, math.hypot(found[i, ASIDE], found[i, ASIDE + 1]))
+    if not (away < length_m and farthest > LIES_ASIDE_M):
+        found[:, ASIDE:] = 0.0
+
+
+@compiled(shared=True)
+def give_back(fed, found, share):
+    """Feed forward what the drones hold too, as far as the load is given back in a row, (n, 3)."""
+    for i in range(found.shape[0]):
+        x, y = (1.0 - share) * found[i, HELD], (1.0 - share) * found[i, HELD + 1]
+        if x != 0.0 or y != 0.0:
+            for k in range(3):
+                if math.isnan(fed[i, k]):
+                    fed[i, k] = 0.0
+            fed[i, 0] -= x
+            fed[i, 1] -= y
+
+
+@compiled(shared=True)
+def move_aside(places, aside, begun, rows, row):
+    """Move the places of a row, (n, 2) or more columns, smoothly from row `begun` on."""
+    share = min(max((row - begun) / rows, 0.0), 1.0)
+    part = share * share * (3.0 - 2.0 * share)  # `smoothstep`
+    for i in range(aside.shape[0]):
+        for k in range(2):
+            places[i, k] += part * aside[i, k]
