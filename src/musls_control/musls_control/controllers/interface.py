@@ -26,6 +26,9 @@ class ControlLevel(str, Enum):
     """Kinds of commands; adapters complete the chain down to the rotors.
 
     Attributes:
+        LOAD_ACCELERATION: Acceleration of the load, world ENU, (3,) [m/s2], or with its yaw, (4,)
+            [rad]; the load keeps the reference's attitude, drones and cables follow as they do
+            for `payload`. The natural level of a first controller.
         DRONE_SETPOINTS: Position and yaw of each drone, (n, 4) [m, rad], or all columns of
             `DroneSetpoints`, (n, 12); the autopilot flies to them.
         FORCES: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw as
@@ -43,6 +46,7 @@ class ControlLevel(str, Enum):
         IDEAL_THRUST_MOMENT: As THRUST_MOMENT, but acting on the bodies at once, without rotors.
     """
 
+    LOAD_ACCELERATION = "load_acceleration"
     DRONE_SETPOINTS = "drone_setpoints"
     FORCES = "forces"
     AUTOPILOT_FORCES = "autopilot_forces"
@@ -207,11 +211,12 @@ class WatchedController:
         bad = np.abs(commands) > self._largest
         if not self._takes_nan:
             bad |= ~np.isfinite(commands)
-        for row, column in np.argwhere(bad)[:1]:
+        for place in np.argwhere(bad)[:1]:
             allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
+            whose = "".join(f" for drone_{row + 1}" for row in place[:-1])
             raise UserCodeError(
-                f"{self._name}.step at {time_s:.3f} s returned {commands[row, column]} for "
-                f"drone_{row + 1} in column {column}; must be {allowed}"
+                f"{self._name}.step at {time_s:.3f} s returned {commands[tuple(place)]}{whose} "
+                f"in column {place[-1]}; must be {allowed}"
             )
 
     @property

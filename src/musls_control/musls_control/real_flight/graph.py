@@ -12,7 +12,8 @@ from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
-from musls_control.controllers.interface import Controller, level_of, prepare_controller
+from musls_control.controllers.interface import Controller, level_of
+from musls_control.controllers.load_acceleration import flying_controller
 from musls_control.controllers.payload.actuation import ForcesToSetpoints
 from musls_control.estimate import Estimate
 from musls_control.mission.carrying import Carried
@@ -266,14 +267,13 @@ class MissionFile:
             rods=flown.cable_model == "rigid_rods",
             obstacles=flown.world.obstacles,
         )
-        controller = flown.controller.build(setup)
+        controller = flying_controller(flown.controller.build(setup), setup)
         if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
             raise ConfigError(
                 f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
                 f"the ROS graph: choose formation or a controller of level "
                 f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
             )
-        prepare_controller(controller, setup)
         return GraphControl(controller, system, period_s)
 
     @property

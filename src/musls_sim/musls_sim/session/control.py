@@ -14,7 +14,8 @@ from musls_control.chain.attitude import GeometricAttitude, tilting_rad_s
 from musls_control.chain.indi import Incremental
 from musls_control.chain.mixing import RotorMixer
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
-from musls_control.controllers.interface import WatchedController, level_of, prepare_controller
+from musls_control.controllers.interface import WatchedController, level_of
+from musls_control.controllers.load_acceleration import flying_controller
 from musls_control.controllers.payload.actuation import ForcesToSetpoints
 from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
@@ -75,8 +76,7 @@ def make_controller(
         maker = repr(given)
     if not isinstance(made, Controller):
         raise ConfigError(f"{maker} makes a {type(made).__name__}, not a musls.Controller")
-    prepare_controller(made, setup)
-    return made
+    return flying_controller(made, setup)
 
 
 class Control:
