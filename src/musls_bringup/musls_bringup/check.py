@@ -20,7 +20,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
 from musls_description.system.drone import thrust_margin
 from musls_description.system.slung_system import formation_of
-from musls_sim.preflight.checks import Caution, preflight
+from musls_sim.preflight.checks import Caution, plan_checks, preflight
 from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import check_separation, obstacles_in_plan
@@ -38,19 +38,28 @@ def check(scenario: Scenario) -> Feasibility:
             f"{scenario.name}: mission.duration_s: there is nothing to check, no mission is flown"
         )
     problems, cautions = [], []
-    for said in preflight(scenario) if scenario.start.kind != "state" else ():
+    plan = flight_plan(scenario)
+    if scenario.hanging is None and plan.held is None:
+        raise ConfigError(
+            f"{scenario.name}: mission.stages is missing: without a formation, margins are known "
+            "with cable_model: elastic"
+        )
+    in_formation = scenario.hanging is not None and scenario.start.kind != "state"
+    for said in (
+        *(preflight(scenario) if in_formation else ()),
+        *plan_checks(scenario, plan),
+    ):
         if isinstance(said, Caution):
             cautions.append(said.text)
         elif not said.forced:  # what can be forced is among the margins
             problems.append(said.text)
-    plan = flight_plan(scenario)
     try:
         check_separation(scenario.system, plan, scenario.limits)
     except ConfigError as error:
         problems.append(str(error))
     problems += obstacles_in_plan(scenario.system, plan, scenario.world.obstacles)
     separation = closest_in_plan(scenario.system, plan)
-    return assess(scenario, separation, problems=problems, cautions=cautions)
+    return assess(scenario, separation, problems=problems, cautions=cautions, plan=plan)
 
 
 def losses(scenario: Scenario) -> list[Reallocation | None]:
@@ -134,7 +143,8 @@ def draw(scenario: Scenario, lost: Sequence[Reallocation | None], folder: Path) 
     from musls_analysis.figures.style import save, styled
 
     with styled():
-        save(margins_figure(scenario), folder / "margins.png")
+        if scenario.hanging is not None:  # of a formation, over angle and load
+            save(margins_figure(scenario), folder / "margins.png")
         if lost:
             save(losses_figure(scenario, lost), folder / "losses.png")
 

@@ -331,10 +331,12 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
 def _check(session: Session) -> dict[str, Any] | None:
     """The worst of what `musls check` says."""
     scenario, components = session.scenario, session.components
-    if scenario.hanging is None or scenario.start.kind == "state":
+    plan = components.plan
+    in_formation = scenario.hanging is not None and scenario.start.kind != "state"
+    if not in_formation and plan.held is None:
         return None
-    separation = closest_in_plan(scenario.system, components.plan)
-    found = assess(scenario, separation, moments=1)
+    separation = closest_in_plan(scenario.system, plan)
+    found = assess(scenario, separation, moments=1, plan=plan)
     return {
         "sentence": found.sentence,
         "thrust_margin": found.thrust_margin,

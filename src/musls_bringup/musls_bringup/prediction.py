@@ -161,12 +161,14 @@ def predict(scenario: Scenario) -> Prediction:
 
 def _begin(scenario: Scenario) -> Scenario:
     """The scenario with its first stage alone, the built-in autopilot, a law that is compiled."""
-    mission = replace(scenario.mission, stages=scenario.mission.stages[:1])
+    mission = scenario.mission
+    if not mission.drones:
+        mission = replace(mission, stages=mission.stages[:1])
     autopilot = replace(scenario.autopilot, kind="builtin")
     controller = scenario.controller
     if controller.kind not in CONTROLLERS:
         controller = FormationSpec()
-    stages = {stage.kind for stage in mission.stages}
+    stages = {stage.kind for stage in mission.all_stages}
     events = tuple(e for e in scenario.events if e.when.stage is None or e.when.stage in stages)
     return replace(
         scenario, mission=mission, autopilot=autopilot, controller=controller, events=events
@@ -175,7 +177,11 @@ def _begin(scenario: Scenario) -> Scenario:
 
 def _cut(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Guidance that ends in the air where the stage is long."""
-    plan, stage = components.plan, components.scenario.mission.stages[0]
+    plan, mission = components.plan, components.scenario.mission
+    if mission.drones:
+        plan = _first(plan, min(len(plan.stage), int(LONGEST_STAGE_S * plan.rate_hz)))
+        return mission_guidance(replace(components, plan=plan), observers)
+    stage = mission.stages[0]
     if stage.duration_s > LONGEST_STAGE_S:
         begin = int(np.argmax(plan.stage == plan.stage_names.index(stage.kind)))
         plan = _first(plan, begin + int(LONGEST_STAGE_S * plan.rate_hz))

@@ -156,7 +156,7 @@ def test_parameters_of_the_scenario_win():
 def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     scenario = find_scenario(name, [])
     if not isinstance(scenario.system, SlungLoadSystem):
-        with pytest.raises(ConfigError, match="choose cable_model: elastic"):
+        with pytest.raises(ConfigError, match="only a load with one cable to each drone"):
             gazebo.gazebo_files(scenario, Path("/runs/x"))
     elif scenario.start.kind != "ground":
         with pytest.raises(ConfigError, match="choose start: ground"):

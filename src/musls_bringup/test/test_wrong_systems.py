@@ -344,9 +344,8 @@ WRONG = [
         "gravity_rig",
         ["mission={stages: [{kind: hold}]}"],
         (
-            "mission.stages, instead of mission.duration_s: system gravity_rig has anchors "
-            "and winches and pulleys and cables with ends of their own; only a load with one "
-            "cable to each drone is possible there, choose cable_model: elastic"
+            "mission: system gravity_rig has no drones that could fly it; choose "
+            "mission: {duration_s: ...}"
         ),
         id="mission for a rig",
     ),

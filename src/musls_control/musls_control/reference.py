@@ -179,6 +179,24 @@ class StraightMove(Trajectory):
 
 
 @dataclass(frozen=True)
+class Polyline(Trajectory):
+    """Straight moves from pose to pose.
+
+    Attributes:
+        times_s: Of the poses, ascending from 0, (k,).
+        poses: x, y, z [m], yaw [rad], (k, 4).
+    """
+
+    times_s: Array
+    poses: Array
+    duration_s: float
+
+    def derivatives(self, time_s: Array) -> Array:
+        """See `Trajectory.derivatives`."""
+        return polyline(time_s, self.times_s, self.poses)
+
+
+@dataclass(frozen=True)
 class Piece:
     """A path that is followed from some time on.
 

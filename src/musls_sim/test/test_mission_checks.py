@@ -29,7 +29,8 @@ from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
-NAMES = sorted(p.stem for p in SHIPPED.glob("*.yaml") if "stages:" in p.read_text())
+TEXTS = {path.stem: path.read_text() for path in SHIPPED.glob("*.yaml")}
+NAMES = sorted(k for k, text in TEXTS.items() if "stages:" in text and "equilibrium" not in text)
 
 
 def scenario_of(name="circle", *overrides):

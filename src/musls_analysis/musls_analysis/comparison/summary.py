@@ -427,7 +427,7 @@ def _tension(recording: Recording) -> Iterator[str]:
     unannounced = {name: _without(cable, announced_s) for name, cable in recording.cables.items()}
     peaks = named_peaks(replace(recording, cables=unannounced), 0.0)
     found = [peaks[where] for where in ("in_flight", "snap") if where in peaks]
-    carried_n = _carried_n(recording)
+    carried_n = _carried_n(recording, lowest=False)
     peak = max(found, key=lambda its: its["max_n"], default=None)
     if peak is not None and peak["max_n"] > TENSION_SHARE * carried_n:
         yield (
@@ -445,17 +445,18 @@ def _without(cable: CableTrack, events_s: Sequence[float]) -> CableTrack:
     return replace(cable, peak_time_s=time_s, peak_n=np.where(kept, peak_n, 0.0))
 
 
-def _pull_n(recording: Recording, time_s: Array) -> Array:
-    """Sum of the tensions of all cables at times, (T,)."""
+def _pull_n(recording: Recording, time_s: Array, *, lowest: bool = True) -> Array:
+    """Sum of the tensions of all cables at times, (T,): at their first ends, or the larger ones."""
     cables = [cable for cable in recording.cables.values() if len(cable.time_s)]
-    each = [np.interp(time_s, cable.time_s, cable.tension_n[:, 0]) for cable in cables]
+    pulls = [(k.time_s, k.tension_n[:, 0] if lowest else k.tension_n.max(axis=1)) for k in cables]
+    each = [np.interp(time_s, *pull) for pull in pulls]
     return np.sum(each, axis=0) if each else np.zeros(len(time_s))
 
 
-def _carried_n(recording: Recording) -> float:
-    """Sum of the tensions of all cables while they carry the load."""
+def _carried_n(recording: Recording, *, lowest: bool = True) -> float:
+    """Sum of the tensions of all cables while they carry the load, see `_pull_n`."""
     times_s = [cable.time_s for cable in recording.cables.values() if len(cable.time_s)]
-    pull_n = _pull_n(recording, times_s[0]) if times_s else np.zeros(1)
+    pull_n = _pull_n(recording, times_s[0], lowest=lowest) if times_s else np.zeros(1)
     return float(np.percentile(pull_n, CARRIED_PERCENTILE))
 
 

@@ -19,7 +19,7 @@ from musls_description.config.registry import RAISED, UserCodeError, failure_of,
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
-from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
 
 
 class ControlLevel(str, Enum):
@@ -61,8 +61,10 @@ class ControlSetup:
     """System and settings that a controller may know before the flight.
 
     Attributes:
-        system: Masses, inertias, attachments, cables.
-        formation: Places of the drones around the load.
+        system: Masses, inertias, attachments, cables; a `SlungLoadSystem` where drones carry a load
+            in formation, else a rig.
+        formation: Places of the drones around the load; a rig has none, its estimate says where
+            drones are when the flight begins.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Controller.step`.
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
@@ -70,13 +72,18 @@ class ControlSetup:
         incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
     """
 
-    system: SlungLoadSystem
+    system: RigSystem
     formation: Cone
     gravity_m_s2: float
     period_s: float
     rods: bool = False
     obstacles: tuple[AnyObstacle, ...] = ()
     incremental: bool = False
+
+    @property
+    def slung(self) -> SlungLoadSystem:
+        """A load that drones carry in formation; raises ConfigError for a rig."""
+        return formation_of(self.system, "this controller")
 
 
 class Controller(ABC):

@@ -114,9 +114,9 @@ class Observations:
     """
 
     def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
-        self._places = partial(setup.formation.poses, n_drones=setup.system.n_drones)
-        n = setup.system.n_drones
-        self._share_n = setup.system.load.mass_kg * setup.gravity_m_s2 / n
+        self._places = partial(setup.formation.poses, n_drones=setup.slung.n_drones)
+        n = setup.slung.n_drones
+        self._share_n = setup.slung.load.mass_kg * setup.gravity_m_s2 / n
         self.shapes: dict[str, tuple[int, ...]] = {
             "load": (BODY_COLUMNS,),
             "drones": (n, BODY_COLUMNS),

@@ -243,7 +243,7 @@ class _FormationByPid(Controller):
 
     def prepare(self, setup: ControlSetup) -> None:
         super().prepare(setup)
-        system, given = setup.system, self._given
+        system, given = setup.slung, self._given
         mass = np.array([drone.mass_kg for drone in system.drones])
         hanging = system.load.mass_kg + sum(cable.mass_kg for cable in system.cables)
         mass = mass + hanging / self._n

@@ -179,7 +179,7 @@ class RotorTmCables(_Law):
     def prepare(self, setup: ControlSetup) -> None:
         """Lay out gains, load and drones for the compiled law."""
         super().prepare(setup)
-        system, n = setup.system, setup.system.n_drones
+        system, n = setup.slung, setup.slung.n_drones
         load = system.load
         self.constants = self._law(
             "point" if n == 1 else "cables", load.mass_kg, np.array(load.inertia_kg_m2)
@@ -219,9 +219,9 @@ class _Rods(_Law):
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Measure where the drones sit, and add up masses and inertias."""
-        body = Structure.of(self.setup.system, estimate)
+        body = Structure.of(self.setup.slung, estimate)
         self._constants = self._law("rods", body.mass_kg, body.inertia_kg_m2)
-        ease = np.tile([1.0, 0.1, 0.1, 0.1], self.setup.system.n_drones)  # weights 1 and 10
+        ease = np.tile([1.0, 0.1, 0.1, 0.1], self.setup.slung.n_drones)  # weights 1 and 10
         weighted = ease[:, None] * body.effect.T
         self._shares = weighted @ np.linalg.inv(body.effect @ weighted)
 

@@ -121,3 +121,22 @@ class Carried:
         size_n, (slowest, fastest) = np.linalg.norm(thrust_n, axis=-1), self.speed_rad_s.T
         command = (np.sqrt(size_n / self.thrust_n_s2) - slowest) / (fastest - slowest)
         return np.asarray(np.maximum(command, 0.05) * thrust_n[..., 2] / size_n)
+
+
+@dataclass(frozen=True)
+class Held:
+    """How a rig hangs at rest at the rows of a plan.
+
+    Attributes:
+        load_pose: Of the load, or of what stands for it: x, y, z [m], yaw [rad], (k, 4).
+        thrust_enu_n: Force that the rotors of each drone must give, (k, n, 3).
+        moment_body_n_m: Moment that they must give, in each drone's frame, (k, n, 3).
+        tension_n: Largest tension of each cable, (k, n_cables).
+        reason: Why the rig does not hang at the rows after these; "" where it always does.
+    """
+
+    load_pose: Array
+    thrust_enu_n: Array
+    moment_body_n_m: Array
+    tension_n: Array
+    reason: str = ""

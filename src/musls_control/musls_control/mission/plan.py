@@ -23,6 +23,7 @@ from musls_control.mission.carrying import (
     STILL_SHARE,
     TAKE_UP_S,
     Carried,
+    Held,
 )
 from musls_control.mission.coming_down import (
     CARRIES,
@@ -120,6 +121,7 @@ class FlightPlan:
         share: Of the load's weight that is fed forward, (k,); None for nothing.
         carried: What the drones hold while the load hangs; None where it is not known.
         waits: Rows that wait until load and drones are in place, records of `WAIT`.
+        held: How a rig hangs along the plan; None where that is not known.
     """
 
     rate_hz: float
@@ -135,6 +137,7 @@ class FlightPlan:
     share: Array | None = None
     carried: Carried | None = None
     waits: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, WAIT))
+    held: Held | None = None
 
     @property
     def duration_s(self) -> float:
@@ -489,6 +492,10 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
     """About how long a flight takes that starts and ends on the ground (`lands`) or in the air."""
     if mission.duration_s is not None:
         return mission.duration_s
+    if mission.drones:
+        each = (*mission.drones.values(), *([mission.stages] if mission.stages else []))
+        alone = (replace(mission, stages=stages, drones={}) for stages in each)
+        return max(estimated_duration_s(one, lands=lands) for one in alone)
     begun = mission.stages[0].pose(np.zeros(1))[0]
     last = np.array([0.0, 0.0, begun[2], 0.0]) if lands else begun
     total_s = mission.settle_s
@@ -538,6 +545,11 @@ def hold_plan(mission: MissionSpec, load_pose: Array, drones: Array, yaws: Array
 def take_off(draft: Draft, ground: GroundSpot, slack_height_m: float) -> None:
     """Append spool-up, take-off and the way into the formation, cables slack."""
     mission = draft.mission
+    if mission.drones:
+        raise ConfigError(
+            f"mission.drones: {', '.join(mission.drones)} fly paths of their own in flights that "
+            "start in the air, choose start: air, state or equilibrium"
+        )
     slack = np.array([*ground.load_position_enu_m[:2], slack_height_m, ground.load_yaw_rad])
     standing = ground.drone_position_enu_m
     rows = len(draft.times(mission.spool_up_s, "mission.spool_up_s"))
@@ -550,8 +562,8 @@ def take_off(draft: Draft, ground: GroundSpot, slack_height_m: float) -> None:
     draft.hold("form_up", slack, mission.settle_s, "mission.settle_s")
 
 
-def fly_stages(draft: Draft, ground: GroundSpot | None) -> None:
-    """Append the stages with the ways between them."""
+def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.stages") -> None:
+    """Append the stages with the ways between them; `where` they stand in the scenario."""
     for k, stage in enumerate(draft.mission.stages):
         first = stage.pose(np.zeros(1))[0]
         # The shorter way round: whole turns of the load are left as they are.
@@ -566,7 +578,7 @@ def fly_stages(draft: Draft, ground: GroundSpot | None) -> None:
                 set_load_down(draft, ground, "lower", slack_m=first[2], hold_s=None)
         if np.abs(draft.last - first).max() > 1e-9:
             draft.carry("transit", first)
-        pose = stage.pose(draft.times(stage.duration_s, f"mission.stages.{k}"))
+        pose = stage.pose(draft.times(stage.duration_s, f"{where}.{k}"))
         pose[:, 3] += turns
         draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns))
 

@@ -312,6 +312,8 @@ class FlightPlayer:
             raise Refused("no goal accepted: a delivery is flown")
         if self._down is not None:
             raise Refused("no goal accepted: a drone is lost")
+        if self._mission.drones or self.plan.held is not None:
+            raise Refused("no goal accepted: a rig or drones on paths of their own fly their plan")
         pose, ground = self.plan.load_pose[self.row], self._whole.ground
         rest = -np.inf
         if ground is not None:
@@ -406,6 +408,7 @@ class FlightPlayer:
         draft = Draft.of(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
         draft.go_on_from(plan, self.row)
         draft.add(name, plan.load_pose[now].copy(), plan.drone_position_enu_m[now])
+        draft.yaw[-1] = plan.drone_yaw_rad[now]
         return draft
 
     def _carry(self, draft: Draft, name: str, pose: Array) -> None:

@@ -75,8 +75,12 @@ class MissionSpec:
         kind: "stages" flies the stages with the load; "delivery" leaves the load at a place and the
             drones come back without it.
         delivery: Settings of a delivery; its stages are flown with the load.
-        stages: Trajectories of the load's set-point, one after the other.
-        duration_s: Instead of stages: the drones hold the places where they start for this time.
+        stages: Trajectories of the load's set-point, one after the other. In a rig the drones keep
+            the places round the load that they have at the start; without a load the middle of the
+            first cable stands for it.
+        drones: Trajectories of single drones, by name, in the place of the formation's or beside
+            it; for flights that start in the air.
+        duration_s: Instead of both: the drones hold the places where they start for this time.
             For rigs, and for starts in the air or in a state.
         setpoint_rate_hz: How often set-points are updated; they are held in between.
         spool_up_s: Time armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
@@ -101,6 +105,9 @@ class MissionSpec:
     kind: Literal["stages", "delivery"] = "stages"
     delivery: DeliverySpec | None = None
     stages: tuple[AnyTrajectory, ...] = ()
+    drones: dict[str, Annotated[tuple[AnyTrajectory, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     duration_s: Annotated[
         float | None, Field(gt=0.0, le=LONGEST_S, allow_inf_nan=False), Number
     ] = None
@@ -118,28 +125,38 @@ class MissionSpec:
     feed_forward: Literal["ground", "flight"] = "ground"
 
     def __post_init__(self) -> None:
-        if bool(self.stages) == (self.duration_s is not None):
+        if bool(self.stages or self.drones) == (self.duration_s is not None):
             raise ValueError(
-                "give either stages (at least 1), or duration_s without stages: the drones then "
-                "hold their places"
+                "give either stages (at least 1) or drones (paths of their own), or duration_s "
+                "without them: the drones then hold their places"
             )
         if (self.kind == "delivery") != (self.delivery is not None):
             raise ValueError(
                 "kind: delivery and delivery: {place_m: [x, y]} go together: give both or neither"
             )
-        if self.delivery is not None and not self.stages:
+        if self.delivery is not None and (self.drones or not self.stages):
             raise ValueError(
-                "kind: delivery needs stages: the path along which the load is carried"
+                "kind: delivery needs stages, the path along which the load is carried, and no "
+                "drones on paths of their own"
             )
+
+    @property
+    def all_stages(self) -> tuple[AnyTrajectory, ...]:
+        """Stages of the load and of drones on paths of their own."""
+        return (*self.stages, *(stage for own in self.drones.values() for stage in own))
 
 
 # ---------- The phases that every mission has around its stages, and what follows from them
+
+OWN_PATHS = "own_paths"
+"""Phase in which only drones have something to fly (`mission.drones`)."""
 
 _CARRIED = {
     "settle": "hang in formation before the first stage of a flight that begins in the air",
     "transit": "carry the load from one stage to the next",
     "reform": "fly to another formation after a drone was lost",
     "weigh": "hover with the load, and weigh it",
+    OWN_PATHS: "drones fly paths of their own, and the load rests or follows",
     "approach": "carry the load to the place of delivery",
 }
 """Phases in which the load hangs in the air."""

@@ -27,6 +27,7 @@ from musls_control.mission.plan import (
     compile_air_plan,
     compile_plan,
 )
+from musls_control.mission.rig_plan import with_own_paths
 from musls_control.mission.spec import MissionSpec
 from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_control.reference import LoadReference
@@ -319,6 +320,8 @@ class MissionFile:
 
     def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
         """Sample the set-points of a flight that begins at load, (3,), and drones, (n, 3)."""
+        if not self.mission.stages:
+            raise ConfigError("mission.stages is missing: real drones fly a load in formation")
         first = self.mission.stages[0].pose(np.zeros(1))[0]
         if self.lands:
             system = formation_of(self.system, "start = ground")
@@ -327,7 +330,8 @@ class MissionFile:
             if self.delivers:
                 return compile_delivery(self.mission, self.formation, spot, carried)
             return compile_plan(self.mission, self.formation, spot, carried)
-        return compile_air_plan(self.mission, self.formation, first, self.n_drones)
+        plan = compile_air_plan(self.mission, self.formation, first, self.n_drones)
+        return with_own_paths(plan, self.mission)
 
 
 def read_mission_file(path: Path) -> MissionFile:

@@ -39,6 +39,17 @@ MIN_THRUST_MARGIN = 1.1
 """Thrust margin below which a multirotor cannot be controlled any more."""
 
 
+def margin_sentence(margin: float, drone: int) -> str:
+    """A least thrust margin, the number of the drone that has it, and the one that is needed."""
+    return f"thrust margin {margin:.2f} (drone_{drone}; at least {MIN_THRUST_MARGIN:g} is needed)"
+
+
+def weakest_of(margins: Sequence[float] | Array) -> int:
+    """Number of the drone with the least thrust margin, from 1; of equal ones the first."""
+    given = np.asarray(margins)
+    return int(np.argmax(given <= 1.000001 * given.min())) + 1
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a system does not hang, or is not to be flown.
@@ -122,15 +133,12 @@ class Hanging:
     @property
     def margin_sentence(self) -> str:
         """Least thrust margin, whose it is, and the one that is needed."""
-        return (
-            f"thrust margin {self.thrust_margin:.2f} (drone_{self.weakest}; at least "
-            f"{MIN_THRUST_MARGIN:g} is needed)"
-        )
+        return margin_sentence(self.thrust_margin, self.weakest)
 
     @property
     def weakest(self) -> int:
         """Number of the drone with the least thrust margin, from 1; of equal ones the first."""
-        return int(np.argmax(self.thrust_margins <= 1.000001 * self.thrust_margin)) + 1
+        return weakest_of(self.thrust_margins)
 
     @property
     def shares(self) -> Array:

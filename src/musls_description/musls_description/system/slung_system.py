@@ -57,22 +57,24 @@ Strain = Annotated[float, Field(gt=-1.0, le=10.0, allow_inf_nan=False), Number]
 
 @spec
 class Anchor:
-    """A body that does not move by itself: fixed, moved along a path, or pushed.
+    """A body beside load and drones: fixed, moved along a path, pushed, or free as a second load.
 
     The scenario says which of these it is (`rig.anchors`); by default it is fixed.
 
     Attributes:
         position_enu_m: Position at the start, world frame.
         orientation_wxyz: Orientation at the start, anchor frame to world.
-        mass_kg: Mass; only needed for an anchor that is pushed.
-        inertia_kg_m2: Inertia about the origin, anchor frame, (3, 3). A pushed anchor without
-            inertia keeps its orientation.
+        mass_kg: Mass; only needed for an anchor that is pushed or free.
+        inertia_kg_m2: Inertia about the origin, anchor frame, (3, 3). A pushed or free anchor
+            without inertia keeps its orientation.
+        collision: Box with which one that is pushed or free touches the ground; nothing by default.
     """
 
     position_enu_m: Vector3
     orientation_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
     mass_kg: Positive | None = None
     inertia_kg_m2: Inertia | None = None
+    collision: Box | None = None
 
     def __post_init__(self) -> None:
         if self.inertia_kg_m2 is not None and self.mass_kg is None:
@@ -746,9 +748,10 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
         return system
     parts = [name for name in ("anchors", "winches", "pulleys") if getattr(system, name)]
     parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
+    other = ", choose cable_model: elastic" if what.startswith("cable_model") else ""
     raise ConfigError(
         f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
-        "each drone is possible there, choose cable_model: elastic"
+        f"each drone is possible there{other}"
     )
 
 

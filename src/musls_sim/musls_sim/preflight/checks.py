@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_control.mission.plan import closest_pair, estimated_duration_s
+from musls_control.mission.carrying import Held
+from musls_control.mission.plan import FlightPlan, closest_pair, estimated_duration_s
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
+from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import Drone, tip_radius_m
+from musls_description.system.drone import Drone, thrust_margin, tip_radius_m
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import substeps
 from musls_sim.plants.rigid_links.step_control import (
     ENGAGEMENT_MARGIN,
@@ -65,8 +68,55 @@ def preflight(scenario: Scenario) -> Iterator[Caution | Refusal]:
             yield found
 
 
-def refuse_or_warn(scenario: Scenario, *, force: bool = False) -> None:
+def refuse_stages(scenario: Scenario) -> None:
+    """Refuse stages of rigs, and of drones on their own, that no system flies (ConfigError)."""
+    mission = scenario.mission
+    lists = {f"mission.drones.{name}": own for name, own in mission.drones.items()}
+    if scenario.hanging is None:  # a formation is looked at by `preflight`
+        lists["mission.stages"] = mission.stages
+    for where, stages in lists.items():
+        for k, stage in enumerate(stages):
+            if wrong := _wrong_stage(stage):
+                raise ConfigError(f"{where}.{k}: {wrong}")
+
+
+def plan_checks(scenario: Scenario, plan: FlightPlan) -> Iterator[Refusal]:
+    """What is to be said of how a rig hangs along its plan."""
+    held = plan.held
+    if held is None:
+        return
+    if held.reason:
+        yield Refusal(f"the rig does not hang along the plan: at {held.reason}", forced=True)
+        return
+    margins, (row, drone) = rig_margins(scenario.system, held)
+    if margins[row, drone] < MIN_THRUST_MARGIN:
+        needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
+        of, margin = scenario.system.drones[drone], float(margins[row, drone])
+        yield Refusal(
+            f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "
+            f"{needed_n:.4g} N: thrust margin {margin:.2f}, at least {MIN_THRUST_MARGIN:g} is "
+            f"needed{why_uneven(of, needed_n, margin)}; --force flies anyway",
+            forced=True,
+        )
+
+
+def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
+    """Thrust margins of the drones at the rows of a plan, (k, n), and where the least one is."""
+    sizes = np.linalg.norm(held.thrust_enu_n, axis=2)
+    margins = np.array([
+        [thrust_margin(*one) for one in zip(system.drones, *row, strict=True)]
+        for row in zip(sizes.tolist(), held.moment_body_n_m, strict=True)
+    ])  # fmt: skip
+    row, drone = np.unravel_index(np.argmin(margins), margins.shape)
+    return margins, (int(row), int(drone))
+
+
+def refuse_or_warn(
+    scenario: Scenario, *, force: bool = False, plan: FlightPlan | None = None
+) -> None:
     """Refuse a flight that cannot work, and warn of what speaks against it.
+
+    Looks at how the formation hangs, or at a `plan` of a rig or of drones on paths of their own.
 
     Raises:
         ConfigError: The flight cannot work; for some reasons it is flown with `force`.
@@ -75,7 +125,7 @@ def refuse_or_warn(scenario: Scenario, *, force: bool = False) -> None:
         UserWarning: What is to be known of a flight that is possible.
     """
     cautions = []
-    for found in preflight(scenario):
+    for found in preflight(scenario) if plan is None else plan_checks(scenario, plan):
         if isinstance(found, Caution):
             cautions.append(found.text)
         elif not (found.forced and force):

@@ -10,16 +10,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from musls_control.mission.plan import Closest
+from musls_control.mission.carrying import Held
+from musls_control.mission.plan import Closest, FlightPlan
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
+from musls_description.hanging.hang import (
+    MIN_THRUST_MARGIN,
+    Hanging,
+    margin_sentence,
+    weakest_of,
+)
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
 from musls_description.system.slung_system import Drone
 from musls_sim.plants.trim import drag_n_s_m, hover_throttle
-from musls_sim.preflight.checks import flight_duration_s, why_uneven
+from musls_sim.preflight.checks import flight_duration_s, rig_margins, why_uneven
 from musls_sim.scenario.scenario import Scenario
 
 # ---------- Forces in a formation that accelerates as one, in moving air
@@ -289,17 +295,17 @@ class Feasibility:
     @property
     def weakest(self) -> int:
         """Number of the drone with the least thrust margin in the formation at rest."""
-        return self.scenario.hanging_for(WHAT).weakest
+        return weakest_of([m.thrust_margin for m in self.formation])
 
     @property
     def thrust_margin(self) -> float:
         """Least thrust margin in the formation at rest: the same that everything else prints."""
-        return self.scenario.hanging_for(WHAT).thrust_margin
+        return _least(self.formation)
 
     @property
     def margin_sentence(self) -> str:
         """Least thrust margin in the formation at rest, and at the hardest moment."""
-        found = self.scenario.hanging_for(WHAT).margin_sentence
+        found = margin_sentence(self.thrust_margin, self.weakest)
         if self.hardest and self.moment is not None:
             found += f", {_least(self.hardest):.2f} in {self.moment.where}"
         return found
@@ -322,23 +328,24 @@ def assess(
     moments: int = 3,
     problems: Sequence[str] = (),
     cautions: Sequence[str] = (),
+    plan: FlightPlan | None = None,
 ) -> Feasibility:
-    """Judge a scenario before its flight; to what is found come problems and cautions of others."""
-    hanging = scenario.hanging_for(WHAT)
-    rest = hanging.rest
-    at_rest = Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
+    """Judge a scenario before its flight; to what is found come problems and cautions of others.
+
+    `plan`: of a rig, which says how that hangs.
+    """
+    found, moment = list(problems), None
+    if plan is not None and plan.held is not None:
+        at_rest, hardest, moment = _in_rig(scenario, plan, plan.held)
+        bottom_m = 0.0 if scenario.system.load is None else scenario.system.load.collision.bottom_m
+        lowest_m, tension_n = 0.0 - bottom_m, plan.held.tension_n.max(axis=0)
+    else:
+        at_rest, hardest, moment, unsolved = _in_formation(scenario, moments)
+        hanging = scenario.hanging_for(WHAT)
+        lowest_m = hanging.sag_m - hanging.system.load.collision.bottom_m
+        found += unsolved
+        tension_n = np.maximum(at_rest.tension_n, [m.tension_n for m in hardest] or 0.0)
     formation = margins(scenario, at_rest)
-    found, hardest, moment = list(problems), list[DroneMargins](), None
-    for candidate in hard_moments(scenario, moments):
-        try:
-            forces = forces_of(scenario, candidate.motion)
-        except ConfigError as error:
-            why = str(error).split(":")[0]
-            found.append(f"{candidate.where}: {why}")
-            continue
-        of = margins(scenario, forces)
-        if not hardest or _least(of) < _least(hardest):
-            hardest, moment = of, candidate
     limit_deg = scenario.autopilot.parameters.get(
         "MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default
     )
@@ -346,7 +353,7 @@ def assess(
     weak = list(_problems(scenario, "formation", formation, limit_deg, flight_s))
     if not weak and moment is not None:  # what fails at rest fails when it is hardest
         weak = list(_problems(scenario, moment.where, hardest, limit_deg, flight_s))
-    found += weak
+    found += [*weak, *_breaking(scenario, tension_n)]
     if separation is not None and separation.tips_m <= 0.0:
         i, j = separation.pair
         found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2f} m")
@@ -357,12 +364,51 @@ def assess(
             f"the flight takes {flight_s / 60.0:.1f} min, drone_{first} hovers {first_min:.1f} min"
         )
     return Feasibility(
-        scenario, at_rest, formation, hardest, moment, limit_deg,
-        hanging.sag_m - hanging.system.load.collision.bottom_m,
+        scenario, at_rest, formation, hardest, moment, limit_deg, lowest_m,
         separation, flight_s, (first, first_min) if minutes else None,
         list(dict.fromkeys(found)),
         [*_cautions(scenario, formation, hardest), *cautions],
     )  # fmt: skip
+
+
+def _in_formation(
+    scenario: Scenario, moments: int
+) -> tuple[Forces, list[DroneMargins], Moment | None, list[str]]:
+    """Forces at rest, margins at the hardest moment, which that is, and what cannot be solved."""
+    rest = scenario.hanging_for(WHAT).rest
+    at_rest = Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
+    found, hardest, moment = list[str](), list[DroneMargins](), None
+    for candidate in hard_moments(scenario, moments):
+        try:
+            forces = forces_of(scenario, candidate.motion)
+        except ConfigError as error:
+            why = str(error).split(":")[0]
+            found.append(f"{candidate.where}: {why}")
+            continue
+        of = margins(scenario, forces)
+        if not hardest or _least(of) < _least(hardest):
+            hardest, moment = of, candidate
+    return at_rest, hardest, moment, found
+
+
+def _in_rig(
+    scenario: Scenario, plan: FlightPlan, held: Held
+) -> tuple[Forces, list[DroneMargins], Moment]:
+    """The same of a rig that hangs at rest at the rows of its plan."""
+    _, (row, _) = rig_margins(scenario.system, held)
+    at_rest, hardest = (_rig_forces(scenario, held, k) for k in (0, row))
+    stage, begun = plan.stage_at(row), int(np.argmax(plan.stage == plan.stage[row]))
+    still = Motion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
+    moment = Moment(stage, int(plan.stage[row]), (row - begun) / plan.rate_hz, still)
+    return at_rest, margins(scenario, hardest), moment
+
+
+def _rig_forces(scenario: Scenario, held: Held, row: int) -> Forces:
+    """What a rig's drones hold; of the cables the pull on each drone."""
+    thrust = held.thrust_enu_n[row]
+    weights = [drone.mass_kg * scenario.physics.gravity_m_s2 for drone in scenario.system.drones]
+    pull = thrust - np.outer(weights, [0.0, 0.0, 1.0])
+    return Forces(thrust, np.linalg.norm(pull, axis=1), held.moment_body_n_m[row])
 
 
 def _least(of: Sequence[DroneMargins]) -> float:
@@ -398,12 +444,16 @@ def _problems(
                     f"of {margin:.2f}, at least {MIN_THRUST_MARGIN} is needed"
                 )
                 break
-    for i, (cable, m) in enumerate(zip(system.cables, margins, strict=False), start=1):
+
+
+def _breaking(scenario: Scenario, tension_n: Array) -> Iterator[str]:
+    """Cables that carry too much at the hardest moment, one line each."""
+    for i, (cable, pull_n) in enumerate(zip(scenario.system.cables, tension_n, strict=True), 1):
         breaks_n = cable.elastic.break_force_n
-        if breaks_n is not None and m.tension_n > BREAK_SHARE * breaks_n:
+        if breaks_n is not None and pull_n > BREAK_SHARE * breaks_n:
             yield (
-                f"{where}: cable_{i} carries {m.tension_n:.1f} N, more than "
-                f"{100.0 * BREAK_SHARE:g} % of its break force of {breaks_n:g} N"
+                f"cable_{i} carries {pull_n:.1f} N, more than {100.0 * BREAK_SHARE:g} % of its "
+                f"break force of {breaks_n:g} N"
             )
 
 

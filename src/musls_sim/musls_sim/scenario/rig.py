@@ -118,10 +118,22 @@ class AnchorThrust(_Knots):
     moment_body_n_m: Vectors | None = None
 
 
+@spec
+class AnchorFree:
+    """Nothing but cables, its weight and the ground act on an anchor: a second load.
+
+    Attributes:
+        kind: "free".
+    """
+
+    kind: Literal["free"] = "free"
+
+
 AnchorDrive = Annotated[
-    AnchorPath | AnchorRecording | AnchorForce | AnchorThrust, Field(discriminator="kind")
+    AnchorPath | AnchorRecording | AnchorForce | AnchorThrust | AnchorFree,
+    Field(discriminator="kind"),
 ]
-PUSHED = (AnchorForce, AnchorThrust)
+PUSHED = (AnchorForce, AnchorThrust, AnchorFree)
 """Motions of an anchor by forces; the others prescribe its path."""
 
 
@@ -172,6 +184,10 @@ class RigSpec:
         """Whether an anchor, from 1, is moved by forces."""
         return isinstance(self.anchors.get(f"anchor_{number}"), PUSHED)
 
+    def free(self, number: int) -> bool:
+        """Whether an anchor, from 1, is a load that hangs and falls."""
+        return isinstance(self.anchors.get(f"anchor_{number}"), AnchorFree)
+
     def check(self, system: RigSystem) -> None:
         """Refuse what the system cannot do (raises ConfigError)."""
         for part, single, asked, count in (
@@ -186,7 +202,7 @@ class RigSpec:
         for i, anchor in enumerate(system.anchors, start=1):
             if self.pushed(i) and anchor.mass_kg is None:
                 raise ConfigError(
-                    f"rig.anchors.anchor_{i}: a force can only push an anchor with mass_kg "
+                    f"rig.anchors.anchor_{i}: only an anchor with mass_kg can be pushed or free "
                     f"(system.anchors.{i - 1})"
                 )
         for i, winch in enumerate(system.winches, start=1):

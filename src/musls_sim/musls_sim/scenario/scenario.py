@@ -208,7 +208,7 @@ class Scenario(Shown):
     def hanging(self) -> Hanging | None:
         """How load and drones hang in formation where the mission begins.
 
-        `load_scenario` resolves it; None where no formation is flown (`mission.duration_s`, or a
+        `load_scenario` resolves it; None where no formation is flown (no `mission.stages`, or a
         rig that has none).
         """
         return self._hang(self.formation)
@@ -217,13 +217,13 @@ class Scenario(Shown):
         """The same for what flies a formation; raises ConfigError where there is none."""
         if self.hanging is None:
             slung_system(self.system, what)
-            raise ConfigError(f"{what}: mission.duration_s: no formation is flown")
+            raise ConfigError(f"{what}: mission.stages is missing: no formation is flown")
         return self.hanging
 
     def _hang(self, formation: Cone | Mapping[str, Any]) -> Hanging | None:
         """Resolve a formation, or those of its keys that are given."""
         system, mission = self.system.formation, self.mission
-        if system is None or mission.duration_s is not None:
+        if system is None or not mission.stages:
             return None
         pose = mission.stages[0].pose(np.zeros(1))[0]
         pose = np.where(np.isfinite(pose), pose, 0.0)  # the checks before the flight refuse others
@@ -243,7 +243,7 @@ class Scenario(Shown):
         rows = [
             ("system", f"{system.name}: {drones} drones, {system.n_cables} cables"),
             ("start", self.start.kind),
-            ("mission", ", ".join(stage.kind for stage in self.mission.stages)),
+            ("mission", ", ".join(stage.kind for stage in self.mission.all_stages)),
             ("controller", self.controller.kind),
             ("autopilot", self.autopilot.kind),
             ("cable_model", self.cable_model),
@@ -371,8 +371,11 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     mission = data.get("mission")
-    stages = mission.get("stages") if isinstance(mission, Mapping) else None
-    for stage in stages if isinstance(stages, list) else ():
+    lists = []
+    if isinstance(mission, Mapping):
+        own = mission.get("drones")
+        lists = [mission.get("stages"), *(own.values() if isinstance(own, Mapping) else ())]
+    for stage in (stage for stages in lists if isinstance(stages, list) for stage in stages):
         if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
             stage["path"] = os.path.abspath(folder / stage["path"])
     resolve_files(data.get("rig"), folder)

@@ -20,6 +20,7 @@ from musls_control.mission.plan import (
     compile_plan,
     hold_plan,
 )
+from musls_control.mission.rig_plan import compile_rig_plan, hung, with_own_paths
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import slung_state
 from musls_description.numerics.rotations import (
@@ -32,9 +33,11 @@ from musls_description.system.slung_system import extended_load, formation_of, s
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS
 from musls_sim.plants.elastic.cables.line import line_of
-from musls_sim.plants.interface import Plant, PlantSetup, PlantState
+from musls_sim.plants.elastic.plant import ElasticPlant
+from musls_sim.plants.elastic.rests import rests_along
+from musls_sim.plants.interface import Plant, PlantSetup
 from musls_sim.plants.trim import turn_rotors
-from musls_sim.preflight.checks import refuse_or_warn
+from musls_sim.preflight.checks import refuse_or_warn, refuse_stages
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.imperfections import weakened
 from musls_sim.scenario.physics import BodyState, CableStart, StartSpec, Wind
@@ -84,7 +87,8 @@ def compose(
     scenario.rig.check(scenario.system)
     _check_start(scenario, force=force)
     plant = build_plant(scenario)
-    plan = _plan(scenario, plant.state)
+    plan = _plan(scenario, plant)
+    refuse_or_warn(scenario, force=force, plan=plan)
     check_triggers(scenario.events, plan.stage_names)
     check_hooks(scenario.events, len(scenario.system.cables))
     check_separation(scenario.system, plan, scenario.limits)
@@ -142,10 +146,15 @@ def _check_start(scenario: Scenario, *, force: bool) -> None:
                 "or equilibrium"
             )
         return
+    if scenario.start.kind not in ("ground", "air"):
+        return
     if scenario.hanging is None:
-        slung_system(scenario.system, "mission.stages, instead of mission.duration_s")
-    elif scenario.start.kind in ("ground", "air"):
-        refuse_or_warn(scenario, force=force)
+        raise ConfigError(
+            f"start.kind = {scenario.start.kind}: only a load that drones carry in formation "
+            "(mission.stages) starts so; choose start: state"
+            + (" or equilibrium" if scenario.cable_model == "elastic" else "")
+        )
+    refuse_or_warn(scenario, force=force)
 
 
 def build_plant(scenario: Scenario) -> Plant:
@@ -223,7 +232,7 @@ def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:
 
 def flight_plan(scenario: Scenario) -> FlightPlan:
     """The mission's set-points without a flight."""
-    return _plan(scenario, build_plant(scenario).state)
+    return _plan(scenario, build_plant(scenario))
 
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
@@ -247,15 +256,27 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
     return MissionGuidance(flight, components.autopilot, observers, period_s, out)
 
 
-def _plan(scenario: Scenario, state: PlantState) -> FlightPlan:
-    mission, n = scenario.mission, scenario.system.n_drones
+def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
+    mission, n, state = scenario.mission, scenario.system.n_drones, plant.state
+    yaws = yaw_of(state.orientation_wxyz)
+    load = np.append(state.position_enu_m[0], yaws[0])
+    refuse_stages(scenario)
+    if not n and mission.duration_s is None:
+        raise ConfigError(
+            f"mission: system {scenario.system.name} has no drones that could fly it; choose "
+            "mission: {duration_s: ...}"
+        )
     if mission.duration_s is not None:
-        yaws = yaw_of(state.orientation_wxyz)
-        load = np.append(state.position_enu_m[0], yaws[0])
         return hold_plan(mission, load, state.position_enu_m[1:], yaws[1:])
+    if scenario.hanging is None:
+        plan = compile_rig_plan(mission, load, state.position_enu_m[1:], yaws[1:])
+        if not isinstance(plant, ElasticPlant):
+            return plan
+        held = rests_along(plant, scenario.rig, plan)
+        return hung(plan, held, follows=not mission.stages)
     if scenario.start.kind != "ground":
         first = mission.stages[0].pose(np.zeros(1))[0]
-        return compile_air_plan(mission, scenario.formation, first, n)
+        return with_own_paths(compile_air_plan(mission, scenario.formation, first, n), mission)
     hanging = scenario.hanging_for("start = ground")
     load_enu_m, drones_enu_m = state.position_enu_m[0].copy(), state.position_enu_m[1:].copy()
     spot = GroundSpot.of(hanging.system, load_enu_m, 0.0, drones_enu_m)

@@ -22,7 +22,6 @@ from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
-from musls_description.system.slung_system import slung_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import OF_LEVEL, fly_autopilots
@@ -54,11 +53,13 @@ def make_controller(
     """Make the controller of a scenario, None for the formation's set-points alone."""
     if given is None and isinstance(scenario.controller, FormationSpec):
         return None
-    system = scenario.system.formation or slung_system(
-        scenario.system, f"controller.kind = {scenario.controller.kind}"
-    )
+    if not scenario.system.n_drones:
+        raise ConfigError(
+            f"controller.kind = {scenario.controller.kind}: system {scenario.system.name} has no "
+            "drones that it could fly"
+        )
     setup = ControlSetup(
-        system,
+        scenario.system.formation or scenario.system,
         scenario.formation,
         scenario.physics.gravity_m_s2,
         period_s,

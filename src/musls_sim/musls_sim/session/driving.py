@@ -17,7 +17,14 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.scenario.rig import AnchorForce, AnchorPath, AnchorRecording, AnchorThrust, RigSpec
+from musls_sim.scenario.rig import (
+    AnchorForce,
+    AnchorFree,
+    AnchorPath,
+    AnchorRecording,
+    AnchorThrust,
+    RigSpec,
+)
 
 # ---------- The recorded way of a body, for an anchor that moves so
 
@@ -175,7 +182,7 @@ class RigDriver:
                 )
                 self._thrusts[i] = np.zeros(4)
                 self._targets.append((self._thrusts[i], wrench.means, None))
-            elif drive is not None:
+            elif drive is not None and not isinstance(drive, AnchorFree):
                 motion = path_motion(drive, anchor.position_enu_m)
                 self._targets.append((inputs.anchor_motion[i, :, :9], motion.ends, None))
         for i in range(len(system.winches)):

@@ -97,7 +97,7 @@ class NmpcSpec:
 
 def _check_gates(setup: ControlSetup, clearance_m: float) -> None:
     """Refuse gates that the load does not fit through in any attitude."""
-    need = np.sort(setup.system.load.collision.size_m)[:2] + 2.0 * clearance_m
+    need = np.sort(setup.slung.load.collision.size_m)[:2] + 2.0 * clearance_m
     for gate in setup.obstacles:
         if isinstance(gate, GateObstacle):
             opening = np.sort([gate.width_m, gate.height_m])
@@ -171,7 +171,7 @@ class NmpcController(Controller):
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         self._given, self._setup = given, setup
         self._model = model = PayloadModel(setup)
-        system, n = setup.system, setup.system.n_drones
+        system, n = setup.slung, setup.slung.n_drones
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
         self._shares = shares_of(model.attachments_m, model.resting_n)
         direct = given.output == "direct"
@@ -353,7 +353,7 @@ def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Probl
     from musls_control.controllers.nmpc.obstacles import Planes
     from musls_control.controllers.nmpc.ocp import Body, Bounds, Problem
 
-    system, n = setup.system, setup.system.n_drones
+    system, n = setup.slung, setup.slung.n_drones
     box = system.load.collision
     center_m = np.array(box.center_m) + model.attachments_m[0] - system.load.cable_attachments_m[0]
     half_m = 0.5 * np.array(box.size_m)

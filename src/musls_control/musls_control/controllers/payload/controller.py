@@ -132,7 +132,7 @@ class PayloadController(TiedToMemory, Controller):
         direct = given.output == "direct"
         if not direct:
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
-        system, n, model = setup.system, setup.system.n_drones, PayloadModel(setup)
+        system, n, model = setup.slung, setup.slung.n_drones, PayloadModel(setup)
         spread = given.allocation == "formation"
         self.gains = derive_gains(given.gains, system, model, direct=direct, spread=spread)
         self._least_n = given.least_tension_n
@@ -209,13 +209,13 @@ class RodController(Controller):
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
         self._given, self._known = given, setup
-        self._commands = np.zeros((setup.system.n_drones, 4))
+        self._commands = np.zeros((setup.slung.n_drones, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Measure the structure, and begin without integrals."""
         setup = self._known
-        self.structure = body = Structure.of(setup.system, estimate)
-        self.gains = body.gains(self._given.gains, setup.system, setup.gravity_m_s2)
+        self.structure = body = Structure.of(setup.slung, estimate)
+        self.gains = body.gains(self._given.gains, setup.slung, setup.gravity_m_s2)
         self.load = _load(self._given, setup, body.mass_kg, body.inertia_kg_m2, self.gains)[0]
         self.load["place"] = body.load_m
 

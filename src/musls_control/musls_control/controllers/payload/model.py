@@ -145,7 +145,7 @@ class PayloadModel:
     """
 
     def __init__(self, setup: ControlSetup) -> None:
-        system, n = setup.system, setup.system.n_drones
+        system, n = setup.slung, setup.slung.n_drones
         load, self.gravity_m_s2 = system.load, setup.gravity_m_s2
         if load.point_mass:
             raise ConfigError(

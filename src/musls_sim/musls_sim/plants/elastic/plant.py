@@ -46,7 +46,7 @@ from musls_sim.plants.interface import (
     step_s,
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records
-from musls_sim.plants.trim import trim_speeds_rad_s
+from musls_sim.plants.trim import speeds_for_rad_s, trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
 from musls_sim.scenario.rig import RigSpec
 from musls_sim.session.driving import straight
@@ -85,6 +85,26 @@ def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
         return 0.0
     out = np.cumsum(rates.means(borders)[:, 0] * np.diff(borders))
     return float(max(0.0, SPARE_SHARE * out.max()))
+
+
+def _at_rest(rig: Rig, system: RigSystem, drives: RigSpec) -> Array:
+    """Bring a rig to rest; rotor speeds that hold its drones, (n_drones, n_rotors) [rad/s]."""
+    try:
+        rest = settle(rig, system, drives)
+    except ConfigError as error:
+        raise ConfigError(f"start.kind = equilibrium: {error}") from None
+    needed_n = np.linalg.norm(rest.thrust_enu_n, axis=1)
+    for i, (needed, drone) in enumerate(zip(needed_n, system.drones, strict=True), start=1):
+        if needed > drone.max_thrust_n:
+            k = int(rest.tension_n.argmax())
+            nodes, length_m = rig.cables[k].nodes_enu_m, rig.cables[k].length_m
+            raise ConfigError(
+                f"start: drone_{i} would have to hold {needed:.4g} N, its rotors give at most "
+                f"{drone.max_thrust_n:.4g} N; cable_{k + 1} of {length_m:.4g} m pulls most, "
+                f"{rest.tension_n[k]:.4g} N between ends "
+                f"{np.linalg.norm(nodes[-1] - nodes[0]):.4g} m apart"
+            )
+    return speeds_for_rad_s(system, needed_n, rest.moment_body_n_m)
 
 
 LONGEST_STRETCH = 8.0
@@ -152,7 +172,7 @@ class ElasticPlant(Engine):
         for made, cable in zip(rig.cables, system.cables, strict=True):
             made.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
-            rotor_speed_rad_s = settle(rig, system)
+            rotor_speed_rad_s = _at_rest(rig, system, drives or RigSpec())
         super().__init__(rig, self.period_s, self.substeps, rotor_speed_rad_s, accuracy)
         self._first_anchor = first = 1 + system.n_drones
         self._pushed = [b for b in range(first, len(rig.bodies)) if not rig.bodies[b].prescribed]

@@ -8,7 +8,7 @@ polygon is known exactly once F is, each segment longer by the strain of its ten
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -35,7 +35,6 @@ from musls_sim.plants.elastic.cables.line import Line, Strain
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.interface import Motion, given_motion
-from musls_sim.plants.trim import speeds_for_rad_s
 from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
 from musls_sim.scenario.rig import RigSpec
 
@@ -164,15 +163,35 @@ STEPS_S = (10.0, 1.0, 0.3, 100.0)
 """Steps of `Engine.relax` that are tried."""
 
 
-def settle(rig: Rig, system: RigSystem) -> Array:
-    """Bring a rig to rest; rotor speeds that hold its drones, (n_drones, n_rotors) [rad/s].
+@dataclass(frozen=True)
+class RigRest:
+    """What holds a rig at rest.
 
-    Its bodies and cables are changed in place. Drones hold their places. They lean so that their
-    thrust holds what hangs on them. Winches stand still, pulleys turn until both sides pull alike.
+    Attributes:
+        thrust_enu_n: Force that the rotors of each drone must give, (n, 3).
+        moment_body_n_m: Moment that they must give, in each drone's frame, (n, 3).
+        tension_n: Largest tension of each cable, (n_cables,).
+    """
+
+    thrust_enu_n: Array
+    moment_body_n_m: Array
+    tension_n: Array
+
+
+def settle(rig: Rig, system: RigSystem, drives: RigSpec) -> RigRest:
+    """Bring a rig to rest.
+
+    Its bodies and cables are changed in place. Drones hold their places, and so do anchors that are
+    not free. Drones lean so that their thrust holds what hangs on them. Winches stand still,
+    pulleys turn until both sides pull alike.
+
+    Raises:
+        ConfigError: No equilibrium was found; what still moves is named.
     """
     free = [body.prescribed for body in rig.bodies]
-    for body in rig.bodies[1:]:
-        body.prescribed = True
+    first = 1 + system.n_drones
+    for row, body in enumerate(rig.bodies[1:], start=1):
+        body.prescribed = not (row >= first and drives.free(row - first + 1))
     _stop(rig)
     for _ in range(MAX_ROUNDS):
         engine, left = _relaxed(rig)
@@ -180,26 +199,62 @@ def settle(rig: Rig, system: RigSystem) -> Array:
         turned = [_lean(rig, engine, 1 + i) for i in range(system.n_drones)]
         if max(turned, default=0.0) < 1e-9:
             break
-    if not left < LARGEST_LEFT_M_S2:
-        raise ConfigError(
-            f"start: no equilibrium was found from this start.load ({left:.2g} m/s2 are left); "
-            "give start.load.position_enu_m nearer to where it hangs"
-        )
-    wrenches = [engine.holding_wrench(1 + i) for i in range(system.n_drones)]
-    force = np.array([np.linalg.norm(w[:3]) for w in wrenches])
-    moment = np.array([rig.bodies[1 + i].rotation.T @ w[3:] for i, w in enumerate(wrenches)])
-    for i, (needed, drone) in enumerate(zip(force, system.drones, strict=True), start=1):
-        if needed > drone.max_thrust_n:
-            raise ConfigError(
-                f"start: drone_{i} would have to hold {needed:.4g} N, its rotors give at most "
-                f"{drone.max_thrust_n:.4g} N"
-            )
     for body, prescribed in zip(rig.bodies, free, strict=True):
         body.prescribed = prescribed
-    return speeds_for_rad_s(system, force, moment)
+    if not left < LARGEST_LEFT_M_S2:
+        raise ConfigError(f"no equilibrium was found: {_what_moves(engine, system)}")
+    wrenches = np.array([engine.holding_wrench(1 + i) for i in range(system.n_drones)])
+    wrenches = wrenches.reshape(-1, 6)
+    turns = np.array([body.rotation for body in rig.bodies[1:first]]).reshape(-1, 3, 3)
+    return RigRest(
+        wrenches[:, :3],
+        np.einsum("nji,nj->ni", turns, wrenches[:, 3:]),
+        np.array([engine.tensions_n(i).max() for i in range(len(rig.cables))]),
+    )
+
+
+def _what_moves(engine: Engine, system: RigSystem) -> str:
+    """What is farthest from rest, and what would help it."""
+    nodes = [np.abs(engine.nodes(i)["acceleration"]).max() for i in range(system.n_cables)]
+    bodies = np.abs(engine.tables.bodies["acceleration"]).max(axis=1)
+    k, row = int(np.argmax(nodes)), int(np.argmax(bodies))
+    if row == 0 and bodies[0] >= 0.1 * nodes[k]:
+        return (
+            f"the load still accelerates by {bodies[0]:.2g} m/s2; give start.load.position_enu_m "
+            "nearer to where it hangs"
+        )
+    name = f"cable_{k + 1}"
+    if bodies[row] > nodes[k]:
+        name = f"anchor_{row - system.n_drones}"
+    return (
+        f"{name} still accelerates by {max(nodes[k], bodies[row]):.2g} m/s2; begin nearer to rest "
+        "(start.drones, start.load, system.anchors, start.cables with shape: nodes), or in motion "
+        "with start: state"
+    )
 
 
 def _relaxed(rig: Rig) -> tuple[Engine, float]:
+    """Let everything that is free settle.
+
+    Cables that touch the ground jump between two sets of nodes on it: they settle on soft ground
+    first, as high as they are thick.
+    """
+    engine, left = _in_long_steps(rig)
+    radii, ground_m = [cable.contact_radius_m for cable in rig.cables], rig.ground_height_enu_m
+    thickest_m = max((radius or 0.0 for radius in radii), default=0.0)
+    if left < LARGEST_LEFT_M_S2 or ground_m is None or thickest_m == 0.0:
+        return engine, left
+    for cable in rig.cables:
+        cable.contact_radius_m = None
+    rig.ground_height_enu_m = ground_m + thickest_m
+    _take_over(rig, _in_long_steps(rig)[0])
+    for cable, radius in zip(rig.cables, radii, strict=True):
+        cable.contact_radius_m = radius
+    rig.ground_height_enu_m = ground_m
+    return _in_long_steps(rig)
+
+
+def _in_long_steps(rig: Rig) -> tuple[Engine, float]:
     """Let everything that is free settle; the longest steps do not always get there."""
     for step_s in STEPS_S:
         engine = Engine(rig)
@@ -424,10 +479,12 @@ def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBod
 
 
 def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
-    inertia = np.zeros((3, 3))
+    inertia, corners = np.zeros((3, 3)), np.zeros((0, 3))
     if pushed:
         inertia = np.array(anchor.inertia_kg_m2 or FIXED_INERTIA_KG_M2 * np.eye(3))
+        corners = corners if anchor.collision is None else anchor.collision.corners_m
     return RigBody(
+        corners_m=corners,
         mass_kg=anchor.mass_kg or 0.0,
         inertia_kg_m2=inertia,
         position_enu_m=np.array(anchor.position_enu_m, float),

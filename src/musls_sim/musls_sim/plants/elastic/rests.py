@@ -1,0 +1,144 @@
+"""How a rig hangs along a plan: its equilibria one after the other, each found from the last one.
+
+Drones stand still at the places of their set-points, anchors where their paths have them, and so
+much cable is out as the winches have paid out by then. Accelerations are left out.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from musls_control.mission.carrying import Held
+from musls_control.mission.plan import FlightPlan
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import from_matrix, yaw_of
+from musls_sim.plants.elastic.plant import ElasticPlant
+from musls_sim.plants.elastic.reels import radius_at
+from musls_sim.plants.elastic.rig import Rig
+from musls_sim.plants.elastic.start import RigRest, settle
+from musls_sim.scenario.rig import AnchorPath, AnchorRecording, RigSpec
+from musls_sim.session.driving import path_motion, straight
+
+MOST_RESTS = 60
+"""Equilibria of a plan; between them its rows are straight."""
+
+CLEAR_M = 0.05
+"""Height of all parts over the ground from which a rig that moves as one hangs as before."""
+
+
+def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
+    """Find how a rig hangs at the rows of a plan; rows after one without rest are as the last."""
+    k = len(plan.stage)
+    rows = np.unique(np.linspace(0, k - 1, min(k, MOST_RESTS)).round().astype(np.int64))
+    times_s = rows / plan.rate_hz
+    moves = _Moves(plant, drives, times_s)
+    rig, poses, found, reason = copy.deepcopy(plant.rig), list[Array](), list[RigRest](), ""
+    for at, row in enumerate(rows):
+        if moves.to(rig, at, plan.drone_position_enu_m[row]) or not found:
+            try:
+                found.append(settle(rig, plant.system, drives))
+            except ConfigError as error:
+                reason = f"{times_s[at]:.1f} s ({plan.stage_at(row)}): {error}"
+                break
+        else:
+            found.append(found[-1])
+        poses.append(_load_pose(rig, plant))
+    if not found:
+        n = plan.drone_yaw_rad.shape[1]
+        nothing = np.zeros((k, n, 3))
+        return Held(plan.load_pose, nothing, nothing, np.zeros((k, plant.system.n_cables)), reason)
+
+    def at_rows(values: list[Array]) -> Array:
+        given = np.array(values).reshape(len(values), -1)
+        columns = [np.interp(np.arange(k), rows[: len(values)], column) for column in given.T]
+        between: Array = np.array(columns).T.reshape(k, *np.shape(values[0]))
+        return between
+
+    poses_of = np.array(poses)
+    poses_of[:, 3] = np.unwrap(poses_of[:, 3])
+    return Held(
+        at_rows(list(poses_of)),
+        at_rows([rest.thrust_enu_n for rest in found]),
+        at_rows([rest.moment_body_n_m for rest in found]),
+        at_rows([rest.tension_n for rest in found]),
+        reason,
+    )
+
+
+class _Moves:
+    """Moves drones and anchors of a rig, and turns its winches, from time to time."""
+
+    def __init__(self, plant: ElasticPlant, drives: RigSpec, times_s: Array) -> None:
+        system, first = plant.system, 1 + plant.system.n_drones
+        rows = range(len(plant.rig.bodies))
+        self._held = np.array(
+            [r > 0 and not (r >= first and drives.free(r - first + 1)) for r in rows]
+        )
+        self._paths: dict[int, Array] = {}
+        around = np.append(times_s, times_s[-1] + 1.0)
+        for i, anchor in enumerate(system.anchors):
+            drive = drives.anchors.get(f"anchor_{i + 1}")
+            if isinstance(drive, (AnchorPath, AnchorRecording)):
+                motion = path_motion(drive, anchor.position_enu_m)
+                self._paths[first + i] = motion.ends(around)[:, 0, :3]
+        self._out_m = np.zeros((len(times_s), len(system.winches)))
+        for w in range(len(system.winches)):
+            drive_of = drives.winches.get(f"winch_{w + 1}")
+            if drive_of is None or drive_of.torque_n_m is not None:
+                continue  # where a torque brings it nobody knows beforehand
+            asked, begun = straight(drive_of.time_s, drive_of.value), np.append(0.0, times_s)
+            spans = np.diff(begun)
+            means = asked.means(begun + 1e-9 * np.arange(len(begun)))[:, 0]
+            shaft = plant.tables.shafts[w]
+            turned = np.cumsum(means * spans)
+            self._out_m[:, w] = [radius_at(shaft, float(angle))[2] for angle in turned]
+
+    def to(self, rig: Rig, at: int, drones_enu_m: Array) -> bool:
+        """Go to a time; whether the rig hangs otherwise there, not only elsewhere."""
+        shifts = np.zeros((len(rig.bodies), 3))
+        for row, place in enumerate(drones_enu_m, start=1):
+            shifts[row] = place - rig.bodies[row].position_enu_m
+        for row, path in self._paths.items():
+            shifts[row] = path[at] - rig.bodies[row].position_enu_m
+        held = shifts[self._held]
+        shifts[~self._held] = held.mean(axis=0)  # where to look for what is free
+        before_m = _lowest_m(rig)
+        for cable in rig.cables:
+            begin, end = shifts[list(cable.bodies)]
+            cable.nodes_enu_m = cable.nodes_enu_m + np.linspace(begin, end, cable.segments + 1)
+        for body, shift in zip(rig.bodies, shifts, strict=True):
+            body.position_enu_m = body.position_enu_m + shift
+        paid_m = self._out_m[at] - self._out_m[max(at - 1, 0)]
+        winches = list(rig.winches)
+        for w, (winch, out_m) in enumerate(zip(winches, paid_m, strict=True)):
+            cable = rig.cables[winch.cable - 1]
+            longer = (cable.length_m + out_m) / cable.length_m
+            cable.length_m, cable.mass_kg = cable.length_m * longer, cable.mass_kg * longer
+            winches[w] = replace(winch, stored_length_m=(winch.stored_length_m or 0.0) - out_m)
+        rig.winches = winches
+        as_one = np.ptp(held, axis=0).max() < 1e-9 and np.abs(paid_m).max(initial=0.0) < 1e-9
+        if as_one and not held.any():
+            return False
+        return not (as_one and min(before_m, _lowest_m(rig)) > CLEAR_M)
+
+
+def _lowest_m(rig: Rig) -> float:
+    """Height of the lowest part over the ground; infinite without ground."""
+    if rig.ground_height_enu_m is None:
+        return np.inf
+    corners = [body.position_enu_m + body.corners_m @ body.rotation.T for body in rig.bodies]
+    parts = [*corners, *(cable.nodes_enu_m for cable in rig.cables)]
+    return min(float(part[:, 2].min()) for part in parts if len(part)) - rig.ground_height_enu_m
+
+
+def _load_pose(rig: Rig, plant: ElasticPlant) -> Array:
+    """Pose of the load, or of the middle of the first cable in its place: x, y, z, yaw, (4,)."""
+    if plant.system.load is None:
+        cable = rig.cables[0]
+        return np.append(cable.nodes_enu_m[cable.segments // 2], 0.0)
+    load = rig.bodies[0]
+    return np.append(load.position_enu_m, yaw_of(from_matrix(load.rotation[None]))[0])
