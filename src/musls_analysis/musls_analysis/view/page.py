@@ -88,7 +88,7 @@ PANELS: Mapping[str, tuple[str, float]] = {
     "yaw_deg": ("yaw [°]", 1.0),
     "pitch_deg": ("pitch [°]", 1.0),
     "roll_deg": ("roll [°]", 1.0),
-    "speed_rpm": ("mean rotor speed [rpm]", 1.0),
+    "speed_rpm": ("rotors [rpm]", 1.0),
     "charge": ("battery charge [%]", 100.0),
     "power_w": ("battery power [W]", 1.0),
     "voltage_v": ("battery voltage [V]", 1.0),
