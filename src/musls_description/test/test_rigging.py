@@ -6,7 +6,7 @@ import pytest
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
-from musls_description.config.strict_yaml import Override, parse_yaml
+from musls_description.config.strict_yaml import parse_yaml
 from musls_description.system.slung_system import (
     ElasticLine,
     RigSystem,
@@ -130,12 +130,3 @@ def test_what_does_not_fit_is_one_line_with_the_place(data, path, value, words):
     assert "\n" not in message and message.startswith("rig.yaml")
     for word in words:
         assert word in message
-
-
-def test_the_former_key_of_pulleys_is_understood_with_a_note():
-    text = RIG.replace("pulleys:", "wheels:")
-    with pytest.warns(FutureWarning, match=r"rig.yaml, line \d+: wheels is called pulleys now"):
-        system = build_system(parse_yaml(text, "rig.yaml"), "rig.yaml")
-    assert len(system.pulleys) == 1
-    with pytest.warns(FutureWarning, match="--set system.wheels.0.radius_m=1: wheels is called"):
-        assert Override.parse("system.wheels.0.radius_m=1").path[1] == "pulleys"

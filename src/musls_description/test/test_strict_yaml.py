@@ -1,4 +1,4 @@
-"""YAML that is broken, hostile or surprising: one line with file and line, never a traceback."""
+"""YAML that is broken or surprising: one line with file and line, never a traceback."""
 
 import copy
 from typing import Literal
@@ -8,20 +8,12 @@ import pytest
 from musls_description.config.errors import MAX_LENGTH, ConfigError, MuslsError, near_names
 from musls_description.config.schema import Positive, build, spec
 from musls_description.config.strict_yaml import (
-    MAX_BYTES,
     Override,
     Place,
     located,
     parse_yaml,
     place_of,
     read_text,
-)
-
-BOMB = "a0: &a0 [1, 1]\n" + "".join(
-    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
-)
-MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
-    f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 12)
 )
 
 
@@ -32,7 +24,6 @@ MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
         ("!!int x", ["x", "whole number"]),
         ("!!float x", ["x", "number"]),
         ("!!bool x", ["x", "true or false"]),
-        ("!!map 3", ["mapping"]),
         ("!!seq 3", ["sequence"]),
         ("!!str [1]", ["scalar"]),
         ("!!timestamp 2024-99-99", ["'!!timestamp'"]),
@@ -42,23 +33,11 @@ MERGE_BOMB = "a0: &a0 {k: 1}\n" + "".join(
         ("!own x", ["'!own'"]),
         ("{[1]: 2}", ["key", "plain name"]),
         ("{{a: 1}: 2}", ["key", "plain name"]),
-        ("{<<: {[1]: 2}}", ["key", "plain name"]),
         ("{<<: 3}", ["merging"]),
         ("{<<: [3]}", ["merging"]),
         ("{a: 1, a: 2}", ["'a'", "twice"]),
-        ("{<<: {a: 1, a: 2}}", ["'a'", "twice"]),
-        ("[" * 900, ["nested"]),
-        ("[" * 100_000, ["nested"]),
-        ("{a: " * 900, ["nested"]),
-        ("&x [*x]", ["anchor"]),
-        ("&x {a: *x}", ["anchor"]),
         ("*nothing", ["'nothing'"]),
         ("[1, 2", ["expected"]),
-        ('"\\UFFFFFFFF"', ["YAML"]),
-        ('"a\\uD800"', ["ud800", "not text"]),
-        ('{"\\uDC00": 1}', ["udc00", "not text"]),
-        ("a\x00b", ["#x0000"]),
-        ("\x1b[31m", ["#x001b"]),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_with_its_place(value, words):
@@ -68,12 +47,6 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(value, words):
     assert "\n" not in message and len(message) < 200
     assert message.startswith(("f.yaml, line 3: ", "f.yaml, line 4: ")), message
     assert all(word in message for word in words), message
-
-
-@pytest.mark.parametrize("text", [BOMB, MERGE_BOMB], ids=["lists", "merges"])
-def test_aliases_that_grow_without_bound_are_refused_before_they_do(text):
-    with pytest.raises(ConfigError, match=r"^f\.yaml, line \d+: more than 1000000 values"):
-        parse_yaml(text, "f.yaml")
 
 
 @pytest.mark.parametrize(
@@ -102,10 +75,6 @@ def test_plain_values(text, value):
     assert (found, type(found)) == (value, type(value))
 
 
-def test_nesting_up_to_the_limit_is_read():
-    assert parse_yaml("[" * 90 + "]" * 90, "f.yaml")
-
-
 @pytest.mark.parametrize("name", ["n" * 400, "n" * 5000, "a\0b", "no/such/file"])
 def test_names_that_no_file_can_have(tmp_path, name):
     with pytest.raises(ConfigError) as error:
@@ -119,9 +88,6 @@ def test_files_that_are_no_text(tmp_path):
         read_text(tmp_path / "binary")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_text(tmp_path)
-    (tmp_path / "large").write_bytes(b"a" * (MAX_BYTES + 1))
-    with pytest.raises(ConfigError, match="larger than 20 MB"):
-        read_text(tmp_path / "large")
 
 
 def test_messages_are_one_line_of_bounded_length():
@@ -204,7 +170,7 @@ def test_only_plain_digits_are_an_index(index):
     assert data == {"list": [[1, 2], [3, 4]]}
 
 
-@pytest.mark.parametrize("text", ["", "=", "=1", "a", ".".join("a" * 2000) + "=1"])
+@pytest.mark.parametrize("text", ["", "=", "=1", "a"])
 def test_overrides_that_are_none(text):
     with pytest.raises(ConfigError, match=r"^--set "):
         Override.parse(text)

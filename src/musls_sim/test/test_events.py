@@ -51,11 +51,6 @@ def test_event_after_another_one_by_name_and_by_kind():
     assert gust.time_s == pytest.approx(0.1, abs=PERIOD_S + 1e-9)
 
 
-def test_the_former_kind_of_an_impact_is_understood_with_a_note():
-    with pytest.warns(FutureWarning, match="cable_jerked is called cable_impact now"):
-        assert When(event="cable_jerked").event == "cable_impact"
-
-
 def test_condition_counts_from_its_begin_and_once():
     """The load swings up and down through a height; the event comes at the first crossing only."""
     push = poke({"time_s": 0.0}, force_enu_n=[0, 0, 12], duration_s=0.1, name="up")

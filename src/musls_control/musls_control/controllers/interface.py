@@ -14,8 +14,8 @@ import numpy as np
 
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
-from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.config.registry import RAISED, UserCodeError, failure_of, file_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import RAISED, UserCodeError, failure_of, file_of, user_code
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
@@ -136,12 +136,8 @@ class Controller(ABC):
 
 def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
     """Tell a controller what it is to fly."""
-    try:
+    with user_code(lambda: " before the flight", type(controller), "prepare"):
         controller.prepare(setup)
-    except MuslsError:
-        raise
-    except RAISED as error:
-        raise failure_of(type(controller), "prepare", " before the flight", error) from error
 
 
 def level_of(controller: Controller) -> ControlLevel:
@@ -184,10 +180,8 @@ class WatchedController:
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Tell it that it takes over."""
-        try:
+        with user_code(lambda: f" at {time_s:.3f} s", type(self._controller), "start"):
             self._controller.start(time_s, estimate)
-        except RAISED as error:
-            raise self._failure("start", time_s, error) from error
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Ask for the commands."""
@@ -200,7 +194,8 @@ class WatchedController:
         except UserCodeError:  # says all by itself
             raise
         except RAISED as error:
-            raise self._failure("step", time_s, error) from error
+            when = f" at {time_s:.3f} s"
+            raise failure_of(type(self._controller), "step", when, error) from error
         self.total_s += perf_counter() - begin
         self.calls += 1
         if commands.shape not in self._shapes:
@@ -230,6 +225,3 @@ class WatchedController:
     def _name(self) -> str:
         kind = type(self._controller)
         return f"{file_of(kind)}: {kind.__name__}"
-
-    def _failure(self, method: str, time_s: float, error: BaseException) -> UserCodeError:
-        return failure_of(type(self._controller), method, f" at {time_s:.3f} s", error)

@@ -10,7 +10,7 @@ from musls_control.estimators.interface import (
     LoadEstimator,
     LoadImuSpec,
 )
-from musls_description.config.registry import OwnClass, Registry, UserCodeError, any_of, calling
+from musls_description.config.registry import OwnClass, Registry, UserCodeError, any_of, user_code
 from musls_description.config.schema import spec
 
 LOAD_ESTIMATORS: Registry[Any] = Registry(
@@ -50,7 +50,7 @@ class OwnEstimatorSpec(OwnClass):
     def build(self, setup: EstimatorSetup) -> LoadEstimator:
         """Load the class and make the estimator."""
         estimator: LoadEstimator = self.make(LoadEstimator, "estimation.load")
-        with calling(type(estimator), "prepare", lambda: " before the flight"):
+        with user_code(lambda: " before the flight", type(estimator), "prepare"):
             estimator.prepare(setup)
         imu = estimator.load_imu
         if not (imu is None or isinstance(imu, LoadImuSpec)):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.config.registry import RAISED, UserCodeError, failure_of, file_of
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import UserCodeError, file_of, user_code
 from musls_description.config.schema import Finite
 from musls_description.numerics.arrays import Array
 
@@ -187,12 +187,8 @@ def _watched(kind: type, function: Any) -> Callable[..., Any]:
 
     @wraps(function)
     def call(self: Any, *times: Array) -> Any:
-        try:
+        with user_code(str, kind, name):
             found = function(self, *times)
-        except MuslsError:
-            raise
-        except RAISED as error:
-            raise failure_of(kind, name, "", error) from error
         line = function.__code__.co_firstlineno
         where = f"{file_of(kind)}, line {line}: {kind.__name__}.{name}"
         if name not in _SHAPES:

@@ -18,24 +18,21 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import field, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+from types import FrameType, ModuleType
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainValidator,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
 )
 from pydantic_core import core_schema
 
@@ -68,10 +65,13 @@ _PREFIX = "musls_user_"
 
 
 @contextmanager
-def user_code(when: Callable[[], str] = str) -> Iterator[None]:
+def user_code(
+    when: Callable[[], str] = str, kind: type | None = None, method: str = ""
+) -> Iterator[None]:
     """Around what calls code of users: whatever that raises is told in one line.
 
-    `when` gives further words, such as " at 0.3 s".
+    `when` gives further words, such as " at 0.3 s". With a user's class and its method, errors of
+    what is made of its answer are told as the method's, too.
 
     Raises:
         UserCodeError: It came out of a user's file or package, or somebody called `sys.exit`.
@@ -81,20 +81,67 @@ def user_code(when: Callable[[], str] = str) -> Iterator[None]:
     except (MuslsError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        places = [
-            f"{frame.f_code.co_filename}, line {line}: {frame.f_code.co_name}"
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if isinstance(error, SystemExit) or _is_users(frame.f_globals.get("__name__", ""))
-            if not frame.f_code.co_filename.startswith("<")  # made by dataclasses
-        ]
-        if not places:
+        ours = kind is None or (_is_ours(kind.__module__) and not isinstance(error, SystemExit))
+        if ours and not _frames(error, lambda frame: _is_users(frame.f_globals["__name__"])):
             raise
-        text = f"{places[-1]} failed{when()}: {describe_error(error)}"
-        raise UserCodeError(text) from error
+        raise failure_of(None if ours else kind, method, when(), error) from error
+
+
+def failure_of(kind: type | None, method: str, when: str, error: BaseException) -> UserCodeError:
+    """An error of a method of a user's class, at the deepest line of its file, in one line.
+
+    Without a class it is that of the deepest function of a user's; `when`: " at 0.3 s".
+    """
+    if kind is None:
+        file, line, name = _frames(error, lambda frame: _is_users(frame.f_globals["__name__"]))[-1]
+        place = f"{file}, line {line}: {name}"
+    else:
+        file = file_of(kind)
+        place = f"{file}{line_in(error, file)}: {kind.__name__}.{method}"
+    return UserCodeError(f"{place} failed{when}: {describe_error(error)}")
+
+
+def describe_error(error: BaseException) -> str:
+    """Kind and text of an error on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def file_of(kind: type) -> str:
+    """File in which a class is written, its module if there is none (in a notebook)."""
+    try:
+        return inspect.getfile(kind)
+    except (TypeError, OSError):
+        return kind.__module__
+
+
+def line_in(error: BaseException, file: str | Path) -> str:
+    """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
+    wanted = os.path.abspath(file)
+    if isinstance(error, SyntaxError) and error.filename == wanted:
+        return f", line {error.lineno}"
+    places = _frames(error, lambda frame: frame.f_code.co_filename == wanted)
+    return f", line {places[-1][1]}" if places else ""
+
+
+def _frames(
+    error: BaseException, chosen: Callable[[FrameType], bool]
+) -> list[tuple[str, int, str]]:
+    """File, line and function of those frames that an error came through."""
+    return [
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith("<")  # made by dataclasses
+        if isinstance(error, SystemExit) or chosen(frame)
+    ]
 
 
 def _is_users(module: str) -> bool:
     return module.startswith(_PREFIX) or module.partition(".")[0] in _OWNERS
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("musls_") and not _is_users(module)
 
 
 _STAMPS: dict[str, tuple[int, int]] = {}
@@ -128,7 +175,7 @@ def load_file(path: str | Path) -> ModuleType:
         del sys.modules[name]
         if not isinstance(error, RAISED):
             raise
-        raise ConfigError(f"{path}{place_of(error, file)}: {describe_error(error)}") from error
+        raise ConfigError(f"{path}{line_in(error, file)}: {describe_error(error)}") from error
     return module
 
 
@@ -173,102 +220,14 @@ class OwnClass:
             raise ConfigError(f"{wrong} must inherit musls.{base.__name__}")
         if missing := sorted(getattr(found, "__abstractmethods__", ())):
             raise ConfigError(f"{wrong} has no method {missing[0]}")
-        checked = check_arguments(found, self.parameters, f"{where}.parameters")
-        try:
-            return found(**checked)
-        except MuslsError:
-            raise
-        except RAISED as error:
-            raise failure_of(found, "__init__", " before the flight", error) from error
-
-
-def check_arguments(function: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Check named arguments against a signature and its annotations."""
-    signature = inspect.signature(function).parameters.values()
-    parameters = {p.name: p for p in signature if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature)
-    for name in given:
-        if name not in parameters and not takes_any:
-            raise ConfigError(f"{where}: unknown key '{name}': {near_names(name, [*parameters])}")
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in given]
-    if missing:
-        raise ConfigError(f"{where}: {', '.join(missing)} missing")
-    adapters = _adapters(function.__init__ if inspect.isclass(function) else function)
-    checked = dict(given)
-    for name in adapters.keys() & given.keys():
-        value = given[name]
-        try:
-            checked[name] = adapters[name].validate_python(value)
-        except ValidationError as error:
-            text = error.errors()[0]["msg"]
-            raise ConfigError(f"{where}.{name} = {value!r}: {text[:1].lower()}{text[1:]}") from None
-    return checked
-
-
-def _adapters(function: Any) -> dict[str, TypeAdapter[Any]]:
-    """Validators for the arguments of a function, from its annotations."""
-    try:
-        hints = get_type_hints(function)
-    except NameError:  # imported for type checkers only
-        return {}
-    adapters = {}
-    for name, hint in hints.items():
-        with suppress(PydanticUserError):  # an array: the function itself is to take what is given
-            adapters[name] = TypeAdapter(hint)
-    return adapters
-
-
-def describe_error(error: BaseException) -> str:
-    """Kind and text of an error on one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def file_of(kind: type) -> str:
-    """File in which a class is written, its module if there is none (in a notebook)."""
-    try:
-        return inspect.getfile(kind)
-    except (TypeError, OSError):
-        return kind.__module__
-
-
-def place_of(error: BaseException, file: str | Path) -> str:
-    """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
-    wanted = os.path.abspath(file)
-    if isinstance(error, SyntaxError) and error.filename == wanted:
-        return f", line {error.lineno}"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == wanted]
-    return f", line {lines[-1]}" if lines else ""
-
-
-def failure_of(kind: type, method: str, when: str, error: BaseException) -> UserCodeError:
-    """An error of a method of a user's class in one line, with its place; `when`: " at 0.3 s"."""
-    file = file_of(kind)
-    place = f"{file}{place_of(error, file)}: {kind.__name__}.{method}"
-    return UserCodeError(f"{place} failed{when}: {describe_error(error)}")
-
-
-@contextmanager
-def calling(kind: type, method: str, when: Callable[[], str] = str) -> Iterator[None]:
-    """Around a call of a method of a user's class, and around what is made of its answer.
-
-    Raises:
-        UserCodeError: Either failed; names class and method. What our own classes raise is raised.
-    """
-    try:
-        yield
-    except MuslsError:
-        raise
-    except RAISED as error:
-        if kind.__module__.startswith("musls_") and not _is_users(kind.__module__):
-            raise
-        raise failure_of(kind, method, when(), error) from error
+        with user_code(lambda: " before the flight", found, "__init__"):
+            return found(**self.parameters)
 
 
 def built_function(model: Any, *arguments: Any) -> Callable[..., Any]:
     """The function that `model.build` of a user's specification makes (raises UserCodeError)."""
     kind = type(model)
-    with calling(kind, "build", lambda: " before the flight"):
+    with user_code(lambda: " before the flight", kind, "build"):
         function: Callable[..., Any] = model.build(*arguments)
     if not callable(function):
         where = f"{file_of(kind)}: {kind.__name__}.build"
@@ -330,7 +289,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
         def enter(thing: Any) -> Any:
             known = self._entries.get(name)
-            if known is not None and not _is_same(known, thing):
+            if known is not None and _origin(known) != _origin(thing):
                 raise ConfigError(f"{self.what} '{name}' exists already: choose another name")
             self._entries[name] = self._prepare(thing)
             return thing
@@ -390,15 +349,10 @@ class Registry(Mapping[str, T], Generic[T]):
         return found
 
 
-def _is_same(known: Any, thing: Any) -> bool:
-    """Whether something is entered again under its name, as when a notebook's cell runs twice."""
-    return known is thing or _origin(known) == _origin(thing) is not None
-
-
-def _origin(thing: Any) -> tuple[str, str] | None:
-    """Module and name of a class or function."""
+def _origin(thing: Any) -> Any:
+    """Module and name of a class or function, which a notebook's cell may enter again."""
     name = getattr(thing, "__qualname__", None)
-    return None if name is None else (thing.__module__, name)
+    return thing if name is None else (thing.__module__, name)
 
 
 def any_of(registry: Registry[Any]) -> Any:
@@ -425,7 +379,6 @@ class OneOf:
     """Says in a JSON schema what a field made by `any_of` takes."""
 
     def __init__(self, registry: Registry[Any]) -> None:
-        """Remember the registry; its classes are imported only for a schema."""
         self._registry = registry
 
     def __get_pydantic_json_schema__(

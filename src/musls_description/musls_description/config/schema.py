@@ -88,13 +88,7 @@ FileName = Annotated[str, Field(pattern=r"^[\w+][\w.+-]*$", max_length=100)]
 """Name of a file or folder, without its place; not hidden, no option."""
 
 
-def _box_edges(edges: Vector3) -> Vector3:
-    if min(edges) <= 0.0:
-        raise ValueError(f"all three edges must be > 0, not {list(edges)}")
-    return edges
-
-
-Edges = Annotated[Vector3, AfterValidator(_box_edges)]
+Edges = Annotated[tuple[Positive, Positive, Positive], PerAxis]
 """Edge lengths of a box along x, y, z [m]."""
 
 
@@ -152,7 +146,7 @@ def spec(cls: type[T]) -> type[T]:
     pydantic's own error.
     """
     if not isinstance(cls, type):
-        raise TypeError(f"spec: cls must be a class, not {_short(cls)}")
+        raise TypeError(f"spec: cls must be a class, not {shown(repr(cls))}")
     unknown_refused: Any = classmethod(_known_keys)
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})
@@ -230,13 +224,13 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
     value = first["input"]
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value) or type(value) is ArgsKwargs:
         return f"{place}: {field + ': ' if field else ''}{text}"
-    return f"{place}: {field + ' = ' if field else ''}{_short(value)}: {text}"
+    return f"{place}: {field + ' = ' if field else ''}{shown(repr(value))}: {text}"
 
 
 def _missing(errors: Sequence[Any], data: Any, where: str) -> str:
     """All missing keys, those of each file together."""
     fields: dict[str, list[str]] = {}
-    for error in errors[:MAX_MISSING]:
+    for error in errors:
         path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
         place, keys = place_of(data, path, where, inside=False)
         fields.setdefault(place, []).append(".".join(map(str, keys)))
@@ -245,13 +239,6 @@ def _missing(errors: Sequence[Any], data: Any, where: str) -> str:
         "missing"
         for place, names in fields.items()
     )
-
-
-def _short(value: Any) -> str:
-    try:
-        return shown(repr(value))
-    except ValueError:  # a number of more digits than Python writes out
-        return f"a {type(value).__name__} too long to be shown"
 
 
 def _keys_of_input(location: Sequence, data: Any) -> tuple:
@@ -270,14 +257,10 @@ def _keys_of_input(location: Sequence, data: Any) -> tuple:
     return tuple(kept)
 
 
-MAX_MISSING = 50
-"""Missing keys that one message names."""
-
-
 def build(cls: type[T], data: Any, where: str) -> T:
     """Build a specification from plain data; `where`: name of data that do not know theirs."""
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {_short(data)}")
+        raise ConfigError(f"{where}: expected a mapping of {cls.__name__}, not {shown(repr(data))}")
     try:
         return adapter(cls).validate_python(data)
     except ValidationError as error:

@@ -12,7 +12,6 @@ import functools
 import json
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,21 +19,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from musls_description.config.errors import ConfigError, check_regular
-
-MAX_DEPTH = 100
-"""Mappings and lists inside one another; a resolved scenario has 7, Python recurses some 300."""
-
-MAX_VALUES = 1_000_000
-"""Values of a file with all aliases written out, which could fill the memory; usual are 1000."""
-
-MAX_DIGITS = 40
-"""Of a whole number; 64 bits have 20, and no number with a fraction has more than 309."""
-
-MAX_BYTES = 20_000_000
-"""Of a specification's file; reading more would take minutes."""
-
-RENAMED = {"wheels": "pulleys", "cable_jerked": "cable_impact"}
-"""Present names of former keys and kinds of events, which files and overrides may still have."""
 
 Key = str | int
 
@@ -157,15 +141,15 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self.where = where
 
-    def get_single_node(self) -> yaml.Node | None:
-        """Compose the only document; its aliases must not make it endless or huge."""
-        node = super().get_single_node()
-        if node is not None:
-            _count_values(node, {}, 0)
-        return node
-
     def mapping(self, node: yaml.MappingNode) -> Any:
         """Construct a mapping, with the place of each key."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _refuse("a key must be a plain name, not a list or mapping", key)
+            if key.value in seen and key.value != "<<":
+                raise _refuse(f"key '{shown(key.value)}' is given twice", key)
+            seen.add(key.value)
         made = LocatedMapping({}, self._place(node))
         yield made
         made.update(self.construct_mapping(node))
@@ -193,8 +177,6 @@ class _Loader(yaml.SafeLoader):
 
 
 def _whole(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError
     return int(text, 0) if text[1:2] in ("x", "o") else int(text)
 
 
@@ -202,15 +184,10 @@ def _float(text: str) -> float:
     return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
 
 
-def _text(text: str) -> str:
-    text.encode()  # half of a character is no text
-    return text
-
-
 _TAG = "tag:yaml.org,2002:"
 _PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "str": ("text", _text),
-    "int": (f"a whole number of at most {MAX_DIGITS} digits", _whole),
+    "str": ("text", str),
+    "int": ("a whole number", _whole),
     "float": ("a number", _float),
     "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
     "null": ("null", lambda text: None),
@@ -234,40 +211,6 @@ for _kind, _form, _first in (  # of YAML 1.2's core schema, and merge keys
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), _starts)
 
 
-def _count_values(node: yaml.Node, counted: dict[yaml.Node, int | None], depth: int) -> int:
-    """Values in a node with all aliases written out; None in `counted` while it is looked at."""
-    if depth > MAX_DEPTH:
-        raise _refuse(_TOO_DEEP, node)
-    below = node.value if isinstance(node, yaml.CollectionNode) else []
-    if isinstance(node, yaml.MappingNode):
-        _check_keys([key for key, _ in below])
-        below = [part for pair in below for part in pair]
-    counted[node] = None
-    count = 1
-    for child in below:
-        inside = counted[child] if child in counted else _count_values(child, counted, depth + 1)
-        if inside is None:
-            raise _refuse("a YAML anchor that contains an alias of itself", child)
-        count += inside
-    if count > MAX_VALUES:
-        raise _refuse(f"more than {MAX_VALUES} values (with aliases written out)", node)
-    counted[node] = count
-    return count
-
-
-_TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
-
-
-def _check_keys(keys: Sequence[yaml.Node]) -> None:
-    seen: set[str] = set()
-    for key in keys:
-        if not isinstance(key, yaml.ScalarNode):
-            raise _refuse("a key must be a plain name, not a list or mapping", key)
-        if key.value in seen and key.value != "<<":
-            raise _refuse(f"key '{shown(key.value)}' is given twice", key)
-        seen.add(key.value)
-
-
 def parse_yaml(text: str, where: str) -> Any:
     """Parse YAML text; what was parsed lately, as in a sweep, is copied."""
     return copy.deepcopy(_parsed(text, where))
@@ -275,27 +218,18 @@ def parse_yaml(text: str, where: str) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, where: str) -> Any:
-    if len(text) > MAX_BYTES:
-        raise ConfigError(f"{where}: larger than {MAX_BYTES // 1_000_000} MB")
-    line, loader = 0, None
     try:
-        loader = _Loader(text, where)
-        data = loader.get_single_data()
-        if isinstance(data, LocatedMapping):
-            data.is_file, data.place = True, Place(where)
-        return data
+        data = _Loader(text, where).get_single_data()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line, reason = mark.line + 1 if mark else 0, error.problem or "not valid YAML"
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        reason = f"not valid YAML: a character that is not text, #x{error.character:04x}"
-    except RecursionError:
-        reason = _TOO_DEEP
-    # PyYAML's scanner lets some through, e.g. chr() of \UFFFFFFFF or the digits of %YAML 1.111...
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        reason = f"not valid YAML: {shown(str(error).partition(chr(10))[0])}"
-    raise ConfigError(f"{Place(where, line or (loader.line + 1 if loader else 0))}: {reason}")
+        place = Place(where, mark.line + 1 if mark else 0)
+        raise ConfigError(f"{place}: {error.problem or 'not valid YAML'}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = shown(str(error).partition("\n")[0])
+        raise ConfigError(f"{Place(where)}: not valid YAML: {reason}") from None
+    if isinstance(data, LocatedMapping):
+        data.is_file, data.place = True, Place(where)
+    return data
 
 
 def read_yaml(path: Path) -> Any:
@@ -305,15 +239,11 @@ def read_yaml(path: Path) -> Any:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file."""
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
-    except RecursionError:
-        reason = _TOO_DEEP
-    except ValueError as error:
-        if isinstance(error, ConfigError):
-            raise
-        reason = f"not valid JSON: {error}"
-    raise ConfigError(f"{shown(str(path), 200)}: {reason}")
+        return json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise ConfigError(f"{shown(str(path), 200)}: not valid JSON: {error}") from None
 
 
 def read_text(path: Path) -> str:
@@ -321,23 +251,16 @@ def read_text(path: Path) -> str:
     name = shown(str(path), 200)
     try:
         check_regular(path)
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{name}: no such file") from None
+        return path.read_text(encoding="utf-8")
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name}, line {line}: cannot be read: not UTF-8 text") from None
+    except (FileNotFoundError, ValueError):  # a NUL in the name
+        raise ConfigError(f"{name}: no such file") from None
     except OSError as error:
         raise ConfigError(f"{name}: cannot be read: {error.strerror or error}") from None
-    except ValueError:  # a NUL in the name
-        raise ConfigError(f"{name}: no such file") from None
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{name}: larger than {MAX_BYTES // 1_000_000} MB")
-    try:
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{name}, line {line}: cannot be read: not UTF-8 text") from None
 
 
 def is_file(path: Path | str) -> bool:
@@ -348,14 +271,6 @@ def is_file(path: Path | str) -> bool:
 def why_no_file(path: Path) -> str:
     """Why a path is not that of a file; a pipe or links in a circle are there."""
     return "not a file that can be read" if os.path.lexists(path) else "no such file"
-
-
-def present_key(key: Any, where: str) -> Any:
-    """Present name of a key; a former one gets a note that names its place."""
-    if key not in RENAMED:
-        return key
-    warnings.warn(f"{where}: {key} is called {RENAMED[key]} now", FutureWarning, stacklevel=2)
-    return RENAMED[key]
 
 
 # ---------- Overrides
@@ -380,11 +295,7 @@ class Override(NamedTuple):
         key, equals, _ = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{origin} {shown(text)}: expected key.path=value")
-        where = f"{origin} {shown(text)}"
-        path = tuple(present_key(part, where) for part in key.strip().split("."))
-        if len(path) > MAX_DEPTH:
-            raise ConfigError(f"{where}: more than {MAX_DEPTH} nested keys")
-        return cls(path, text, origin)
+        return cls(tuple(key.strip().split(".")), text, origin)
 
     def apply(self, data: LocatedMapping) -> None:
         """Set the value in data, and note there that it was set."""

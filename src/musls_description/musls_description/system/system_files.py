@@ -16,14 +16,12 @@ from typing import Any
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import (
-    RENAMED,
     LocatedMapping,
     Place,
     is_file,
     located,
     parse_yaml,
     place_of,
-    present_key,
     read_text,
     read_yaml,
     shown,
@@ -93,9 +91,6 @@ def expand_system(data: Any) -> Any:
     """Write out the short forms of a system's data (see the module's text), in their place."""
     if not isinstance(data, LocatedMapping):
         return data
-    for key in RENAMED.keys() & data.keys():
-        present = present_key(key, place_of(data, (key,), "")[0])
-        data[present], data.places[present] = data.pop(key), data.places.pop(key)
     load = data.get("load")
     attachments = load.get("cable_attachments_m") if isinstance(load, Mapping) else None
     count = len(attachments) if isinstance(attachments, (list, tuple)) else 1

@@ -29,9 +29,9 @@ from musls_description.config.registry import (
     UserCodeError,
     any_of,
     built_function,
-    calling,
     file_of,
     requires,
+    user_code,
 )
 from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
 from musls_description.numerics.arrays import Array
@@ -126,7 +126,7 @@ class Aerodynamics:
         self._target -= self.wrench_enu
         self.wrench_enu.fill(0.0)
         for kind, add_wrench in self._models:
-            with calling(kind, "build", lambda: ": its function"):
+            with user_code(lambda: ": its function", kind, "build"):
                 add_wrench(self.wrench_enu)
             if not np.isfinite(self.wrench_enu.sum()):
                 raise UserCodeError(f"{file_of(kind)}: {kind.__name__} gave a force that is NaN")

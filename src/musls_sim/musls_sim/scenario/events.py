@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import Registry, any_of, requires
@@ -21,7 +21,6 @@ from musls_description.config.schema import (
     Vector3,
     spec,
 )
-from musls_description.config.strict_yaml import present_key
 from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
@@ -51,10 +50,6 @@ AUTOMATIC_KINDS = (
     "winch_stopped",
 )
 """Kinds of events that happen by themselves; others can follow them."""
-
-
-PresentKind = Annotated[str, AfterValidator(lambda kind: present_key(kind, "events"))]
-"""Name or kind of an event; a former name of a kind is understood with a note."""
 
 
 def body_row(name: str, system: RigSystem) -> int:
@@ -234,7 +229,7 @@ class When:
 
     time_s: NonNegative | None = None
     stage: str | None = None
-    event: PresentKind | None = None
+    event: str | None = None
     tension: Tension | None = None
     height: Height | None = None
     distance: Distance | None = None

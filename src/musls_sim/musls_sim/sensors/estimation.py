@@ -22,8 +22,8 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import (
     UserCodeError,
     built_function,
-    calling,
     file_of,
+    user_code,
 )
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
@@ -164,7 +164,7 @@ class Sensors:
         if len(self._cells.cables):
             self._cells.step(tick, self._state, self._estimate)
         for model, measure, shown in self._models:
-            with calling(type(model), "build", lambda: ": its function"):
+            with user_code(lambda: ": its function", type(model), "build"):
                 found = measure(self._estimate)
                 numbers = np.zeros(0) if found is None else np.asarray(found, float).ravel()
             if len(numbers) != len(shown):

@@ -9,7 +9,7 @@ from musls_control.controllers.interface import level_of
 from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import calling, failure_of, user_code
+from musls_description.config.registry import user_code
 from musls_description.hanging.equilibrium import weightless
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
@@ -98,24 +98,21 @@ class LoadEstimation:
         def when() -> str:
             return f" at {tick * self._period_s:.3f} s"
 
-        with user_code(when):
-            if not self._started:
-                with calling(type(self.estimator), "start", when):
-                    self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
-                self._started = True
-            with calling(type(self.estimator), "step", when):
-                self.estimator.step(sensors, self._estimate)
+        if not self._started:
+            with user_code(when, type(self.estimator), "start"):
+                self.estimator.start(sensors, self._estimate, on_ground=self._on_ground)
+            self._started = True
+        with user_code(when, type(self.estimator), "step"):
+            self.estimator.step(sensors, self._estimate)
         check_estimate(type(self.estimator), "step", self._estimate, when())
 
     def doubt(self) -> str:
         """Why the estimates of the flight are doubtful, empty if they are not."""
-        estimator, when = self.estimator, " at the end of the flight"
-        with user_code(lambda: when):
-            found = estimator.doubt()
-        if not isinstance(found, str):
-            wrong = TypeError(f"must be a text, not {found!r}")
-            raise failure_of(type(estimator), "doubt", when, wrong)
-        return found
+        with user_code(lambda: " at the end of the flight", type(self.estimator), "doubt"):
+            found = self.estimator.doubt()
+            if not isinstance(found, str):
+                raise TypeError(f"must be a text, not {found!r}")
+            return found
 
     def _feel(self, imu: np.ndarray) -> None:
         noise, load, spec = self._generator.standard_normal(6), self._state, self.estimator.load_imu

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.registry import UserCodeError, calling, file_of
+from musls_description.config.registry import UserCodeError, file_of, user_code
 from musls_description.config.schema import build
 from musls_description.config.strict_yaml import shown
 from musls_sim.plants.interface import EventRecord
@@ -94,7 +94,7 @@ class EventQueue:
         time_s = tick * self._period_s
         for end_s, event in [entry for entry in self._active if entry[0] <= time_s + ROUNDING_S]:
             self._active.remove((end_s, event))
-            with calling(type(event), "end", lambda: f" at {time_s:.3f} s"):
+            with user_code(lambda: f" at {time_s:.3f} s", type(event), "end"):
                 event.end(self._context)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
@@ -125,11 +125,11 @@ class EventQueue:
         system = self._context.plant.system
         if not event.kind or ":" in event.kind:
             raise ConfigError(f"events: kind {event.kind!r}: must be a word without a colon")
-        with calling(type(event), "check", lambda: " before the flight"):
+        with user_code(lambda: " before the flight", type(event), "check"):
             event.check(system)
         if event.when.condition is not None:
             event.when.condition.check(system)
-        with calling(type(event), "fits", lambda: " before the flight"):
+        with user_code(lambda: " before the flight", type(event), "fits"):
             event.fits(self._context)
         return event
 
@@ -172,7 +172,7 @@ def _asked(
     event: Event, name: str, time_s: float, kind: type[Answer], context: EventContext
 ) -> Answer:
     """Answer of an event's method."""
-    with calling(type(event), name, lambda: f" at {time_s:.3f} s"):
+    with user_code(lambda: f" at {time_s:.3f} s", type(event), name):
         answer = getattr(event, name)(context)
     return _checked(event, name, answer, kind, time_s)
 
@@ -181,7 +181,7 @@ def _checked(event: Event, name: str, answer: Any, kind: type[Answer], time_s: f
     """Answer of an event, checked for its type."""
     kinds, words = _KINDS[kind]
     if isinstance(answer, kinds) and (kind is not float or answer > 0.0):
-        with calling(type(event), name, lambda: f" at {time_s:.3f} s"):
+        with user_code(lambda: f" at {time_s:.3f} s", type(event), name):
             return kind(answer)
     where = f"{file_of(type(event))}: {type(event).__name__}.{name}"
     raise UserCodeError(f"{where} gave {shown(repr(answer))}, must be {words}")

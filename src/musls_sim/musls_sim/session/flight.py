@@ -11,7 +11,7 @@ from musls_control.controllers import Controller
 from musls_control.estimate import Estimate
 from musls_control.mission.contingency import Contingency
 from musls_control.reference import LoadReference
-from musls_description.config.registry import failure_of
+from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.scenario.aerodynamics import Air
@@ -193,13 +193,11 @@ class Flight(Loop):
         """Note what the controller reports."""
         controller, time_s = self.flying, tick * CONTROL_PERIOD_S
         assert controller is not None
-        try:
+        with user_code(lambda: f" at {time_s:.3f} s", type(controller), "happened"):
             if happened := controller.happened:
                 for kind, what in happened:
                     self.events.note(time_s, kind, what)
                 happened.clear()
-        except (AttributeError, TypeError, ValueError) as error:
-            raise failure_of(type(controller), "happened", f" at {time_s:.3f} s", error) from error
 
     def estimate_state(self, tick: int) -> None:
         """Let the estimator look at the state."""
