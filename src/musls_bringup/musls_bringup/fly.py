@@ -319,7 +319,8 @@ def summary_of(
         controller=scenario.controller.kind,
         parameters=scenario.autopilot.parameters,
     )
-    return {"scenario": scenario.name, "ended_by": ended_by, **facts, **found}
+    said = {"ended_by": ended_by, "inextensible": scenario.inextensible}
+    return {"scenario": scenario.name, **said, **facts, **found}
 
 
 def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
@@ -400,5 +401,4 @@ def _facts(
         "obstacles": session.collisions.distances() if session.collisions else [],
         "failure": None if failure is None or interrupted else str(failure),
         "events": [vars(event) for event in session.events.happened],
-        "inextensible": session.scenario.inextensible,
     }

@@ -230,15 +230,23 @@ def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
     return found
 
 
+STIFF = "of chains that do not stretch, a rope jerks less"
+
+
+def of_a_chain(summary: Mapping[str, Any], where: str) -> bool:
+    """Whether a peak is of a jerk that a rope, which stretches, would soften."""
+    return where != "in_flight" and bool(summary.get("inextensible"))
+
+
 def sentence(summary: Mapping[str, Any]) -> str:
     """The peaks in words: "6.3 N in flight (circle), 61.2 N at touch-down"."""
-    parts = []
+    said: dict[bool, list[str]] = {False: [], True: []}
     for where, peak in summary["tension"].items():
         stage = f" ({peak['stage'].replace('_', ' ')})" if where in ("in_flight", "snap") else ""
-        parts.append(f"{peak['max_n']:.1f} N {PEAK_PLACES[where]}{stage}")
-    stiff = " (chains that do not stretch: a rope jerks less)"
-    jerks = set(summary["tension"]) - {"in_flight"}
-    return ", ".join(parts) + (stiff if jerks and summary.get("inextensible") else "")
+        words = f"{peak['max_n']:.1f} N {PEAK_PLACES[where]}{stage}"
+        said[of_a_chain(summary, where)].append(words)
+    own, chain = (", ".join(parts) for parts in said.values())
+    return "; ".join(filter(None, [own, chain and f"{chain} ({STIFF})"]))
 
 
 # ---------- What makes a flight invalid

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_analysis.comparison.summary import PEAK_PLACES, facts, sentence
+from musls_analysis.comparison.summary import PEAK_PLACES, STIFF, facts, of_a_chain, sentence
 from musls_analysis.figures.colours import label
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_description.config.schema import to_yaml
@@ -94,7 +94,12 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
         slack = [cable["stages"].get(main, {}).get("slack_fraction") for cable in cables]
         highest = summary["tension"].get("in_flight", {}).get("max_n", 0.0)
         cards += [
-            (f"{peak['max_n']:.1f}", "N", f"greatest cable tension {PEAK_PLACES[where]}")
+            (
+                f"{peak['max_n']:.1f}",
+                "N",
+                f"greatest cable tension {PEAK_PLACES[where]}"
+                + (f" ({STIFF})" if of_a_chain(summary, where) else ""),
+            )
             for where, peak in summary["tension"].items()
             if peak["max_n"] > highest or where == "in_flight"
         ]
