@@ -43,9 +43,9 @@ RUN source /opt/ros/jazzy/setup.bash \
 
 COPY --chmod=755 docker/entry.sh docker/gazebo.sh docker/healthy.sh docker/px4.sh /opt/musls/bin/
 
-# Any user may run it (compose.yaml says who), hence a home that is everybody's.
+# Any user may run it (compose.yaml says who), hence a home that is everybody's, and an id that another user may have.
 RUN { userdel --remove ubuntu 2>/dev/null || true; } \
-    && useradd --no-log-init --uid 1000 --user-group --create-home musls \
+    && useradd --no-log-init --non-unique --uid 1000 --user-group --create-home musls \
     && install --directory --mode=1777 /home/musls/.cache /home/musls/.cache/numba /runs \
     && chmod 1777 /home/musls
 
