@@ -399,6 +399,55 @@ def test_included_and_nested_models_stand_at_their_poses(tmp_path):
         np.testing.assert_allclose(body.inertia_kg_m2, own + steiner, atol=1e-12)
 
 
+def bladed_quad(gain, damping):
+    """Half of a frame as ArduPilot's models have it: two rotors of two blades, an included body."""
+    places = [(0.2, -0.2), (-0.2, 0.2), (0.2, 0.2), (-0.2, -0.2)]
+    body, plugins, controls = sdf_link("base", 1.0), "", ""
+    for i, (x, y) in enumerate(places):
+        name = f"frame::rotor_{i}"
+        body += sdf_link(f"rotor_{i}", 0.02, (1e-5, 1e-4, 1.1e-4), f"{x} {y} 0.03 0 0 0")
+        body += (
+            f"<joint name='rotor_{i}_joint' type='revolute'><parent>base</parent>"
+            f"<child>rotor_{i}</child><axis><xyz>0 0 1</xyz><dynamics><damping>{damping}</damping>"
+            "</dynamics></axis></joint>"
+        )
+        for side in (0.1, -0.1):
+            plugins += (
+                "<plugin name='LiftDrag' filename='LiftDrag'><a0>0.25</a0><cla>4</cla>"
+                "<cda>0.2</cda><area>0.003</area><air_density>1.2</air_density>"
+                f"<cp>{side} 0 0</cp><link_name>{name}</link_name></plugin>"
+            )
+        turns = 900 if i < 2 else -900
+        controls += (
+            f"<control channel='{i}'><jointName>{name}_joint</jointName><type>VELOCITY</type>"
+            f"<useForce>1</useForce><multiplier>{turns}</multiplier><p_gain>{gain}</p_gain>"
+            "<cmd_max>2</cmd_max></control>"
+        )
+    ardupilot = f"<plugin name='ArduPilotPlugin' filename='ArduPilotPlugin'>{controls}</plugin>"
+    return body, include("model://frame", "0 0 0 0 0 0") + plugins + ardupilot
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.004])
+def test_blades_that_ardupilot_turns_are_rotors(tmp_path, recwarn, damping):
+    """Thrust rho S cla a0 r^2 w^2 / 2 a blade; the controller's torque balances drag and joint."""
+    frame, outer = bladed_quad(0.2, damping)
+    sdf_model(tmp_path, "frame", frame)
+    body = read_rigid_body(sdf_model(tmp_path, "outer", outer), 800.0)
+    lift = 2 * 0.5 * 1.2 * 0.003 * 4 * 0.25 * 0.1**2
+    drag = 2 * 0.5 * 1.2 * 0.003 * 0.2 * 0.25 * 0.1**3
+    assert [rotor["spin"] for rotor in body.rotors] == ["ccw", "ccw", "cw", "cw"]
+    places = np.array([rotor["position_m"] for rotor in body.rotors])
+    np.testing.assert_allclose(places[:, :2], [(0.2, -0.2), (-0.2, 0.2), (0.2, 0.2), (-0.2, -0.2)])
+    for rotor in body.rotors:
+        assert rotor["thrust_coefficient_n_s2"] == pytest.approx(lift)
+        assert rotor["moment_ratio_m"] == pytest.approx(drag / lift)
+        speed = rotor["speed_max_rad_s"]
+        torque = drag * speed**2 + damping * speed
+        assert torque == pytest.approx(min(2.0, 0.2 * (900.0 - speed)), rel=1e-6)
+    assert body.mass_kg == pytest.approx(1.08)
+    assert not [str(w.message) for w in recwarn if "can move" in str(w.message)]
+
+
 def test_joints_that_can_move_are_frozen_with_a_word(tmp_path, crate):
     gimbal = sdf_link("base", 1.0) + sdf_link("imu", 0.02, (1e-5,) * 3, "0 0 0.1 0 0 0", "")
     joint = "<joint name='{}' type='revolute'><parent>base</parent><child>imu</child>{}</joint>"

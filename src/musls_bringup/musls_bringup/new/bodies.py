@@ -1,8 +1,9 @@
 """One rigid body of a URDF, SDF or MJCF file, a load or a drone: what `musls import` reads.
 
 MuJoCo's compiler reads URDF and MJCF: masses, inertias (also those that follow from shapes), meshes
-and frames are its own. It does not read SDF, whose bodies are made here. The rotors
-of a drone are the plugins MulticopterMotorModel of Gazebo, or actuators of MuJoCo at sites.
+and frames are its own. It does not read SDF, whose bodies are made here. The rotors of a drone are
+the plugins MulticopterMotorModel of Gazebo, blades of LiftDrag that ArduPilotPlugin turns, or
+actuators of MuJoCo at sites.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from musls_bringup.new.rotors import (
+    actuator_rotors,
+    bladed_rotors,
+    motor_plugins,
+    plugin_rotor,
+)
 from musls_description.config.errors import ConfigError, install_command, near_names
 from musls_description.config.strict_yaml import is_file, read_text, shown
 from musls_description.numerics.arrays import Array, joined
@@ -37,19 +44,6 @@ LARGEST = 1e6
 TOO_MUCH_INERTIA = 2.0
 """Share of the largest possible inertia above which it is questioned: shapes that collide are often
 smaller than the body."""
-
-MOTOR = {
-    "motorConstant": "thrust_coefficient_n_s2",
-    "momentConstant": "moment_ratio_m",
-    "timeConstantUp": "time_constant_up_s",
-    "timeConstantDown": "time_constant_down_s",
-    "maxRotVelocity": "speed_max_rad_s",
-    "rotorDragCoefficient": "drag_n_s2_m_rad",
-}
-"""Elements of Gazebo's motor plugin and the keys of a rotor; rolling moments are left out."""
-
-IDLE = 0.15
-"""Speed at zero command over the largest, as of PX4's x500."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +95,10 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     try:
         is_sdf = path.suffix.lower() == ".sdf"
         root = _flat_model(path) if is_sdf else ElementTree.parse(path).getroot()
-        plugins = _motor_plugins(root) if is_drone else []
+        plugins = motor_plugins(root) if is_drone else []
+        bladed = bladed_rotors(root) if is_drone and not plugins else []
         turning = {motor.findtext("jointName", "").strip() for motor in plugins}
+        turning |= {rotor.joint for rotor in bladed}
         spec = _sdf(root) if is_sdf else mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
@@ -124,19 +120,22 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     bodies = {model.body(i).name for i in range(1, model.nbody)}
-    links = bodies & {motor.findtext("linkName", "").strip() for motor in plugins}
+    links = {motor.findtext("linkName", "").strip() for motor in plugins}
+    links = bodies & (links | {rotor.link for rotor in bladed})
     body = _merged(model, data, path, links)
     if speed_max_rad_s is None:
         return body
     try:
-        rotors = [_plugin_rotor(motor, body.points_m) for motor in plugins]
-        rotors = rotors or _actuator_rotors(model, body.points_m, speed_max_rad_s)
+        rotors = [plugin_rotor(motor, body.points_m) for motor in plugins]
+        rotors = rotors or [rotor.keys(body.points_m) for rotor in bladed]
+        rotors = rotors or actuator_rotors(model, body.points_m, speed_max_rad_s)
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     if not rotors:
         raise ConfigError(
-            f"{path}: no rotors in it: neither Gazebo's MulticopterMotorModel with a motorConstant "
-            "nor motors of MuJoCo at sites; musls new drone makes an airframe from a data sheet"
+            f"{path}: no rotors in it: neither MulticopterMotorModel of Gazebo with a "
+            "motorConstant, nor blades of LiftDrag turned by ArduPilotPlugin, nor motors of MuJoCo "
+            "at sites; musls new drone makes an airframe from a data sheet"
         )
     return replace(body, rotors=tuple(rotors))
 
@@ -190,69 +189,6 @@ def _small(number: str) -> bool:
         return abs(float(number)) <= MOST_ENTRIES
     except ValueError:
         return True  # no number: MuJoCo tells
-
-
-# ---------- Rotors
-
-
-def _motor_plugins(root: Element) -> list[Element]:
-    """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""
-    found = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
-
-    def number(plugin: Element) -> int:
-        text = plugin.findtext("motorNumber") or plugin.findtext("actuator_number") or "0"
-        return int(text)
-
-    return sorted(found, key=number)
-
-
-def _plugin_rotor(motor: Element, points_m: Mapping[str, Array]) -> dict[str, Any]:
-    """A rotor of Gazebo's motor plugin, with its defaults."""
-    link = motor.findtext("linkName", "").strip()
-    if link not in points_m:
-        raise ValueError(f"<linkName>{link}</linkName>: no such link")
-    spin = motor.findtext("turningDirection", "").strip()
-    if spin not in ("cw", "ccw"):
-        raise ValueError(f"<turningDirection>{spin}</turningDirection>: must be cw or ccw")
-    usual = {"timeConstantUp": "0.0125", "timeConstantDown": "0.025", "momentConstant": "0.016"}
-    usual |= {"maxRotVelocity": "838", "rotorDragCoefficient": "1e-4"}
-    rotor: dict[str, Any] = {"position_m": points_m[link], "spin": spin}
-    for element, key in MOTOR.items():
-        rotor[key] = float(motor.findtext(element) or usual[element])
-    return rotor | {"speed_min_rad_s": IDLE * rotor["speed_max_rad_s"]}
-
-
-def _actuator_rotors(
-    model: Any, points_m: Mapping[str, Array], speed_max_rad_s: float
-) -> list[dict[str, Any]]:
-    """Rotors of MuJoCo's motors at sites: a force along z and a moment about it."""
-    import mujoco
-
-    rotors = []
-    for i in np.flatnonzero(model.actuator_trntype == mujoco.mjtTrn.mjTRN_SITE):
-        force, moment = model.actuator_gear[i, :3], model.actuator_gear[i, 3:]
-        name, site = model.actuator(i).name, model.site(model.actuator_trnid[i, 0]).name
-        tilted = np.abs(model.site_quat[model.actuator_trnid[i, 0], 1:3]).max() > 1e-6
-        full_n = model.actuator_ctrlrange[i, 1] * force[2] * model.actuator_gainprm[i, 0]
-        along_z = not (tilted or force[:2].any() or moment[:2].any())
-        if not along_z or not full_n > 0.0 or site not in points_m:
-            raise ValueError(
-                f"actuator {name}: must be a motor at a named site with ctrlrange, that pushes "
-                "along z and turns about it"
-            )
-        rotors.append(
-            {
-                "position_m": points_m[site],
-                "spin": "cw" if moment[2] > 0.0 else "ccw",
-                "thrust_coefficient_n_s2": full_n / speed_max_rad_s**2,
-                "moment_ratio_m": abs(moment[2]) / force[2],
-                "time_constant_up_s": 0.0125,
-                "time_constant_down_s": 0.025,
-                "speed_min_rad_s": IDLE * speed_max_rad_s,
-                "speed_max_rad_s": speed_max_rad_s,
-            }
-        )
-    return rotors
 
 
 # ---------- SDF: the links, collisions and frames of one model, at their poses in it
@@ -345,8 +281,8 @@ def _moved(element: Element, place: Pose, prefix: str) -> Element:
         position, q = _pose(element)
         found = _placed(found, (place[0] + rotate(place[1], position), product(place[1], q)))
         found.set("name", prefix + found.get("name", ""))
-    for tag in ("parent", "child", "linkName", "jointName"):
-        for inner in found.findall(tag):
+    for tag in ("parent", "child", "linkName", "jointName", "link_name"):
+        for inner in found.iter(tag):
             if (inner.text or "").strip() != "world":
                 inner.text = prefix + (inner.text or "").strip()
     return found
