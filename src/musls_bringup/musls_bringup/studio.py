@@ -38,7 +38,7 @@ from musls_description.config.documented_keys import Key, Keys, short
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_data
 from musls_description.config.strict_yaml import read_json, read_yaml
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario, load_scenario
 
 HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
@@ -104,7 +104,9 @@ def _page(folders: tuple[tuple[Path, float], ...]) -> str:
             notes += doubts
         except ConfigError as error:
             notes.append(f"both are shown by their own clocks: {error}")
-    return page_html([folder.name for folder, _ in folders], recordings, shift_s, notes)
+    systems = [load_scenario(folder / "scenario.yaml").system for folder, _ in folders]
+    names = [folder.name for folder, _ in folders]
+    return page_html(names, recordings, shift_s, notes, systems)
 
 
 # ---------- Scenarios and their keys

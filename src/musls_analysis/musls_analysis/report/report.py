@@ -45,17 +45,18 @@ def write_report(
         command=command,
         warnings=summary["warnings"],
         errors=summary["errors"],
-        explanations=summary["explanations"],
+        verdict=_verdict(recording, summary),
         tension_sentence=sentence(summary),
         cables=summary["cables"],
         slack_threshold_n=summary["slack_threshold_n"],
         stages=summary["stages"],
         system_rows=_system_rows(scenario.system) if scenario else [],
         run_rows=_run_rows(recording, summary),
+        timings=_timings(summary),
         key_numbers=_key_numbers(recording, summary),
         figures=more,
         folder=folder / "figures",
-        live=live_figures([recording]),
+        live=live_figures([recording], systems=[scenario.system] if scenario else []),
     )
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")
@@ -110,13 +111,39 @@ def _key_numbers(recording: Recording, summary: Mapping[str, Any]) -> list[tuple
     return cards
 
 
+def _verdict(recording: Recording, summary: Mapping[str, Any]) -> list[str]:
+    """Whether the flight counts and how well the load followed, and what its errors are made of."""
+    main = max(main_stages(recording.stages), key=lambda stage: stage.duration_s).name
+    load = summary["errors"].get("load", {}).get(main)
+    lines = []
+    if load and not summary["warnings"]:
+        mean_mm, most_mm = (
+            1e3 * load["translational_error_m"],
+            1e3 * load["translational_error_max_m"],
+        )
+        lines.append(
+            f"Valid flight: in {label(main)} the load is {mean_mm:.0f} mm from its reference on "
+            f"average, {most_mm:.0f} mm at most."
+        )
+    return [*lines, *summary["explanations"]]
+
+
 def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the flight is known by."""
     rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
     if "seed" in summary:
         rows.append(("Seed", str(summary["seed"])))
     versions = summary.get("versions", {})
     if "px4" in versions:
         rows.append(("Autopilot", f"PX4 {versions['px4']}, {versions['px4_binary']}"))
+    for name, value in (summary.get("controller") or {}).items():
+        rows.append((f"Controller: {name.replace('_', ' ')}", number(value)))
+    return [*rows, *_flight_rows(summary)]
+
+
+def _timings(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Step and pace of the simulation."""
+    rows = []
     shown = (
         ("sim_time_s", "Simulated time", 1.0, "s"),
         ("wall_time_s", "Wall time of the flight", 1.0, "s"),
@@ -137,9 +164,7 @@ def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[st
         if len(set(values)) == 1:
             values = values[:1]
         rows.append((name, ", ".join(number(scale * v) for v in values) + f" {unit}".rstrip()))
-    for name, value in (summary.get("controller") or {}).items():
-        rows.append((f"Controller: {name.replace('_', ' ')}", number(value)))
-    return [*rows, *_flight_rows(summary)]
+    return rows
 
 
 MAX_EVENTS = 20

@@ -20,7 +20,9 @@ from musls_analysis.comparison.errors import error_table, shown_setpoints
 from musls_analysis.comparison.quantities import owners
 from musls_analysis.figures.colours import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
+from musls_analysis.view.scene import Subject, sample
 from musls_description.numerics.arrays import Array
+from musls_description.system.slung_system import RigSystem
 
 MAX_POINTS = 1200
 """Points of each curve; more than a screen has columns."""
@@ -44,28 +46,34 @@ def page_html(
     recordings: Sequence[Recording],
     shift_s: float = 0.0,
     notes: Sequence[str] = (),
+    systems: Sequence[RigSystem] = (),
 ) -> str:
-    """The page of one or two flights; `shift_s` moves the second, `notes` stand above."""
+    """The page of one or two flights; `shift_s` moves the second, `notes` stand above.
+
+    `systems`: what load, drones and cables of each look like; without them they are dots.
+    """
     return (
         templates()
         .get_template("page.html.j2")
         .render(
             names=names,
             notes=notes,
-            live=live_figures(recordings, shift_s),
+            live=live_figures(recordings, shift_s, systems),
             errors=[error_table(recording).by_body() for recording in recordings],
         )
     )
 
 
-def live_figures(recordings: Sequence[Recording], shift_s: float = 0.0) -> str:
-    """The figures as a part of a page; "" without plotly."""
+def live_figures(
+    recordings: Sequence[Recording], shift_s: float = 0.0, systems: Sequence[RigSystem] = ()
+) -> str:
+    """The figures as a part of a page, see `page_html`; "" without plotly."""
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         return ""
     path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
     script = gzip.compress(path.read_bytes(), 4, mtime=0)
-    data = json.dumps(_data(recordings, shift_s), separators=(",", ":"), allow_nan=False)
+    data = json.dumps(_data(recordings, shift_s, systems), separators=(",", ":"), allow_nan=False)
     return (
         templates()
         .get_template("interactive.html.j2")
@@ -96,7 +104,9 @@ PANELS: Mapping[str, tuple[str, float]] = {
 """Curves over time: quantities with the title of their panel and the factor for its unit."""
 
 
-def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
+def _data(
+    recordings: Sequence[Recording], shift_s: float, systems: Sequence[RigSystem]
+) -> dict[str, Any]:
     """Paths in space, and curves over time, all at the same times of the first flight."""
     first = recordings[0]
     time_s = np.linspace(first.start_s, first.end_s, MAX_POINTS)
@@ -121,8 +131,17 @@ def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
         if name in first.bodies:
             apart = np.linalg.norm(places[name] - places[name + SECOND], axis=0)
             add("distance between the two [mm]", name, "", 1e3 * apart)
+    seen = [
+        _seen(Subject(recording, system, "", shift_s=shift), time_s, mark)
+        for recording, system, mark, shift in zip(
+            recordings, systems, ("", SECOND), (0.0, shift_s), strict=False
+        )
+    ]
     return {
         "time": _numbers(time_s),
+        "shapes": {name: shape for shapes, _ in seen for name, shape in shapes.items()},
+        "cables": [cable for _, cables in seen for cable in cables],
+        "tension_limit": _tension_limit_n(first),
         "bodies": {
             name: {
                 "color": colour(name.removesuffix(SECOND)),
@@ -141,6 +160,46 @@ def _data(recordings: Sequence[Recording], shift_s: float) -> dict[str, Any]:
         "events": [[round(e.time_s, 3), label(e.kind)] for e in first.events[:60]],
         "main": LOAD if LOAD in first.bodies else next(iter(first.bodies)),
     }
+
+
+CABLE_POINTS = 36
+"""Points of all cables of a flight at a moment, shared by them; each has at least two."""
+
+
+def _seen(
+    subject: Subject, time_s: Array, mark: str
+) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """Lines of each body in its frame with its attitudes, and points and tensions of each cable."""
+    at = sample(subject, time_s)
+    shapes = {
+        name + mark: {
+            "lines": [np.round(line, 3).tolist() for line in shape.line_m],
+            "turn": [_rows(q, 4) for q in at.bodies[name].orientation_wxyz],
+        }
+        for name, shape in subject.shapes.items()
+        if name in at.bodies
+    }
+    cables = []
+    for cable in at.cables.values():
+        count = max(2, CABLE_POINTS // len(at.cables))
+        some = (np.linspace(0, len(p) - 1, min(count, len(p))) for p in cable.points_enu_m)
+        points = [p[k.astype(int)] for p, k in zip(cable.points_enu_m, some, strict=True)]
+        tension = np.round(np.where(cable.slack, 0.0, cable.tension_n), 2).astype(float)
+        cables.append({
+            "points": [_rows(p, 2) for p in points], "tension": _numbers(tension),
+        })  # fmt: skip
+    return shapes, cables
+
+
+def _tension_limit_n(recording: Recording) -> float:
+    """Tension of the last colour: all but the shortest peaks are below it."""
+    values = [c.tension_n[:, 0] for c in recording.cables.values() if len(c.time_s)]
+    return float(np.percentile(np.concatenate(values), 99.5)) if values else 0.0
+
+
+def _rows(values: Array, digits: int) -> list[list[float]] | None:
+    """For JSON: rows of numbers, None where one is not known."""
+    return None if np.isnan(values).any() else np.round(values, digits).tolist()
 
 
 def _meshes(recording: Recording) -> list[dict[str, Any]]:

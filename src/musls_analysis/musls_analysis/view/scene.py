@@ -74,6 +74,8 @@ class BoxShape:
         rings = [self.corners_m[[*face, face[0]]] for face in BOX_FACES[:2]]
         return rings + [self.corners_m[[i, i | 1]] for i in (0, 2, 4, 6)]
 
+    line_m = wire_m
+
 
 @dataclass(frozen=True)
 class DroneShape:
@@ -125,6 +127,11 @@ class DroneShape:
     def wire_m(self) -> list[np.ndarray]:
         """Lines (points, 3) that show where it should be."""
         return [*np.concatenate([self.discs_m, self.discs_m[:, :1]], axis=1), *self.arms_m]
+
+    @property
+    def line_m(self) -> list[np.ndarray]:
+        """Lines (points, 3) that it is drawn with where there are no faces."""
+        return [*self.wire_m, *self.gear_m]
 
 
 Shape = BoxShape | DroneShape

@@ -168,7 +168,8 @@ def run(
 
         names, recordings = zip(*((one.name, one.recording) for one in subjects), strict=True)
         with whole_file(path) as work:
-            page = page_html(names, recordings, subjects[-1].shift_s)
+            systems = [one.system for one in subjects]
+            page = page_html(names, recordings, subjects[-1].shift_s, systems=systems)
             work.write_text(page, encoding="utf-8")
         typer.echo(f"page in {path}")
     else:
