@@ -148,7 +148,7 @@ def test_calm_flight_has_no_warnings_and_a_report_without_them(flight, tmp_path)
     summary = summarise(flight)
     assert summary["warnings"] == []
     page = write_report(flight, summary, tmp_path).read_text("utf-8")
-    assert "Not to be learnt from" not in page
+    assert "Invalid flight" not in page
 
 
 def test_set_points_that_no_drone_follows_are_told(flight):
@@ -234,4 +234,4 @@ def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
     summary = summarise(bad)
     assert summary["warnings"] == expected
     page = write_report(bad, summary, tmp_path).read_text("utf-8")
-    assert all(f"Not to be learnt from: {line}" in page for line in expected)
+    assert all(f"Invalid flight: {line}" in page for line in expected)
