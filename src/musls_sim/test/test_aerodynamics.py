@@ -13,7 +13,15 @@ from musls_description.system.drone import Box, BoxShape
 from musls_description.system.system_files import load_system
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import PlantState
-from musls_sim.scenario.aerodynamics import WAKE, Air, Downwash, GroundEffect, wake_velocity
+from musls_sim.scenario.aerodynamics import (
+    WAKE,
+    Air,
+    Downwash,
+    GroundEffect,
+    add_downwash,
+    add_ground_effect,
+    wake_velocity,
+)
 
 RHO, RADIUS_M, THRUST_N = 1.225, 0.127, 5.0
 DISC_M2 = math.pi * RADIUS_M**2
@@ -44,9 +52,14 @@ def air_around(heights_m, *, rotors=4, load_m=(0.3, 0.3, 0.1), wind=(0.0, 0.0, 0
 
 
 def wrench_of(model, air):
-    """Moments and forces on load and drones, (1 + n, 6)."""
-    wrench = np.zeros((1 + air.system.n_drones, 6))
-    model.build(air)(wrench)
+    """Moments and forces on load and drones, their frames, (1 + n, 6)."""
+    wrench, own = np.zeros((1 + air.system.n_drones, 6)), model.build(air)
+    acts = air.state.motion, air.rotors, air.state.rotor_speed_rad_s
+    if isinstance(model, GroundEffect):
+        add_ground_effect(*acts, own["near_ground"], wrench)
+    else:
+        law = own["downwash"][0]
+        add_downwash(*acts, air.wind_enu_m_s, law, own["wakes"], own["wake_cells"], wrench)
     return wrench
 
 
@@ -195,7 +208,7 @@ class Updraught(musls.AerodynamicModel):
     """
 
     kind: Literal["updraught"] = "updraught"
-    force_n: float
+    force_n: float = 3.0
 
     def build(self, air):
         def add(wrench):
@@ -236,9 +249,12 @@ def test_what_is_wrong_is_named():
         musls.load_scenario("hold", {"aerodynamics": [{"kind": "downwash", "load_drag": 3}]})
     with pytest.raises(musls.ConfigError, match="unknown aerodynamic model 'downwosh'"):
         musls.load_scenario("hold", {"aerodynamics": ["downwosh"]})
-    stage = r"aerodynamics: needs the stage .aerodynamics. in Python"
+    with pytest.raises(musls.ConfigError, match="aerodynamics: downwash is there twice"):
+        musls.Session(musls.load_scenario("hold", {"aerodynamics": [*air, "downwash"]}))
+    stage = r"aerodynamics = updraught: needs the stage .own_aerodynamics. in Python"
+    own = {"cable_model": "massless", "aerodynamics": [*air, {"kind": "updraught"}]}
     with pytest.raises(musls.ConfigError, match=stage):
-        musls.Batch(musls.load_scenario("hold", {"cable_model": "massless", "aerodynamics": air}))
+        musls.Batch(musls.load_scenario("hold", own))
 
 
 @pytest.mark.parametrize("kind", ["downwash", "ground_effect"])

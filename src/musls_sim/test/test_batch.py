@@ -55,6 +55,16 @@ FLIGHTS = {
         "propeller: {kind: constants, thrust_n_s2: 8.55e-6, moment_ratio_m: 0.016, "
         "inertia_kg_m2: 1e-5}}",
     ),
+    "late set-points, load cells, boards and marks": (
+        "imperfections={setpoint_delay_s: 0.02, setpoint_jitter_s: 0.05, "
+        "drones: [{level_tilt_rad: [0.02, 0.01]}, {mocap_offset_m: [0.05, 0, 0]}, {}]}",
+        "system.cables.load_cell={}",
+    ),
+    "downwash, ground effect": (
+        "aerodynamics=[downwash, ground_effect]",
+        "events=[{kind: rotor_failure, when: {time_s: 1}, drone: 1, rotor: 2, efficiency: 0.8}]",
+    ),
+    "noisy truth": ("start=air", "estimation={kind: truth, noise: 0.001}"),
     "rigid links in the air": ("start=air", "cable_model=rigid_links", "system.cables.links=5"),
 }
 
@@ -243,6 +253,10 @@ DIRECT = "controller={kind: payload, output: direct, allocation: qp}"
 RODS = "controller={kind: payload, output: direct}"
 CONTROLLED = {
     "payload": ("controller=payload", "imperfections.command_latency_s=0.008"),
+    "payload, late set-points": (
+        "controller=payload", "imperfections={setpoint_delay_s: 0.008, setpoint_jitter_s: 0.01}",
+        "system.cables.load_cell={}",
+    ),
     "payload, direct, tensions and distances": (DIRECT, "wind.gust_std_m_s=[0.5, 0.5, 0.2]"),
     "payload, rods": (RODS, "cable_model=rigid_rods"),
     "payload, elastic": (DIRECT, "cable_model=elastic", "system.cables.links=3"),
@@ -352,9 +366,6 @@ REFUSED = {
     ),
     "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
     "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
-    "noisy truth": ("estimation={kind: truth, noise: 0.01}", "estimation.noise = 0.01"),
-    "delay": ("imperfections.setpoint_delay_s=0.1", "imperfections.setpoint_delay_s"),
-    "board": ("imperfections.drones=[{level_tilt_rad: [0.1, 0]}]", "level_tilt_rad"),
     "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
     "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
     "pid": ("controller=pid; start=air", "controller.kind = pid"),

@@ -8,7 +8,7 @@ from musls_control.autopilot import DroneSetpoints
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import relative, rotate, yaw_of
 from musls_sim.scenario.imperfections import Imperfections, weakened
-from musls_sim.session.imperfections import CommandLatency, SetpointLink
+from musls_sim.session.imperfections import SetpointLink
 from musls_sim.session.session import Session
 
 DEG = np.pi / 180.0
@@ -141,14 +141,16 @@ def test_jitter_is_bounded_and_nothing_overtakes():
 
 
 def test_motor_commands_come_late():
-    asked = np.zeros((1, 4))
-    latency = CommandLatency(asked, 3, np.full((1, 4), -1.0))
-    seen = []
-    for tick in range(8):
-        asked[:] = tick
-        latency.step(tick)
-        seen.append(latency.delayed_rad_s[0, 0])
-    assert seen == [-1, -1, -1, 0, 1, 2, 3, 4]
+    session, asked, had = solo({"command_latency_s": 0.012}), [], []
+
+    def look(tick):
+        asked.append(session.command.omega_cmd_rad_s.copy())
+        had.append(session.inputs.rotor_command_rad_s.copy())
+
+    session.insert_after("command_latency", "look", look)
+    flown(session, 0.2)
+    np.testing.assert_array_equal(had[3:], asked[:-3])
+    assert np.ptp(asked, axis=0).min() > 0.0 and (np.array(had[:3]) == had[0]).all()
 
 
 def test_a_flight_without_imperfections_is_the_same_to_the_last_bit():

@@ -10,7 +10,7 @@ from musls_description.hanging.cone import Cone
 from musls_description.numerics.rotations import matrix_to_body
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario
-from musls_sim.sensors.estimation import Truth
+from musls_sim.sensors.estimation import Truth, add_noise
 from musls_sim.session.session import Session
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -162,16 +162,14 @@ def test_the_poked_load_of_figure_16_snaps_taut_and_settles():
 def test_noise_of_the_truth_has_its_size_and_keeps_quaternions_unit():
     class Still:
         motion = np.zeros((3, 16))
-        position_enu_m = motion[:, :3]
         tension_n = np.zeros((2, 2))
 
     Still.motion[:, 6:10] = 0.5
-    truth = Truth(Still, 1e-3, np.random.default_rng(0))
-    seen = []
-    for _ in range(4000):
-        truth.step(Still)
-        seen.append(truth.estimate.data.copy())
-    seen = np.array(seen)
+    truth, noise = Truth(Still, np.random.default_rng(0), 1e-3), np.zeros((4000, 3, 13))
+    truth.fill(noise)
+    seen = np.tile(truth.estimate.data, (4000, 1, 1))
+    for estimate, drawn in zip(seen, noise, strict=True):
+        add_noise(estimate, drawn, truth.noise)
     assert np.allclose(np.linalg.norm(seen[:, :, 6:10], axis=2), 1.0, rtol=0, atol=1e-12)
     spread = (seen - Still.motion).std(axis=(0, 1))
     assert np.allclose(spread[[0, 1, 2, 3, 4, 5, 10, 11, 12]], 1e-3, rtol=0.05)

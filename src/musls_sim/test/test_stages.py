@@ -15,7 +15,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
 PYTHON = {
     "a rig": ("cdpr_reel", [], "rig"),
     "contingency": ("quad_survives", [], "reference"),
-    "late set-points": ("hold", ["imperfections.setpoint_jitter_s=0.1"], "late_setpoints"),
     "cables that break": ("snap_and_break", [], "plant"),
     "another engine": ("hold", ["physics.engine=dart"], "plant"),
     "nothing": ("hold", [], None),

@@ -26,12 +26,13 @@ from musls_description.numerics.records import TiedToMemory, distance, located, 
 from musls_sim.batch.memory import changes_of
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compiled_stages.control import OF_LEVEL
 from musls_sim.session.compiled_stages.laws import COLUMNS, PARTS, law_of, sampled
 from musls_sim.session.compiled_stages.session_memory import (
+    ahead_of,
     arrays_of,
     fill_world,
     numbers_of,
+    sources_of,
     state_of,
 )
 from musls_sim.session.compiled_stages.world import (
@@ -57,9 +58,6 @@ LEVELS = (
     ControlLevel.ROTOR_SPEEDS,
 )
 """Levels that may be commanded from outside."""
-
-AHEAD = "gusts_ahead", "noise_ahead"
-"""Arrays that each advance begins by filling."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -211,8 +209,9 @@ class Batch(TiedToMemory):
         self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
         wide = {ControlLevel.FORCES: 7, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
         columns = wide.get(self.level, 4)
-        same = ("setpoint", "estimate", "wrench_enu", "motors", "batteries")
+        same = ("estimate", "wrench_enu", "motors", "batteries")
         self.parts = {name: self._of(parts[name]) for name in same} | {
+            "setpoint": self._of(start.setpoint),
             "motion": self._of(start.own(state.motion)),
             "rotor_speed_rad_s": self._of(start.own(state.rotor_speed_rad_s)),
             "tension_n": self._of(start.own(state.tension_n)),
@@ -436,6 +435,7 @@ class _Start:
         stages: What is done in a period.
         structure: What must be the same in all worlds of a batch.
         noisy: Whether noise has to be drawn.
+        setpoint: What the autopilots have of what is sent.
     """
 
     def __init__(
@@ -448,9 +448,9 @@ class _Start:
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
             law = self._plan(session, like)
             arrays = self._arrays(session) | law
-            ahead = {name: arrays.pop(name) for name in AHEAD}
             self.kept = sum(array.nbytes for array in arrays.values()) // 8
-            arrays |= ahead
+            arrays |= ahead_of(session)
+            self.noisy = bool(sources_of(session))
             self.stages = self._stages(session, mission)
             self._packed = arrays
             self.memory, self.parts = pack(arrays)
@@ -462,12 +462,11 @@ class _Start:
         fill_world(self.parts["world"], changes)
         world = self.parts["world"][0]
         self.with_load = world["first"] == 0
-        self.noisy = bool(world["first"] >= 0 or world["gusty"])
         self.structure = (
             scenario.cable_model,
             [(name, array.shape) for name, array in arrays.items()],
             places_in(self.plant.record),
-            [int(world[name]) for name in ("latency", "gusty", "first")],
+            [int(world[name]) for name in ("latency", "gusty", "first", "way_size")],
             [stage.address for stage in self.stages],
         )
 
@@ -504,7 +503,7 @@ class _Start:
             "events": (let_events_happen,),
             "rows": (),
             "announcements": (),
-            "control": (*self._by_law, *OF_LEVEL[self.level]),
+            "control": (*self._by_law, *session.control.parts_of(self.level)),
             "collisions": (),
         }
         parts: list[CompiledStage] = []
@@ -517,10 +516,12 @@ class _Start:
 
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
         """Arrays of a world by their names in `WORLD`, but those of the law."""
+        late = session.setpoint_link
         return {
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
-            "setpoint": session.guidance.setpoint.data,
+            "sent": session.guidance.setpoint.data,
+            "setpoint": np.zeros(0) if late is None else late.heard.data,
             "found": np.zeros((len(session.guidance.setpoint.data), FOUND_COLUMNS)),
             **arrays_of(session),
         }
@@ -550,6 +551,11 @@ class _Start:
             **NOTHING_SEEN,
             "lands": plan.landing_speed_m_s is not None,
         }
+        if session.setpoint_link is None:
+            values["setpoint"] = self.parts["sent"]
+        if session.components.sensed is None:
+            values["sensed"] = values["motion"]
+        self.setpoint: Array = values["setpoint"]
         fill_world(self.parts["world"], values)
 
     def _command(self, mission: bool) -> None:
@@ -559,7 +565,7 @@ class _Start:
         if self.level is ControlLevel.FORCES:
             asked[:, 3] = np.nan  # the mission's yaw
         if not mission:
-            self.parts["setpoint"][:] = self.table[0]
+            self.parts["sent"][:] = self.setpoint[:] = self.table[0]
 
     def own(self, array: NDArray[Any]) -> NDArray[Any]:
         """Copy, in this memory, of an array of the session's."""

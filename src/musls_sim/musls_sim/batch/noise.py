@@ -22,6 +22,8 @@ STREAM = np.dtype(
         ("drones", np.int64),
         ("luck", np.int64),
         ("load", np.int64),
+        ("cells", np.int64),
+        ("jitter", np.int64),
     ]
 )
 """Addresses of a world's generators (`bitgen_t` of NumPy), 0 for none."""
@@ -60,16 +62,23 @@ def draw(fill_normal, fill_uniform, streams, address, apart, periods):
             for p in range(periods):
                 for k in range(3):
                     changes[p, k] *= w.gust_scale[k]
-        if w.first < 0:
+        if w.n_cells > 0:
+            fill_normal(stream.cells, 2 * w.n_cells * periods, at + w.cells_ahead)
+        if w.jitters != 0:
+            fill_uniform(stream.jitter, w.n_drones * periods, at + w.jitter_ahead)
+        if stream.drones == 0:
             continue
         row = at + w.noise_ahead  # of `NOISE`, 13 numbers
         for _ in range(periods):
-            if stream.load != 0:
+            if w.first < 0:
+                fill_normal(stream.drones, 12, row)
+            elif stream.load != 0:
                 fill_normal(stream.load, 6, row + 8 * 6)
             row += 8 * 13
             for _ in range(w.n_drones):
                 fill_normal(stream.drones, 12, row)
-                fill_uniform(stream.luck, 1, row + 8 * 12)
+                if stream.luck != 0:
+                    fill_uniform(stream.luck, 1, row + 8 * 12)
                 row += 8 * 13
 
 
@@ -84,10 +93,18 @@ class Noise:
         self, scenario: Scenario, period_s: float, seed: int, *, with_load: bool = False
     ) -> None:
         """`with_load`: the load's motion is estimated, too."""
-        self._wind, self._period_s = scenario.wind, period_s
-        gusts, mocap, *_ = streams(seed)
+        self._wind, self._period_s, estimation = scenario.wind, period_s, scenario.estimation
+        gusts, mocap, _, jitter = streams(seed)
+        (cells,) = jitter.spawn(1)
         self._generators = {"gusts": gusts}
-        if isinstance(scenario.estimation, MotionCaptureSpec):
+        if any(cable.load_cell is not None for cable in scenario.system.cables):
+            self._generators["cells"] = cells
+        if scenario.imperfections.setpoint_jitter_s > 0.0:
+            self._generators["jitter"] = jitter
+        if not isinstance(estimation, MotionCaptureSpec):
+            if estimation.noise > 0.0:
+                self._generators["drones"] = mocap
+        else:
             # Luck is drawn where no sample is lost, too, so that worlds can go on from each other.
             self._generators |= SensorNoise(mocap, lossy=True, with_load=with_load).generators
         self.stream = np.zeros(1, STREAM)[0]

@@ -404,7 +404,7 @@ SIGNALS: dict[str, Signal] = {
 """By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
 
 
-ROWS = {"pose", "twist", "tension", "tension_peak", "rotors"}
+ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors"}
 """Signals of a flight without anchors of which a session keeps rows in compiled code."""
 
 # ---------- A row: all signals of one rate

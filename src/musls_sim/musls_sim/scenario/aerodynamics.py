@@ -11,7 +11,7 @@ so that u = 2 v in its middle near the rotor. Near the disc it builds up as on t
 tube, (1 + z / sqrt(z^2 + R^2)) / 2 of that. Wakes that meet add up in u^2, their momentum
 (H. Reichardt's hypothesis). A wake leaves along the sum of 2 v and the air that meets the rotor.
 
-What acts within a control period is taken at its begin.
+What acts within a control period is taken at its begin, and turns with the body.
 """
 
 from __future__ import annotations
@@ -113,13 +113,34 @@ class AerodynamicModel:
         raise NotImplementedError
 
 
+class CompiledModel(AerodynamicModel):
+    """Base of those that compiled code does, in the bodies' frames."""
+
+    def build(self, air: Air) -> Any:
+        """Make what its stage works on, by the names in `WORLD`."""
+        raise NotImplementedError
+
+
 class Aerodynamics:
-    """A step of the session: the forces of a scenario's aerodynamic models."""
+    """What the aerodynamic models of a scenario work on; those in Python are a step of the session.
+
+    Attributes:
+        arrays: Of the models in compiled code, by their names in `WORLD`.
+        kinds: Theirs, in the scenario's order.
+        own: The others.
+    """
 
     def __init__(self, models: Sequence[AerodynamicModel], air: Air, inputs: PlantInputs) -> None:
-        self.air, self._target = air, inputs.wrench_enu
-        self._models = [(type(model), built_function(model, air)) for model in models]
-        self.wrench_enu = np.zeros_like(inputs.wrench_enu)
+        self._target, self.wrench_enu = inputs.wrench_enu, np.zeros_like(inputs.wrench_enu)
+        self.arrays: dict[str, Records] = {}
+        compiled = [model for model in models if isinstance(model, CompiledModel)]
+        self.kinds = [model.kind for model in compiled]
+        for model in compiled:
+            if self.kinds.count(model.kind) > 1:
+                raise ConfigError(f"aerodynamics: {model.kind} is there twice, must be once")
+            self.arrays |= {"air_rotors": air.rotors} | model.build(air)
+        self.own = [model for model in models if not isinstance(model, CompiledModel)]
+        self._models = [(type(model), built_function(model, air)) for model in self.own]
 
     def step(self, tick: int) -> None:
         """Replace the forces of the last period by those of this one."""
@@ -156,6 +177,17 @@ WAKE = np.dtype(
     align=True,
 )
 
+DOWNWASH = np.dtype(
+    [
+        ("growth", float),
+        ("slope", float),  # of the blades' lift times solidity / 4; 0 for no loss of thrust
+        ("density", float),
+        ("cells", np.int64),
+    ]
+)
+
+NEAR_GROUND = np.dtype([("radius", float), ("body_lift", float)])
+
 CELL = np.dtype(
     [
         ("body", np.int64),
@@ -177,7 +209,7 @@ def _radius_m(drone: Drone, given_m: float | None) -> float:
 
 @AERODYNAMICS.register("downwash")
 @spec
-class Downwash(AerodynamicModel):
+class Downwash(CompiledModel):
     """Wakes of the rotors press on load and drones below, whose rotors give less thrust.
 
     A drone's own frame is left out (its thrust is measured with it), cables too. Bodies do not
@@ -202,7 +234,8 @@ class Downwash(AerodynamicModel):
     propeller_radius_m: Positive | None = None
     air_density_kg_m3: Positive = 1.225
 
-    def build(self, air: Air) -> AddWrench:
+    def build(self, air: Air) -> Any:
+        """See `CompiledModel`."""
         system, rho = air.system, self.air_density_kg_m3
         wakes = np.zeros(air.rotors.shape, WAKE)
         for i, drone in enumerate(system.drones):
@@ -213,18 +246,9 @@ class Downwash(AerodynamicModel):
             boxes.append((0, system.load.collision, self.load_drag))
         cells = np.concatenate([_cells(i, box, rho * drag, piece_m) for i, box, drag in boxes])
         wakes["coefficient"] = air.rotors["thrust"] / (rho * np.pi * wakes["radius"] ** 4)
-        state, slope, growth = air.state, self.solidity * LIFT_SLOPE / 4.0, self.growth
-        share, all_wakes = np.ones(wakes.shape), wakes.reshape(-1)
-
-        def add_wrench(wrench: Array) -> None:
-            speed, motion = state.rotor_speed_rad_s, state.motion
-            shed_wakes(motion, air.rotors, speed, air.wind_enu_m_s, rho, wakes)
-            press_on_bodies(motion, cells, all_wakes, air.wind_enu_m_s, growth, wrench)
-            if slope > 0.0:
-                thrust_in_wakes(motion, speed, wakes, growth, slope, share)
-                add_thrust(motion, air.rotors, (share - 1.0) * air.thrust_n, wrench)
-
-        return add_wrench
+        slope = self.solidity * LIFT_SLOPE / 4.0
+        law = np.array([(self.growth, slope, rho, len(cells))], DOWNWASH)
+        return {"downwash": law, "wakes": wakes, "wake_cells": cells}
 
 
 def _cells(body: int, box: Box, rho_drag: float, piece_m: float) -> Records:
@@ -277,57 +301,65 @@ def wake_velocity(wakes, point, drone, growth):
 
 
 @compiled()
+def add_downwash(motion, rotors, speed, wind, law, wakes, cells, wrench):
+    """Add moments and forces of wakes on load and drones, bodies' frames, (1 + n, 6).
+
+    `rotors`, `speed`, `wakes`: (n, n_rotors); `law`: of `DOWNWASH`; `cells`: of `CELL`.
+    """
+    shed_wakes(motion, rotors, speed, wind, law.density, wakes)
+    press_on_bodies(motion, cells, wakes.reshape(-1), wind, law.growth, wrench)
+    if law.slope > 0.0:
+        lose_thrust(motion, rotors, speed, law, wakes, wrench)
+
+
+@compiled()
 def press_on_bodies(motion, cells, wakes, wind, growth, wrench):
     """Add the drag of all cells in the wakes, less that without wakes."""
     for k in range(len(cells)):
         cell = cells[k]
         body = motion[cell.body]
         q = body[6:10]
-        arm = rotate_by(q, cell.place)
-        wake = wake_velocity(wakes, add(body, arm), cell.body, growth)
+        wake = wake_velocity(wakes, add(body, rotate_by(q, cell.place)), cell.body, growth)
         turn = rotate_by(q, cross(body[10:13], cell.place))
         before = rotate_back_by(q, sub(wind, add(body[3:6], turn)))
         now = add(before, rotate_back_by(q, wake))
         more = sub(scale(norm(now), now), scale(norm(before), before))
-        force = rotate_by(q, elementwise(cell.drag, more))
+        force = elementwise(cell.drag, more)
         increase(wrench[cell.body, 3:], force)
-        increase(wrench[cell.body, :3], cross(arm, force))
+        increase(wrench[cell.body, :3], cross(cell.place, force))
 
 
 @compiled()
-def thrust_in_wakes(motion, speed, wakes, growth, slope, share):
-    """Write the share of their thrust that rotors keep in others' wakes, (n, n_rotors).
+def lose_thrust(motion, rotors, speed, law, wakes, wrench):
+    """Take the thrust that rotors lose in others' wakes.
 
     Blade elements of ideal twist against momentum (Leishman, sec. 3.3): with s = solidity times
     lift slope / 4, inflow ratios l of the rotor itself and w of the wake,
 
         C = s (theta - l - w) = 2 l (l + w),   theta from C and w = 0 in free air.
     """
-    every = wakes.reshape(-1)
+    every, slope = wakes.reshape(-1), law.slope
     for i in range(wakes.shape[0]):
         up = body_z_in_world(motion[i + 1, 6:10])
         for j in range(wakes.shape[1]):
             wake = wakes[i, j]
-            down = -dot(up, wake_velocity(every, wake.hub, wake.drone, growth))
-            share[i, j] = 1.0
+            down = -dot(up, wake_velocity(every, wake.hub, wake.drone, law.growth))
             if down > 0.0 and speed[i, j] > 0.0:
                 free = np.sqrt(0.5 * wake.coefficient)
                 theta = wake.coefficient / slope + free
                 w = min(down / (speed[i, j] * wake.radius), theta)
                 b = 2.0 * w + slope
                 inflow = 0.25 * (np.sqrt(b * b + 8.0 * slope * (theta - w)) - b)
-                share[i, j] = 2.0 * inflow * (inflow + w) / wake.coefficient
+                share = 2.0 * inflow * (inflow + w) / wake.coefficient
+                add_thrust(rotors[i, j], speed[i, j], share - 1.0, wrench[i + 1])
 
 
 @compiled()
-def add_thrust(motion, rotors, thrust, wrench):
-    """Add more or less thrust of each rotor, (n, n_rotors) [N]."""
-    for i in range(thrust.shape[0]):
-        q = motion[i + 1, 6:10]
-        for j in range(thrust.shape[1]):
-            force = scale(thrust[i, j], body_z_in_world(q))
-            increase(wrench[i + 1, 3:], force)
-            increase(wrench[i + 1, :3], cross(rotate_by(q, rotors[i, j].place), force))
+def add_thrust(rotor, speed, share, wrench):
+    """Add a share of a rotor's thrust to its drone's moment and force, body frame, (6,)."""
+    force = (0.0, 0.0, share * rotor.thrust * speed * speed)
+    increase(wrench[3:], force)
+    increase(wrench[:3], cross(rotor.place, force))
 
 
 # ---------- Ground effect
@@ -335,7 +367,7 @@ def add_thrust(motion, rotors, thrust, wrench):
 
 @AERODYNAMICS.register("ground_effect")
 @spec
-class GroundEffect(AerodynamicModel):
+class GroundEffect(CompiledModel):
     """Rotors near the ground give more thrust.
 
     Each rotor has an image below the ground, which takes from the air that it moves (I. Cheeseman
@@ -357,36 +389,34 @@ class GroundEffect(AerodynamicModel):
     body_lift: NonNegative = 2.0
     propeller_radius_m: Positive | None = None
 
-    def build(self, air: Air) -> AddWrench:
-        radius_m = np.array([_radius_m(d, self.propeller_radius_m) for d in air.system.drones])
-        more, motion = np.zeros(air.rotors.shape), air.state.motion
-
-        def add_wrench(wrench: Array) -> None:
-            thrust_near_ground(motion, air.rotors, radius_m, self.body_lift, more)
-            add_thrust(motion, air.rotors, more * air.thrust_n, wrench)
-
-        return add_wrench
+    def build(self, air: Air) -> Any:
+        """See `CompiledModel`."""
+        radius_m = [_radius_m(drone, self.propeller_radius_m) for drone in air.system.drones]
+        return {"near_ground": np.array([(r, self.body_lift) for r in radius_m], NEAR_GROUND)}
 
 
 @compiled()
-def thrust_near_ground(motion, rotors, radius, body_lift, more):
-    """Write the share of thrust that the ground adds to each rotor, (n, n_rotors).
+def add_ground_effect(motion, rotors, speed, near_ground, wrench):
+    """Add moments and forces of the ground on drones, bodies' frames, (1 + n, 6).
 
     With the sum h of the heights of a rotor and of another one at a distance d, the image of the
     other takes R^2 h / (4 sqrt(d^2 + h^2)^3) of the air. Below half a radius it stays as there.
+    `rotors`, `speed`: (n, n_rotors); `near_ground`: (n,) of `NEAR_GROUND`.
     """
-    for i in range(more.shape[0]):
-        q, r2 = motion[i + 1, 6:10], radius[i] * radius[i]
-        for j in range(more.shape[1]):
+    for i in range(len(near_ground)):
+        q, radius, z = motion[i + 1, 6:10], near_ground[i].radius, motion[i + 1, 2]
+        r2 = radius * radius
+        for j in range(speed.shape[1]):
             hub = rotate_by(q, rotors[i, j].place)
             taken, widest = 0.0, 0.0
-            for k in range(more.shape[1]):
+            for k in range(speed.shape[1]):
                 other = rotate_by(q, rotors[i, k].place)
                 d2 = (hub[0] - other[0]) ** 2 + (hub[1] - other[1]) ** 2
-                h = max(2.0 * motion[i + 1, 2] + hub[2] + other[2], radius[i])
+                h = max(2.0 * z + hub[2] + other[2], radius)
                 taken += 0.25 * r2 * h / (d2 + h * h) ** 1.5
                 widest = max(widest, d2)
-            h = max(2.0 * motion[i + 1, 2] + 2.0 * hub[2], radius[i])
+            h = max(2.0 * z + 2.0 * hub[2], radius)
             if widest > 0.0:
-                taken += r2 * h / (widest + h * h) ** 1.5 * body_lift
-            more[i, j] = 1.0 / (1.0 - min(taken, 0.5)) - 1.0
+                taken += r2 * h / (widest + h * h) ** 1.5 * near_ground[i].body_lift
+            more = 1.0 / (1.0 - min(taken, 0.5)) - 1.0
+            add_thrust(rotors[i, j], speed[i, j], more, wrench[i + 1])

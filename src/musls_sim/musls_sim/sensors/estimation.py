@@ -28,8 +28,6 @@ from musls_description.config.registry import (
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import Writes
-from musls_description.numerics.rotations import from_rotation_vector as from_turn
-from musls_description.numerics.rotations import product
 from musls_description.numerics.vectors import (
     add,
     conjugate,
@@ -52,12 +50,17 @@ from musls_sim.scenario.sensors import MotionCaptureSpec, SensorModel, SensorSet
 
 
 class Estimator(Protocol):
-    """Turns the plant's state into what the autopilots are told."""
+    """Turns the plant's state into what the autopilots are told, in compiled code.
+
+    Attributes:
+        noisy: Whether it draws noise.
+    """
 
     estimate: Estimate
+    noisy: bool
 
-    def step(self, state: PlantState) -> None:
-        """Update `estimate`; called once per control period."""
+    def fill(self, noise: Array) -> None:
+        """Draw the noise of the next periods, (periods, bodies, 13), see `NOISE`."""
 
 
 class Truth:
@@ -67,26 +70,35 @@ class Truth:
         noise: Standard deviation of what is added to it.
     """
 
-    def __init__(
-        self,
-        state: PlantState,
-        noise: float = 0.0,
-        generator: np.random.Generator | None = None,
-    ) -> None:
-        self.estimate = Estimate.zeros(len(state.position_enu_m) - 1, len(state.tension_n))
-        self.noise, self._generator = noise, generator
-        self.step(state)
-
-    def step(self, state: PlantState) -> None:
-        """Copy the state, with noise if there is to be some."""
+    def __init__(self, state: PlantState, generator: np.random.Generator, noise: float) -> None:
+        self.estimate = Estimate.zeros(len(state.motion) - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
-        if self.noise > 0.0 and self._generator is not None:
-            data = self.estimate.data
-            noise = self.noise * self._generator.standard_normal((len(data), 12))
-            data[:, 0:6] += noise[:, 0:6]
-            data[:, 10:13] += noise[:, 9:12]
-            data[:, 6:10] = product(data[:, 6:10], from_turn(noise[:, 6:9]))
+        self.noise, self.noisy, self._generator = noise, noise > 0.0, generator
+
+    def fill(self, noise: Array) -> None:
+        """See `Estimator`."""
+        noise[..., :12] = self._generator.standard_normal((*noise.shape[:2], 12))
+
+
+@compiled()
+def copy_truth(motion, estimate):
+    """Take the truth for what is known, (1 + n, 16)."""
+    for i in range(motion.shape[0]):
+        for k in range(motion.shape[1]):
+            estimate[i, k] = motion[i, k]
+
+
+@compiled()
+def add_noise(estimate, noise, deviation):
+    """Add noise, (1 + n, 13) of standard normal numbers, to places, velocities and turns."""
+    for i in range(estimate.shape[0]):
+        known, by = estimate[i], noise[i]
+        for k in range(3):
+            known[k] += deviation * by[k]
+            known[3 + k] += deviation * by[3 + k]
+            known[10 + k] += deviation * by[9 + k]
+        put_quaternion(known[6:10], turned(known[6:10], scale(deviation, by[6:9])))
 
 
 def check_estimate(kind: type, method: str, estimate: Estimate, when: str = "") -> None:
@@ -106,38 +118,70 @@ def check_estimate(kind: type, method: str, estimate: Estimate, when: str = "") 
 # ---------- Load cells and other sensors beside those of the drones
 
 
+LOAD_CELL = np.dtype(
+    [
+        ("cable", np.int64),
+        ("samples_per_period", float),
+        ("noise", float),  # standard deviation
+        ("bias", float),
+        ("gain", float),
+        ("range", float),  # NaN for no limit
+    ]
+)
+
+
 class LoadCells:
     """Load cells of the cables that have some, see `LoadCell`.
 
     Attributes:
-        cables: Their rows, (cells,).
+        records: How each measures, (cells,) of `LOAD_CELL`.
         measured_n: Tensions that they show at both ends, (cells, 2).
     """
 
     def __init__(self, system: RigSystem, period_s: float, generator: np.random.Generator) -> None:
-        found = {i: c.load_cell for i, c in enumerate(system.cables) if c.load_cell is not None}
-        cells = found.values()
-        self.cables = np.array(list(found), int)
-        self.measured_n = np.zeros((len(found), 2))
-        self._generator = generator
-        self._rate = np.array([cell.rate_hz * period_s for cell in cells])
-        self._noise_n, self._bias_n, self._gain, self._range_n = (
-            np.array([[getattr(cell, name)] for cell in cells], float)
-            for name in ("noise_n", "bias_n", "gain", "range_n")
+        found = [(i, c.load_cell) for i, c in enumerate(system.cables) if c.load_cell is not None]
+        self.records = np.array(
+            [
+                (
+                    i,
+                    cell.rate_hz * period_s,
+                    cell.noise_n,
+                    cell.bias_n,
+                    cell.gain,
+                    np.nan if cell.range_n is None else cell.range_n,
+                )
+                for i, cell in found
+            ],
+            LOAD_CELL,
         )
+        self.measured_n, self._generator = np.zeros((len(found), 2)), generator
 
-    def step(self, tick: int, state: PlantState, estimate: Estimate) -> None:
-        """Take the samples that are due and show the last ones in the estimate."""
-        due = np.floor(tick * self._rate) > np.floor((tick - 1) * self._rate)
-        noise = self._noise_n * self._generator.standard_normal(self.measured_n.shape)
-        shown = self._gain * state.tension_n[self.cables] + self._bias_n + noise
-        shown = np.fmin(shown, self._range_n)  # NaN for no limit
-        self.measured_n[due] = shown[due]
-        estimate.tension_n[self.cables] = self.measured_n
+    def fill(self, noise: Array) -> None:
+        """Draw the noise of the next periods, (periods, cells, 2)."""
+        noise[:] = self._generator.standard_normal(noise.shape)
+
+
+@compiled()
+def read_load_cells(cells, force, noise, tick, measured, tension):
+    """Take the samples that are due, (cells, 2), and show the last ones among the tensions.
+
+    `force`: of the cables, (n_cables, 2, 3); `noise`: standard normal numbers, (cells, 2).
+    """
+    for i in range(len(cells)):
+        cell = cells[i]
+        rate = cell.samples_per_period
+        due = np.floor(tick * rate) > np.floor((tick - 1) * rate)
+        for end in range(2):
+            if due:
+                shown = (
+                    cell.gain * force[cell.cable, end, 0] + cell.bias + cell.noise * noise[i, end]
+                )
+                measured[i, end] = cell.range if shown > cell.range else shown
+            tension[cell.cable, end] = measured[i, end]
 
 
 class Sensors:
-    """A step of the session: load cells and a scenario's `sensors` after all estimators.
+    """A step of the session: a scenario's `sensors`, after all estimators.
 
     Attributes:
         readings: Numbers of all sensors of one's own, one sensor after the other, NaN before the
@@ -145,13 +189,9 @@ class Sensors:
     """
 
     def __init__(
-        self,
-        cells: LoadCells,
-        models: Sequence[SensorModel],
-        setup: SensorSetup,
-        estimate: Estimate,
+        self, models: Sequence[SensorModel], setup: SensorSetup, estimate: Estimate
     ) -> None:
-        self._cells, self._state, self._estimate = cells, setup.state, estimate
+        self._estimate = estimate
         self.readings = np.full(sum(len(model.readings) for model in models), np.nan)
         ends = np.cumsum([len(model.readings) for model in models])
         self._models = [
@@ -161,8 +201,6 @@ class Sensors:
 
     def step(self, tick: int) -> None:
         """Measure the state at the end of the period."""
-        if len(self._cells.cables):
-            self._cells.step(tick, self._state, self._estimate)
         for model, measure, shown in self._models:
             with user_code(lambda: ": its function", type(model), "build"):
                 found = measure(self._estimate)
@@ -264,10 +302,10 @@ class MotionCapture:
         sensors: How each body is measured, (bodies,) of `SENSORS`.
         ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
         first: The first body that is estimated: 0 with the load, else 1.
-        source: Where its noise is drawn from.
+        fill: See `SensorNoise`.
     """
 
-    _BLOCK = 500
+    noisy = True
 
     def __init__(
         self,
@@ -287,24 +325,11 @@ class MotionCapture:
         if with_load:
             self.estimate.tension_n[:] = state.tension_n
         lossy = spec.dropout_fraction > 0.0
-        self.source = SensorNoise(generator, lossy=lossy, with_load=with_load)
+        self.fill = SensorNoise(generator, lossy=lossy, with_load=with_load).fill
         self.sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
         self.ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
             self.ring[name] = self.estimate.records[name]
-        self._noise = np.ones((self._BLOCK, bodies, 13))
-        self._tick = 0
-
-    def step(self, state: PlantState) -> None:
-        """Integrate the IMU, take a sample if one is due, fuse the one that arrives."""
-        row = self._tick % self._BLOCK
-        if row == 0:
-            self.source.fill(self._noise)
-        motion, estimate, noise = state.motion, self.estimate.data, self._noise[row]
-        step_estimates(motion, estimate, noise, self.sensors, self.ring, self._tick, self.first)
-        if self.first == 0:
-            self.estimate.tension_n[:] = state.tension_n
-        self._tick += 1
 
     def see(self, drones: Sequence[int], write: Writes, *, seen: bool, load: bool) -> None:
         """Let motion capture see drones (from 0) again, or not any more."""
@@ -458,9 +483,12 @@ def _correct(ring, i, then, sensors):
         increase(p.omega, scale(sensors.omega_gain, turn))
 
 
-@compiled(shared=True)
+@compiled()
 def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
-    """Advance the estimates of load and drones, or of the drones only, by one period."""
+    """Advance the estimates of load and drones, or of the drones only, by one period.
+
+    The IMU is integrated, a sample taken if one is due, the one that arrives fused.
+    """
     truths, estimates = motion.reshape(-1).view(MOTION), estimate.reshape(-1).view(MOTION)
     noises = noise.reshape(-1).view(NOISE)
     now, then = tick % ring.shape[0], (tick + 1) % ring.shape[0]  # the oldest is one latency old
@@ -496,15 +524,15 @@ class SensedState:
     point that motion capture reports; accelerations are the centre of mass's, where the IMU is.
 
     Attributes:
+        faults: Of the drones, (n,) of `FAULT`.
         state: The plant's state, with another memory for the motion.
     """
 
     def __init__(self, state: PlantState, faults: Imperfections) -> None:
         drones = faults.of_each(len(state.motion) - 1)
-        self._faults = np.array([(d.level_tilt_rad, d.mocap_offset_m) for d in drones], FAULT)
+        self.faults = np.array([(d.level_tilt_rad, d.mocap_offset_m) for d in drones], FAULT)
         self.state = replace(state, motion=state.motion.copy())
-        self._true = state.records
-        self.update()
+        sense(state.records, self.faults, self.state.records)
 
     @classmethod
     def of(cls, state: PlantState, faults: Imperfections) -> SensedState | None:
@@ -513,13 +541,9 @@ class SensedState:
             return cls(state, faults)
         return None
 
-    def update(self) -> None:
-        """Follow the plant."""
-        _sense(self._true, self._faults, self.state.records)
 
-
-@compiled()
-def _sense(truth, faults, sensed):
+@compiled(shared=True)
+def sense(truth, faults, sensed):
     """Write what is sensed of all bodies, (1 + n,), with the faults of the drones, (n,)."""
     sensed[0] = truth[0]
     for i in range(len(faults)):

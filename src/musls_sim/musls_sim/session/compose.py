@@ -101,9 +101,9 @@ def compose(
         autopilot = make(AutopilotSetup(scenario, plant.state, logs, sensors, plant))
     estimation = scenario.estimation
     if autopilot.has_sensors:  # of its own: it is told the truth
-        estimator: Estimator = Truth(known)
+        estimator: Estimator = Truth(known, mocap, 0.0)
     elif isinstance(estimation, TruthSpec):
-        estimator = Truth(known, estimation.noise, mocap)
+        estimator = Truth(known, mocap, estimation.noise)
     else:
         estimator = MotionCapture(
             estimation,

@@ -26,7 +26,7 @@ from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import OF_LEVEL, fly_autopilots
 from musls_sim.session.compiled_stages.laws import has_law, law_of, sampled
-from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce
+from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce, delay_setpoints
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.imperfections import DroneLinks, SetpointLink
@@ -114,12 +114,12 @@ class Control:
         self._system, self._period_s = components.scenario.system, components.plant.period_s
         self._state, self._estimate = components.plant.state, components.estimator.estimate
         self._autopilot = components.autopilot
-        # What a controller asks for is sent in its period; what guidance asks for, by `stages`.
-        self._setpoint_link = setpoint_link if controller is not None else None
+        self._setpoint_link, self.sent = setpoint_link, links.heard
         self.heard = (links if setpoint_link is None else setpoint_link).heard
         self._by_cascade: Parts = ()
-        if type(components.autopilot) is Px4Cascade and self._setpoint_link is None:
-            self._by_cascade = (fly_autopilots,)
+        if type(components.autopilot) is Px4Cascade:
+            late = () if setpoint_link is None else (delay_setpoints,)
+            self._by_cascade = (*late, fly_autopilots)
         self._by_law: Parts = ()
         self.law_arrays: dict[str, NDArray[Any]] = {}
         self._controller: WatchedController | None = None
@@ -208,11 +208,15 @@ class Control:
             law = law_of(self._flown)
             reference = sampled(self._plan.reference, self._period_s, self._plan.duration_s)
             self.law_arrays = law.arrays | {"reference": reference}
-            self._by_law = (law.fly, *OF_LEVEL[self._level])
+            self._by_law = (law.fly, *self.parts_of(self._level))
         return self._by_law
 
+    def parts_of(self, level: ControlLevel) -> Parts:
+        """What compiled code makes of commands of a level."""
+        return (*OF_LEVEL[level], *(self._by_cascade if level in BY_AUTOPILOT else ()))
+
     def _law_can_fly(self) -> bool:
-        plain = self._tracker is Tracker.GEOMETRIC and self._setpoint_link is None
+        plain = self._tracker is Tracker.GEOMETRIC
         if self._level in BY_AUTOPILOT:
             plain &= bool(self._by_cascade)
         return plain and self._level in OF_LEVEL

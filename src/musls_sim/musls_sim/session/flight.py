@@ -14,7 +14,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.scenario.aerodynamics import Air
+from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import LoadCells, Sensors
@@ -74,6 +74,7 @@ class Flight(Loop):
         contingency: What is done when a drone is lost; None without.
         inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
         command: What the motors are told.
+        aerodynamics: What the air does besides drag.
         events: What happens, and has happened, to the system.
         tension_peaks: Largest tensions of all steps.
         load_cells: Those of the cables, and what they show.
@@ -96,7 +97,7 @@ class Flight(Loop):
     contingency: Contingency | None
     inputs: PlantInputs
     command: MotorCommands
-    air: Air
+    aerodynamics: Aerodynamics
     events: EventQueue
     tension_peaks: TensionPeaks
     load_cells: LoadCells
@@ -198,10 +199,3 @@ class Flight(Loop):
                 for kind, what in happened:
                     self.events.note(time_s, kind, what)
                 happened.clear()
-
-    def estimate_state(self, tick: int) -> None:
-        """Let the estimator look at the state."""
-        sensed = self.components.sensed
-        if sensed is not None:
-            sensed.update()
-        self.components.estimator.step(self.plant.state if sensed is None else sensed.state)

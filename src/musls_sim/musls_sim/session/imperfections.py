@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +15,8 @@ from musls_control.autopilot import (
 )
 from musls_control.estimate import Estimate
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import Writes
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import Writes, copy_numbers
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.rigid_body import rotor_records
@@ -24,6 +24,18 @@ from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 # ---------- Set-points that come late
+
+
+LINK = np.dtype(
+    [
+        ("delay", float),  # in periods
+        ("jitter", float),
+        ("arrives", np.int64),  # the last that was sent
+        ("sent", float, 12),
+    ]
+)
+
+UNDER_WAY = np.dtype([("arrives", np.int64), ("setpoint", float, 12)])
 
 
 class SetpointLink:
@@ -34,6 +46,9 @@ class SetpointLink:
 
     Attributes:
         heard: What the autopilot has; the memory stays the same.
+        links: One to each drone, (n,) of `LINK`.
+        under_way: By the period in which they arrive, (periods, n) of `UNDER_WAY`.
+        jitters: Whether each takes another time.
     """
 
     def __init__(
@@ -43,39 +58,53 @@ class SetpointLink:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        self.heard = DroneSetpoints(sent.data.copy())
-        self._sent, self._last, self._generator = sent.data, sent.data.copy(), generator
-        self._delay = faults.setpoint_delay_s / period_s
-        self._jitter = faults.setpoint_jitter_s / period_s
-        self._under_way: list[deque[tuple[int, Array]]] = [deque() for _ in sent.data]
+        n, delay, jitter = len(sent.data), faults.setpoint_delay_s, faults.setpoint_jitter_s
+        self.heard, self._sent = DroneSetpoints(sent.data.copy()), sent.data
+        self.jitters, self._generator = jitter > 0.0, generator
+        self.links = np.zeros(n, LINK)
+        self.links["delay"], self.links["jitter"] = delay / period_s, jitter / period_s
+        self.under_way = np.zeros((round((delay + jitter) / period_s) + 2, n), UNDER_WAY)
+        self.start()
 
     def start(self) -> None:
         """The drones know what is sent before the first period."""
-        self.heard.data[:] = self._last[:] = self._sent
+        self.heard.data[:] = self.links["sent"] = self._sent
+        self.under_way["arrives"] = -1
+
+    def fill(self, luck: Array) -> None:
+        """Draw the share of the jitter that set-points of the next periods take, (periods, n)."""
+        luck[:] = self._generator.random(luck.shape)
 
     def step(self, tick: int) -> None:
-        """Send what changed, hand on what arrives."""
-        if not np.array_equal(self._sent, self._last, equal_nan=True):
-            for sent, last, under_way in zip(self._sent, self._last, self._under_way, strict=True):
-                if not np.array_equal(sent, last, equal_nan=True):
-                    last[:] = sent
-                    self._send(tick, sent, under_way)
-        for row, under_way in zip(self.heard.data, self._under_way, strict=True):
-            while under_way and under_way[0][0] <= tick:
-                row[:] = under_way.popleft()[1]
+        """The same as the compiled stage, for an autopilot that Python calls."""
+        luck = np.zeros(len(self.links))
+        if self.jitters:
+            self.fill(luck)
+        bring_setpoints(self._sent, self.links, self.under_way, luck, tick, self.heard.data)
 
-    def next_arrival(self, tick: int) -> float:
-        """Period of the next set-point that arrives."""
-        return min((under_way[0][0] for under_way in self._under_way if under_way), default=np.inf)
 
-    def _send(self, tick: int, row: Array, under_way: deque[tuple[int, Array]]) -> None:
-        late = self._delay
-        if self._jitter:
-            late += self._jitter * self._generator.random()
-        arrives = tick + round(float(late))
-        if under_way:
-            arrives = max(arrives, under_way[-1][0])
-        under_way.append((arrives, row.copy()))
+@compiled()
+def bring_setpoints(sent, links, under_way, luck, tick, heard):
+    """Send what changed, hand on what arrives; see `SetpointLink`.
+
+    `luck`: share of the jitter, (n,); anything where there is none.
+    """
+    for i in range(len(links)):
+        link, new = links[i], False
+        for k in range(12):
+            new |= sent[i, k] != link.sent[k] and not (
+                np.isnan(sent[i, k]) and np.isnan(link.sent[k])
+            )
+        if new:
+            copy_numbers(link.sent, sent[i])
+            late = link.delay + (link.jitter * luck[i] if link.jitter > 0.0 else 0.0)
+            link.arrives = max(tick + round(late), link.arrives)
+            last = under_way[link.arrives % under_way.shape[0], i]
+            last.arrives = link.arrives
+            copy_numbers(last.setpoint, sent[i])
+        now = under_way[tick % under_way.shape[0], i]
+        if now.arrives == tick:
+            copy_numbers(heard[i], now.setpoint)
 
 
 # ---------- Links that are lost: what a flight stack does without set-points
@@ -183,17 +212,10 @@ class CommandLatency:
         ring: Commands under way, (periods, n, n_rotors).
     """
 
-    def __init__(self, asked_rad_s: Array, periods: int, before_rad_s: Array) -> None:
-        """`asked_rad_s`: what is commanded; its memory stays the same. `before_rad_s`: at first."""
-        self._asked = asked_rad_s
+    def __init__(self, periods: int, before_rad_s: Array) -> None:
+        """`before_rad_s`: what is commanded at first."""
         self.ring = np.tile(before_rad_s, (periods, 1, 1))
         self.delayed_rad_s = before_rad_s.copy()
-
-    def step(self, tick: int) -> None:
-        """Take the present commands, give the old ones."""
-        slot = self.ring[tick % len(self.ring)]
-        self.delayed_rad_s[:] = slot
-        slot[:] = self._asked
 
 
 # ---------- Tilted rotors: the difference to upright ones as a wrench, for every plant

@@ -16,7 +16,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.power import Power
-from musls_sim.scenario.aerodynamics import Air
+from musls_sim.scenario.aerodynamics import Aerodynamics, Air
 from musls_sim.scenario.events import Event, EventContext
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
@@ -160,7 +160,8 @@ class Session(TiedToMemory, Flight):
         watched = system.n_drones or obstacles
         self.collisions = CollisionWatch(plant, obstacles) if watched else None
         inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
-        self.air = air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
+        air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
+        self.aerodynamics = Aerodynamics(scenario.aerodynamics, air, inputs)
         context = EventContext(
             plant,
             inputs,
@@ -188,12 +189,12 @@ class Session(TiedToMemory, Flight):
         self.latency = None
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
-            latency = CommandLatency(inputs.rotor_command_rad_s, latency_periods, before)
+            latency = CommandLatency(latency_periods, before)
             inputs.rotor_command_rad_s, self.latency = latency.delayed_rad_s, latency
         (noise,) = components.jitter.spawn(1)
         setup = SensorSetup(plant.system, plant.state, period_s, noise)
         self.load_cells = LoadCells(plant.system, period_s, noise)
-        self.sensors = Sensors(self.load_cells, scenario.sensors, setup, self.estimate)
+        self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
         self.set_stages(stages_of(self))
 

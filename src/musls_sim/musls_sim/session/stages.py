@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_sim.scenario.aerodynamics import Aerodynamics
+from musls_sim.scenario.aerodynamics import CompiledModel
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.scenario.sensors import TruthSpec
-from musls_sim.sensors.estimation import MotionCapture, Truth
+from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
 from musls_sim.session.driving import RigDriver
 from musls_sim.session.flight import ENERGY_PERIODS, Flight
@@ -137,19 +136,6 @@ def _observers(flight: Flight) -> Stage:
     return Stage("observers", flight.look, due)
 
 
-def _late_setpoints_ask(scenario: Scenario) -> str:
-    for name in ("setpoint_delay_s", "setpoint_jitter_s"):
-        if late_s := getattr(scenario.imperfections, name):
-            return f"imperfections.{name} = {late_s:g}"
-    return ""
-
-
-@entry("set-points on their way to the autopilots", "session/imperfections.py", _late_setpoints_ask)
-def _late_setpoints(flight: Flight) -> Stage | None:
-    link = flight.setpoint_link
-    return None if link is None else Stage("late_setpoints", link.step, link.next_arrival)
-
-
 @entry(
     "keeps the state for recorders and for the watch over the drones' distances",
     "session/compiled_stages/session_memory.py",
@@ -167,7 +153,11 @@ def _control_asks(scenario: Scenario) -> str:
     return ""
 
 
-@entry("controller and autopilot, down to rotor speeds", "session/control.py", _control_asks)
+@entry(
+    "controller, set-points that come late, autopilot, down to rotor speeds",
+    "session/control.py",
+    _control_asks,
+)
 def _control(flight: Flight) -> Stage:
     return Stage("control", flight.control.step, choose=flight.control.choose)
 
@@ -221,16 +211,21 @@ def _tilted_thrust(flight: Flight) -> Stage | None:
     return Stage("tilted_thrust", compiled=(compiled.tilt_thrust,)) if tilted else None
 
 
-@entry(
-    "downwash, ground effect and your own models, as forces of the period",
-    "scenario/aerodynamics.py",
-    lambda s: "aerodynamics" if s.aerodynamics else "",
-)
+@entry("downwash and ground effect", "scenario/aerodynamics.py")
 def _aerodynamics(flight: Flight) -> Stage | None:
-    models = flight.scenario.aerodynamics
-    if not models:
-        return None
-    return Stage("aerodynamics", Aerodynamics(models, flight.air, flight.inputs).step)
+    parts = tuple(compiled.OF_AIR[kind] for kind in flight.aerodynamics.kinds)
+    return Stage("aerodynamics", compiled=parts) if parts else None
+
+
+def _own_aerodynamics_ask(scenario: Scenario) -> str:
+    own = [model.kind for model in scenario.aerodynamics if not isinstance(model, CompiledModel)]
+    return f"aerodynamics = {own[0]}" if own else ""
+
+
+@entry("your own models of the air", "scenario/aerodynamics.py", _own_aerodynamics_ask)
+def _own_aerodynamics(flight: Flight) -> Stage | None:
+    air = flight.aerodynamics
+    return in_python("own_aerodynamics", air.step if air.own else None)
 
 
 # ---------- The plant and what comes after it
@@ -292,26 +287,13 @@ def _controller_events(flight: Flight) -> Stage | None:
     return in_python("controller_events", step, flight.control.next_events)
 
 
-def _estimation_asks(scenario: Scenario) -> str:
-    faults = scenario.imperfections
-    if any(any(drone.level_tilt_rad) or any(drone.mocap_offset_m) for drone in faults.drones):
-        return "imperfections.drones.level_tilt_rad, mocap_offset_m"
-    estimation = scenario.estimation
-    if isinstance(estimation, TruthSpec) and estimation.noise > 0.0:
-        return f"estimation.noise = {estimation.noise:g}"
-    return ""
-
-
-@entry("what motion capture and IMU make of the state", "sensors/", _estimation_asks)
+@entry("what motion capture and IMU make of the state", "sensors/estimation.py")
 def _estimation(flight: Flight) -> Stage:
-    parts: Parts = ()
-    estimator = flight.components.estimator
-    if flight.components.sensed is None:
-        if type(estimator) is MotionCapture:
-            parts = (compiled.capture_motion,)
-        elif type(estimator) is Truth and estimator.noise == 0.0:
-            parts = (compiled.know_truth,)
-    return Stage("estimation", None if parts else flight.estimate_state, compiled=parts)
+    sensed, estimator = flight.components.sensed, flight.components.estimator
+    sense = () if sensed is None else (compiled.sense_motion,)
+    capture = isinstance(estimator, MotionCapture)
+    know = compiled.capture_motion if capture else compiled.know_truth
+    return Stage("estimation", compiled=(*sense, know))
 
 
 @entry(
@@ -333,17 +315,15 @@ def _load_estimator_doubt(flight: Flight) -> Stage | None:
     return in_python("load_estimator_doubt", None if estimator is None else flight.doubt_estimator)
 
 
-def _sensors_ask(scenario: Scenario) -> str:
-    if scenario.sensors:
-        return "sensors"
-    cells = any(cable.load_cell is not None for cable in scenario.system.cables)
-    return "system.cables.load_cell" if cells else ""
+@entry("load cells", "sensors/estimation.py")
+def _load_cells(flight: Flight) -> Stage | None:
+    cells = len(flight.load_cells.records)
+    return Stage("load_cells", compiled=(compiled.measure_tensions,)) if cells else None
 
 
-@entry("load cells and your own sensors", "sensors/estimation.py", _sensors_ask)
+@entry("your own sensors", "sensors/estimation.py", lambda s: "sensors" if s.sensors else "")
 def _sensors(flight: Flight) -> Stage | None:
-    read = len(flight.load_cells.cables) or flight.scenario.sensors
-    return in_python("sensors", flight.sensors.step if read else None)
+    return in_python("sensors", flight.sensors.step if flight.scenario.sensors else None)
 
 
 def stages_of(flight: Flight) -> list[Stage]:

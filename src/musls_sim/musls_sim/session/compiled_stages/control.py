@@ -24,6 +24,7 @@ from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import (
     asked_of,
     estimate_of,
+    sent_of,
     setpoint_of,
     throttle_of,
     world_at,
@@ -56,11 +57,11 @@ def fly_autopilots(address):
 def ask_for_places(address):
     """Write places and yaws that are commanded, those that are not NaN, into the set-points."""
     w = world_at(address)
-    setpoint, asked = setpoint_of(w), asked_of(w)
+    sent, asked = sent_of(w), asked_of(w)
     for i in range(w.n_drones):
         if np.isfinite(asked[i, 0]):
-            put(setpoint[i], asked[i])
-            setpoint[i, 9] = asked[i, 3]
+            put(sent[i], asked[i])
+            sent[i, 9] = asked[i, 3]
 
 
 @CompiledStage
@@ -69,7 +70,7 @@ def ask_for_forces(address):
     w = world_at(address)
     thrust = carray(beyond(w, w.thrust), (w.n_drones,), THRUST)
     throttle = throttle_of(w)
-    ask_autopilot(setpoint_of(w), asked_of(w), throttle[:, 0], thrust)
+    ask_autopilot(sent_of(w), asked_of(w), throttle[:, 0], thrust)
 
 
 @compiled()
@@ -84,11 +85,11 @@ def turn_drones(address):
     """Turn the drones so that their thrust is the force."""
     w = world_at(address)
     release_bodies(w)
-    n, asked, setpoint, estimate = w.n_drones, asked_of(w), setpoint_of(w), estimate_of(w)
+    n, asked, sent, estimate = w.n_drones, asked_of(w), sent_of(w), estimate_of(w)
     drones = carray(beyond(w, w.attitude), (n,), DRONE)
     gains = carray(beyond(w, w.gains), (2, 3), np.float64)
     for i in range(n):
-        drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else setpoint[i, 9]
+        drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else sent[i, 9]
         for k in range(3):
             drones[i].force[k] = asked[i, k]
     attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
@@ -137,11 +138,11 @@ def push_bodies(address):
 
 
 OF_LEVEL: dict[ControlLevel, tuple[CompiledStage, ...]] = {
-    ControlLevel.DRONE_SETPOINTS: (ask_for_places, fly_autopilots),
-    ControlLevel.AUTOPILOT_FORCES: (ask_for_forces, fly_autopilots),
+    ControlLevel.DRONE_SETPOINTS: (ask_for_places,),
+    ControlLevel.AUTOPILOT_FORCES: (ask_for_forces,),
     ControlLevel.FORCES: (turn_drones,),
     ControlLevel.THRUST_MOMENT: (give_thrust,),
     ControlLevel.ROTOR_SPEEDS: (turn_rotors,),
     ControlLevel.IDEAL_THRUST_MOMENT: (push_bodies,),
 }
-"""What turns commands of a level into speeds of the rotors, or wrenches."""
+"""What turns commands of a level into speeds of the rotors, wrenches, or what autopilots follow."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 from types import SimpleNamespace
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.px4.cascade import Px4Cascade
+from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import distance, fill
 from musls_sim.plants.interface import REFINEMENTS
-from musls_sim.sensors.estimation import MotionCapture
+from musls_sim.sensors.estimation import MotionCapture, Truth
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
 from musls_sim.session.flight import Flight
 from musls_sim.session.loop import Observer
@@ -29,9 +30,37 @@ def motion_capture_of(session: Flight) -> MotionCapture | None:
     return estimator if isinstance(estimator, MotionCapture) else None
 
 
+def sources_of(session: Flight) -> dict[str, Callable[[Array], None]]:
+    """What draws the noise of the next periods, by the array of `WORLD` that it fills."""
+    components, link = session.components, session.setpoint_link
+    sources: dict[str, Callable[[Array], None]] = {}
+    if not components.wind.steady:
+        sources["gusts_ahead"] = components.wind.fill
+    if components.estimator.noisy:
+        sources["noise_ahead"] = components.estimator.fill
+    if len(session.load_cells.records):
+        sources["cells_ahead"] = session.load_cells.fill
+    if link is not None and link.jitters:
+        sources["jitter_ahead"] = link.fill
+    return sources
+
+
+def ahead_of(session: Flight) -> Arrays:
+    """Room for the noise of the next periods; without noise of a kind there is none."""
+    n, sources = session.scenario.system.n_drones, sources_of(session)
+    each: dict[str, tuple[int, ...]] = {
+        "gusts_ahead": (3,),
+        "noise_ahead": (1 + n, 13),
+        "cells_ahead": (len(session.load_cells.records), 2),
+        "jitter_ahead": (n,),
+    }
+    return {name: np.ones((PIECE * (name in sources), *shape)) for name, shape in each.items()}
+
+
 def arrays_of(session: Flight) -> Arrays:
-    """Arrays of a session, but those of its plant."""
+    """Arrays of a session, but those of its plant, and the noise to come."""
     components, wind, latency = session.components, session.components.wind, session.latency
+    link, sensed, cells = session.setpoint_link, components.sensed, session.load_cells
     cascade, mocap = components.autopilot, motion_capture_of(session)
     n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
     control, steps, nothing = session.control, session.plant.step_arrays, np.zeros(0)
@@ -61,9 +90,14 @@ def arrays_of(session: Flight) -> Arrays:
         "recent": peaks.recent_n,
         "sensors": nothing if mocap is None else mocap.sensors,
         "ring": nothing if mocap is None else mocap.ring,
-        "gusts_ahead": np.zeros((0 if wind.steady else PIECE, 3)),
-        "noise_ahead": np.ones((0 if mocap is None else PIECE, 1 + n, 13)),
+        "links": nothing if link is None else link.links,
+        "under_way": nothing if link is None else link.under_way,
+        "sensed": nothing if sensed is None else sensed.state.motion,
+        "faults": nothing if sensed is None else sensed.faults,
+        "cells": cells.records,
+        "shown": cells.measured_n,
         **power_arrays(session),
+        **session.aerodynamics.arrays,
         "levels": steps.get("levels", nothing),
         "limits": steps.get("limits", nothing),
     }
@@ -99,7 +133,11 @@ def numbers_of(session: Flight) -> dict[str, Any]:
     """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
     peak, told = session.plant.state.tension_peak_n, session.inputs.rotor_command_rad_s
     system, wind, latency = session.scenario.system, session.components.wind, session.latency
-    mocap = motion_capture_of(session)
+    mocap, link, estimator = (
+        motion_capture_of(session),
+        session.setpoint_link,
+        session.components.estimator,
+    )
     return {
         "period": session.plant.period_s,
         "n_drones": system.n_drones,
@@ -110,6 +148,10 @@ def numbers_of(session: Flight) -> dict[str, Any]:
         "keep": wind.keep,
         "gust_scale": tuple(wind.scale_m_s),
         "first": -1 if mocap is None else mocap.first,
+        "deviation": estimator.noise if isinstance(estimator, Truth) else 0.0,
+        "n_cells": len(session.load_cells.records),
+        "way_size": 0 if link is None else len(link.under_way),
+        "jitters": link is not None and link.jitters,
         "ring_size": 0 if mocap is None else len(mocap.ring),
         "substeps": session.plant.substeps,
         "refinements": REFINEMENTS,
@@ -151,7 +193,7 @@ class Rows:
     Attributes:
         every: Periods between two rows; 0 for none.
         observers: Who gets them.
-        arrays: Motion, speeds of rotors, forces of cables, recent peaks, (rows, ...).
+        arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, (rows, ...).
     """
 
     every: int
@@ -171,7 +213,8 @@ class World:
         asked = len(session.command.data) * session.control.announces
         self._own = arrays_of(session)
         self._own["asked_rows"] = np.zeros((PIECE // ANNOUNCE_EVERY, asked, 3))
-        self._noisy = bool(len(self._own["gusts_ahead"]) or len(self._own["noise_ahead"]))
+        self._own |= ahead_of(session)
+        self._sources = [(self._own[name], fill) for name, fill in sources_of(session).items()]
         self.now["drawn"][0] = PIECE
         self.rows = self._make_rows()
         self.refresh()
@@ -186,7 +229,7 @@ class World:
             every = gcd(every, session.separation.every)
         count = PIECE // every + 1 if every else 0
         shown = state_of(session) | self._own
-        names = "motion", "speed", "force", "recent"
+        names = "motion", "speed", "force", "recent", "shown"
         arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
         return Rows(every, takers, arrays)
 
@@ -199,8 +242,11 @@ class World:
             **({} if watch is None else watch.arrays),
             **state_of(session),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
+            "sent": session.control.sent.data,
             "setpoint": session.control.heard.data,
         }
+        if session.components.sensed is None:
+            self._arrays["sensed"] = self._arrays["motion"]
         values = numbers_of(session) | {
             "reference_rows": len(self._arrays.get("reference", ())),
             "watched": 1,
@@ -223,13 +269,12 @@ class World:
         now = self.now
         now["tick"][0], now["plant"][0] = tick, distance(self._record, self._session.plant.record)
         now["begun"][0] = self._session.guidance.begin_s
-        if not self._noisy:
+        if not self._sources:
             return PIECE
         if now["drawn"][0] == PIECE:
             now["drawn"][0] = 0
-            self._session.components.wind.fill(self._own["gusts_ahead"])
-            if (mocap := motion_capture_of(self._session)) is not None:
-                mocap.source.fill(self._own["noise_ahead"])
+            for ahead, fill in self._sources:
+                fill(ahead)
         return PIECE - int(now["drawn"][0])
 
     def advance(self, stages: NDArray[np.int64], periods: int) -> None:
@@ -273,4 +318,5 @@ def _seen(rows: Arrays) -> Any:
     return SimpleNamespace(
         plant=SimpleNamespace(state=state),
         tension_peaks=SimpleNamespace(recent_n=rows["recent"]),
+        load_cells=SimpleNamespace(measured_n=rows["shown"]),
     )

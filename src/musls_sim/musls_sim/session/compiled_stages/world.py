@@ -11,6 +11,7 @@ import numpy as np
 from numba import carray
 
 from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
+from musls_control.estimate import MOTION
 from musls_control.mission.coming_down import (
     ASIDE,
     DOWN,
@@ -36,8 +37,26 @@ from musls_sim.plants.interface import STEP
 from musls_sim.plants.rigid_body import ROTOR
 from musls_sim.power import BATTERY, run_motors
 from musls_sim.power import ROTOR as MOTOR
+from musls_sim.scenario.aerodynamics import (
+    CELL,
+    DOWNWASH,
+    NEAR_GROUND,
+    WAKE,
+    add_downwash,
+    add_ground_effect,
+)
 from musls_sim.scenario.physics import blow
-from musls_sim.sensors.estimation import PREDICTION, SENSORS, step_estimates
+from musls_sim.sensors.estimation import (
+    FAULT,
+    LOAD_CELL,
+    PREDICTION,
+    SENSORS,
+    add_noise,
+    copy_truth,
+    read_load_cells,
+    sense,
+    step_estimates,
+)
 from musls_sim.session.compiled_stages.contacts import (
     CABLE,
     CABLE_PERIODS,
@@ -45,6 +64,7 @@ from musls_sim.session.compiled_stages.contacts import (
     find_contacts,
     find_near_cables,
 )
+from musls_sim.session.imperfections import LINK, UNDER_WAY, bring_setpoints
 
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
@@ -92,7 +112,11 @@ WORLD = np.dtype(
         ("keep", float),  # share of a gust that is left after a period
         ("gust_scale", float, 3),  # of what joins it
         ("first", np.int64),  # body that motion capture estimates; -1 where the truth is known
+        ("deviation", float),  # of the noise that is added to the truth
         ("ring_size", np.int64),  # of motion capture, in periods
+        ("n_cells", np.int64),
+        ("way_size", np.int64),  # of set-points that come late, in periods; 0 for none
+        ("jitters", np.int64),  # whether each takes another time
         ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
         ("every", np.int64),  # periods between two rows that are recorded; 0 for none
         ("reacts", np.int64),  # whether the spin of propellers turns the drones
@@ -108,7 +132,12 @@ WORLD = np.dtype(
         ("speed", np.int64),  # `PlantState.rotor_speed_rad_s`
         ("force", np.int64),  # `PlantState.cable_force_n`
         # In the world's own, see `Parts`:
-        ("setpoint", np.int64),
+        ("sent", np.int64),  # set-points that are handed out
+        ("setpoint", np.int64),  # those that the autopilots have
+        ("links", np.int64),  # by which they come late, and those under way
+        ("under_way", np.int64),
+        ("sensed", np.int64),  # motion as sensors find it, and their faults
+        ("faults", np.int64),
         ("found", np.int64),  # on the way down, (n, 6)
         ("estimate", np.int64),
         ("tension", np.int64),  # estimated, (n_cables, 2)
@@ -128,6 +157,11 @@ WORLD = np.dtype(
         ("tilted_rotors", np.int64),  # of `TiltedThrust`
         ("tilt_health", np.int64),
         ("tilt_shift", np.int64),
+        ("air_rotors", np.int64),  # of `Air`
+        ("downwash", np.int64),
+        ("wakes", np.int64),
+        ("wake_cells", np.int64),
+        ("near_ground", np.int64),
         ("law", np.int64),  # records of a controller, and what else it works on
         ("law_drones", np.int64),
         ("law_shares", np.int64),
@@ -143,6 +177,7 @@ WORLD = np.dtype(
         ("speed_rows", np.int64),
         ("force_rows", np.int64),
         ("recent_rows", np.int64),
+        ("shown_rows", np.int64),
         ("asked_rows", np.int64),
         ("solids", np.int64),  # what `CollisionWatch` looks at
         ("first_solid", np.int64),
@@ -153,8 +188,12 @@ WORLD = np.dtype(
         ("near", np.int64),
         ("sensors", np.int64),
         ("ring", np.int64),
+        ("cells", np.int64),  # load cells, and what they show
+        ("shown", np.int64),
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
+        ("cells_ahead", np.int64),
+        ("jitter_ahead", np.int64),
         ("changes", np.int64),  # what events make of it, in the order of time; worlds share them
     ]
 )
@@ -191,8 +230,14 @@ def world_at(address):
 
 
 @compiled()
+def sent_of(w):
+    """What the autopilots are to follow, (n, 12)."""
+    return carray(beyond(w, w.sent), (w.n_drones, 12), np.float64)
+
+
+@compiled()
 def setpoint_of(w):
-    """What the autopilots follow, (n, 12)."""
+    """What they have heard of it, (n, 12)."""
     return carray(beyond(w, w.setpoint), (w.n_drones, 12), np.float64)
 
 
@@ -200,6 +245,12 @@ def setpoint_of(w):
 def motion_of(w):
     """True motion of load and drones, (1 + n, 16)."""
     return carray(beyond(w, w.motion), (1 + w.n_drones, 16), np.float64)
+
+
+@compiled()
+def sensed_of(w):
+    """Their motion as sensors find it, (1 + n, 16)."""
+    return carray(beyond(w, w.sensed), (1 + w.n_drones, 16), np.float64)
 
 
 @compiled()
@@ -227,7 +278,7 @@ def asked_of(w):
 def follow_plan(address):
     """Hand out the row that is due; after the last one wait for the landing and disarm."""
     w = world_at(address)
-    time, setpoint = w.tick * w.period, setpoint_of(w)
+    time, setpoint = w.tick * w.period, sent_of(w)
     planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
     waits = carray(pointer(w.waits), (w.n_waits,), WAIT)
     places = estimate_of(w)
@@ -267,7 +318,7 @@ def come_down(w, planned):
     """Change the set-points of a row by what was found on the way down, and look for more."""
     rows = carray(pointer(w.plan_rows), (w.rows,), ROW)
     found = grid_at(w, w.found, w.n_drones, FOUND_COLUMNS)
-    setpoint, fed, spots = setpoint_of(w), planned[w.row, :, 6:], planned[w.rows - 1]
+    setpoint, fed, spots = sent_of(w), planned[w.row, :, 6:], planned[w.rows - 1]
     if w.spread_from >= 0:
         move_aside(setpoint, found[:, ASIDE:], w.spread_from, w.spread_rows, w.row)
     give_back(setpoint[:, 6:], found, rows[w.row].share)
@@ -298,6 +349,7 @@ def record(address):
     copy_row(w, w.speed_rows, row, w.speed, rotors)
     copy_row(w, w.force_rows, row, w.force, 6 * w.n_cables)
     copy_row(w, w.recent_rows, row, w.recent, w.n_cables)
+    copy_row(w, w.shown_rows, row, w.shown, 2 * w.n_cells)
     w.recorded = row + 1
 
 
@@ -307,12 +359,9 @@ def announce(address):
     w = world_at(address)
     if w.tick % ANNOUNCE_EVERY != 0:
         return
-    setpoint, rows = (
-        setpoint_of(w),
-        grid_at(w, w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3),
-    )
+    sent, rows = sent_of(w), grid_at(w, w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3)
     for i in range(w.n_drones):
-        put(rows[w.announced * w.n_drones + i], setpoint[i, 6:])
+        put(rows[w.announced * w.n_drones + i], sent[i, 6:])
     w.announced += 1
 
 
@@ -323,6 +372,17 @@ def copy_row(w, rows, row, source, count):
         carray(beyond(w, rows + 8 * row * count), (count,), np.float64),
         carray(beyond(w, source), (count,), np.float64),
     )
+
+
+@CompiledStage
+def delay_setpoints(address):
+    """Hand set-points on when they arrive, see `SetpointLink`."""
+    w = world_at(address)
+    n = w.n_drones
+    links = carray(beyond(w, w.links), (n,), LINK)
+    under_way = carray(beyond(w, w.under_way), (w.way_size, n), UNDER_WAY)
+    luck = carray(beyond(w, w.jitter_ahead + 8 * n * w.drawn * w.jitters), (n,), np.float64)
+    bring_setpoints(sent_of(w), links, under_way, luck, w.tick, setpoint_of(w))
 
 
 @CompiledStage
@@ -380,6 +440,42 @@ def tilt_thrust(address):
             reaction = scale(rotor.torque * squared, shift[i])
             increase(wrench[1 + i, :3], add(cross(rotor.place, force), reaction))
             increase(wrench[1 + i, 3:], force)
+
+
+@compiled()
+def air_around(w):
+    """Motion, constants of the rotors and their speeds, and what acts on bodies in their frames."""
+    n, rotors = w.n_drones, w.n_rotors
+    return (
+        motion_of(w),
+        carray(beyond(w, w.air_rotors), (n, rotors), ROTOR),
+        grid_at(w, w.speed, n, rotors),
+        grid_at(w, w.wrench_body, 1 + n, 6),
+    )
+
+
+@CompiledStage
+def blow_down(address):
+    """Let wakes press on what is below, see `Downwash`."""
+    w = world_at(address)
+    motion, rotors, speed, wrench = air_around(w)
+    law = carray(beyond(w, w.downwash), (1,), DOWNWASH)[0]
+    wakes = carray(beyond(w, w.wakes), (w.n_drones, w.n_rotors), WAKE)
+    cells = carray(beyond(w, w.wake_cells), (law.cells,), CELL)
+    add_downwash(motion, rotors, speed, vector_at(w, w.wind), law, wakes, cells, wrench)
+
+
+@CompiledStage
+def lift_near_ground(address):
+    """Let the ground add to thrusts, see `GroundEffect`."""
+    w = world_at(address)
+    motion, rotors, speed, wrench = air_around(w)
+    near = carray(beyond(w, w.near_ground), (w.n_drones,), NEAR_GROUND)
+    add_ground_effect(motion, rotors, speed, near, wrench)
+
+
+OF_AIR = {"downwash": blow_down, "ground_effect": lift_near_ground}
+"""Stages of aerodynamic models by their kinds."""
 
 
 # ---------- Around the plant
@@ -445,13 +541,31 @@ def feel_tension(w):
 
 
 @CompiledStage
+def sense_motion(address):
+    """Write the motion that tilted boards and marks beside the centres find: `SensedState`."""
+    w = world_at(address)
+    n = w.n_drones
+    true, sensed = (
+        carray(beyond(w, w.motion), (1 + n,), MOTION),
+        carray(beyond(w, w.sensed), (1 + n,), MOTION),
+    )
+    sense(true, carray(beyond(w, w.faults), (n,), FAULT), sensed)
+
+
+@compiled()
+def noise_of(w):
+    """Noise of this period, (1 + n, 13)."""
+    bodies = 1 + w.n_drones
+    return carray(beyond(w, w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
+
+
+@CompiledStage
 def know_truth(address):
     """Take the truth for what is known, see `Truth`."""
     w = world_at(address)
-    motion, estimate = motion_of(w), estimate_of(w)
-    for i in range(1 + w.n_drones):
-        for k in range(16):
-            estimate[i, k] = motion[i, k]
+    copy_truth(sensed_of(w), estimate_of(w))
+    if w.deviation > 0.0:
+        add_noise(estimate_of(w), noise_of(w), w.deviation)
     feel_tension(w)
 
 
@@ -460,12 +574,25 @@ def capture_motion(address):
     """Integrate the IMUs and fuse samples, see `MotionCapture`."""
     w = world_at(address)
     bodies = 1 + w.n_drones
-    noise = carray(beyond(w, w.noise_ahead + 8 * 13 * bodies * w.drawn), (bodies, 13), np.float64)
     sensors = carray(beyond(w, w.sensors), (bodies,), SENSORS)
     ring = carray(beyond(w, w.ring), (w.ring_size, bodies), PREDICTION)
-    step_estimates(motion_of(w), estimate_of(w), noise, sensors, ring, w.tick, w.first)
+    step_estimates(sensed_of(w), estimate_of(w), noise_of(w), sensors, ring, w.tick, w.first)
     if w.first == 0:
         feel_tension(w)
+
+
+@CompiledStage
+def measure_tensions(address):
+    """Show the tensions of load cells in the place of the estimated ones, see `LoadCells`."""
+    w = world_at(address)
+    read_load_cells(
+        carray(beyond(w, w.cells), (w.n_cells,), LOAD_CELL),
+        carray(beyond(w, w.force), (w.n_cables, 2, 3), np.float64),
+        grid_at(w, w.cells_ahead + 16 * w.n_cells * w.drawn, w.n_cells, 2),
+        w.tick,
+        grid_at(w, w.shown, w.n_cells, 2),
+        grid_at(w, w.tension, w.n_cables, 2),
+    )
 
 
 @CompiledStage
