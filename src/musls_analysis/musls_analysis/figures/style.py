@@ -79,8 +79,7 @@ def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
         "figure.figsize": (width_m / 0.0254, WIDTH_IN),
         "font.family": [family for family in families[font] if family in known],
         "mathtext.fontset": "stix" if font == "serif" else "dejavusans",
-        "pdf.fonttype": 42,  # text stays text in PDF and SVG
-        "svg.fonttype": "none",
+        "svg.fonttype": "none",  # text stays text
     }
     return matplotlib.rc_context(settings)
 

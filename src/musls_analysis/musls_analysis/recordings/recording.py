@@ -10,7 +10,7 @@ the start of the recording's clock (simulated time for simulations)::
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -387,6 +387,38 @@ class Recording:
         """Time of the last pose [s]."""
         return float(max(track.time_s[-1] for track in self.bodies.values()))
 
+    def between(self, start_s: float, end_s: float) -> Recording:
+        """The flight from one time to another; set-points that were held at its start hold there.
+
+        Raises:
+            ConfigError: Nothing was recorded then.
+        """
+        if not start_s < end_s or end_s <= self.start_s or start_s >= self.end_s:
+            raise ConfigError(
+                f"{self.source}: nothing from {start_s:g} to {end_s:g} s; it lasts from "
+                f"{self.start_s:.2f} to {self.end_s:.2f} s"
+            )
+        held = {
+            name: PoseTrack(
+                np.maximum(track.time_s, start_s), track.position_enu_m, track.orientation_wxyz
+            ).part(slice(max(np.searchsorted(track.time_s, start_s, side="right") - 1, 0), None))
+            for name, track in self.setpoints.items()
+        }
+        parts: dict[str, Any] = {
+            name: _between(held if name == "setpoints" else getattr(self, name), start_s, end_s)
+            for name in (
+                "bodies", "setpoints", "cables", "rotors", "twists", "batteries", "wrenches",
+                "setpoint_accelerations", "signals", "references",
+            )
+        }  # fmt: skip
+        stages = [
+            Stage(stage.name, max(stage.start_s, start_s), min(stage.end_s, end_s))
+            for stage in self.stages
+            if stage.start_s < end_s and stage.end_s > start_s
+        ]
+        events = [event for event in self.events if start_s <= event.time_s <= end_s]
+        return replace(self, stages=stages, events=events, **parts)
+
     @property
     def drones(self) -> list[str]:
         """Names of the drones, in order."""
@@ -441,6 +473,32 @@ class Recording:
         facts = [f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n]
         span = f"{self.end_s - self.start_s:.2f} s"
         return f"<{f'Recording {self.source}'.strip()}: {', '.join([span, *facts])}>"
+
+
+def _between(thing: Any, start_s: float, end_s: float) -> Any:
+    """A track, or tracks by name, from one time to another; empty ones are left out."""
+    if isinstance(thing, Mapping):
+        parts = {name: _between(part, start_s, end_s) for name, part in thing.items()}
+        return {
+            name: part
+            for name, part in parts.items()
+            if isinstance(part, Mapping) or len(part.time_s)
+        }
+    kept, rows = {}, np.zeros(0, bool)
+    for name, values in vars(thing).items():
+        if name.endswith("time_s"):  # the values that follow were recorded then
+            rows = (values >= start_s) & (values <= end_s)
+        kept[name] = _some(values, rows)
+    return type(thing)(**kept)
+
+
+def _some(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, of a list of arrays, or of each column."""
+    if isinstance(values, Mapping):
+        return {name: _some(column, rows) for name, column in values.items()}
+    if isinstance(values, np.ndarray):
+        return values[rows]
+    return [value for value, kept in zip(values, rows, strict=True) if kept]
 
 
 def _entry(parts: Mapping[str, _Part], name: str, what: str) -> _Part:

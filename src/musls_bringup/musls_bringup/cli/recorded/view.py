@@ -275,19 +275,36 @@ def figures(
         typer.Option(metavar="MM", help="Width: 181 fits a page of two columns, 88 one column."),
     ] = 181.0,
     font: Annotated[Literal["sans", "serif"], typer.Option(help="Kind of letters.")] = "sans",
+    stage: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Draw this stage only.", show_default="all")
+    ] = None,
+    begin: Annotated[
+        float | None, typer.Option("--from", metavar="S", help="Draw what follows this time [s].")
+    ] = None,
+    end: Annotated[
+        float | None, typer.Option("--to", metavar="S", help="Draw what precedes this time [s].")
+    ] = None,
     out: Annotated[Path | None, options.out_path("figures in the RUN folder")] = None,
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
+    from musls_analysis.comparison.cycles import stage_windows
     from musls_analysis.comparison.summary import summarise
     from musls_analysis.figures.flight import write_for_paper
 
     options.within("--width", width, 60.0, 500.0, " mm")
     flight = read(recording)
+    whole = flight
+    if stage is not None:
+        windows = stage_windows(flight, stage)
+        flight = flight.between(windows[0].start_s, windows[-1].end_s)
+    if begin is not None or end is not None:
+        first_s = flight.start_s if begin is None else begin
+        flight = flight.between(first_s, flight.end_s if end is None else end)
     written: dict[str, Any] = {}
     if (recording / "summary.json").is_file():
         written = read_json(recording / "summary.json")
     known = {k: v for k, v in written.items() if k == "slack_threshold_n" and v}
-    summary = summarise(flight, **known) | written
+    summary = summarise(flight, **known) | (written if flight is whole else {})
     folder = out or (recording if recording.is_dir() else Path()) / "figures"
     with writing(folder):
         chosen = [one.value for one in formats or [Format.PDF]]
