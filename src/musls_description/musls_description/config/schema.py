@@ -188,8 +188,12 @@ def _known_keys(cls: Any, data: Any) -> Any:
 
 
 _UNKNOWN = "unknown_key"
-_IN_YAML = dict.fromkeys(("tuple_type", "list_type"), "must be a list") | {
-    "dataclass_type": "must be a mapping"
+_IN_YAML = {
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number, without its unit"),
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
+    "finite_number": "must be finite",
+    "dataclass_type": "must be a mapping",
 }
 """Kinds of errors of which pydantic speaks in words of Python."""
 _MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
