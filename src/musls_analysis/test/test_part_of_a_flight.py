@@ -38,5 +38,5 @@ def test_the_errors_of_a_stage_are_those_of_the_whole_flight():
 
 @pytest.mark.parametrize("times_s", [(3.0, 2.0), (1e6, 2e6), (-5.0, -1.0)])
 def test_times_outside_are_told(flight_bag, times_s):
-    with pytest.raises(ConfigError, match="nothing from .* it lasts from"):
+    with pytest.raises(ConfigError, match=r"nothing from .* it lasts from"):
         read_bag(flight_bag).between(*times_s)

@@ -14,7 +14,6 @@ signal while they are written leaves them to the next run in the same place, as 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import signal
@@ -29,6 +28,7 @@ from types import FrameType
 from typing import Any
 
 from musls_description.config.errors import MuslsError
+from musls_description.config.errors import lock as lock_file
 
 MARKS = ("summary.json", "comparison.json")
 """Every result folder holds one of these files; only such folders are ever overwritten."""
@@ -136,7 +136,7 @@ def _claimed(work: Path, out: Path) -> Iterator[None]:
         try:
             lock = stack.enter_context(owner.open("w", encoding="utf-8"))
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
             # Locked before it says whose it is.
             lock.write(f"process {os.getpid()} on {socket.gethostname()}")
             lock.flush()
@@ -152,7 +152,7 @@ def _abandoned(work: Path) -> Iterator[bool]:
     with ExitStack() as stack:
         try:
             lock = stack.enter_context((work / _OWNER).open("r+", encoding="utf-8"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock)
             # Another machine's lock may be invisible here. One that says nothing for so long was
             # left by a run that could not write it.
             writer = lock.read()
@@ -211,8 +211,8 @@ def _finish(work: Path, out: Path, *, overwrite: bool) -> None:
     shutil.rmtree(older, ignore_errors=True)
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals."""
+ENDING = [n for n in signal.Signals if n.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+"""The signals; Windows has no SIGHUP."""
 
 GIVE_UP = 3
 """With so many signals results are no longer waited for."""

@@ -71,7 +71,7 @@ def end_with(parent: int, number: int) -> None:
     """
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-    except (OSError, AttributeError):  # not Linux
+    except (OSError, AttributeError, TypeError):  # not Linux
         return
     if os.getppid() != parent:
         os.kill(os.getpid(), number)

@@ -19,7 +19,6 @@ minute at 50 Hz takes about 100 kB); angles and errors are worked out when asked
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import os
@@ -51,6 +50,7 @@ from musls_analysis.sweep.plan import (
     Plan,
 )
 from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
+from musls_description.config.errors import lock as lock_file
 
 
 def extract(recording: Recording, names: Iterable[str]) -> Recording:
@@ -226,7 +226,7 @@ class Store:
             raise SweepError(f"sweep folder {self.folder}: {error.strerror}") from None
         with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
             except OSError:
                 raise SweepError(f"another sweep is running in {self.folder}") from None
             shutil.rmtree(self.scratch, ignore_errors=True)  # of a sweep that was killed

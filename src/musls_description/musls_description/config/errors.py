@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 MAX_LENGTH = 2000
 """Of a message; what a user gave in, such as a name of a million letters, stands in it."""
@@ -109,6 +110,18 @@ MAX_NAMES = 60
 
 LONGEST_NAME = 100
 """Of a longer name none is near; comparing it would take long."""
+
+
+def lock(file: IO[Any]) -> None:
+    """Lock an open file for this process alone (raises OSError: another has it, or no locks)."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def near_names(name: object, known: Iterable[str]) -> str:

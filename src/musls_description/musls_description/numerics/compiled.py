@@ -54,6 +54,9 @@ KEPT_S = 14 * 86400.0
 """A cache of former sources is deleted this long after its last use, when a new one is begun."""
 
 
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
+
+
 class _Signals(Listener):
     """Lets signals wait for the end of a compiler pass.
 
@@ -71,7 +74,7 @@ class _Signals(Listener):
         if threading.current_thread() is threading.main_thread():
             self._passes += 1
             if self._passes == 1:
-                numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM
+                numbers = [n for n in signal.Signals if n.name in _ENDING]
                 handlers = {number: signal.getsignal(number) for number in numbers}
                 self._handlers = {
                     n: handler for n, handler in handlers.items() if callable(handler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
@@ -263,6 +262,8 @@ def _of_somebody_else(path: str) -> bool:
 
 def _running(number: int) -> bool:
     """Whether a PX4 of this instance number runs, be it without any of our ports."""
+    import fcntl  # a PX4 runs on Linux
+
     try:
         with open(LOCK_FILE.format(number), "r+b") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
