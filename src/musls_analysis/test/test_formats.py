@@ -254,6 +254,24 @@ def test_motive(tmp_path, flown, unit, quaternions):
     read = read_recording(path)
     assert_same(read, flown)
     assert "OptiTrack Motive" in read.notation and "y-up" in read.notation
+    bare = [line.replace(",Type,", ",,").replace(",Name,", ",,") for line in lines]
+    assert_same(read_recording(write_lines(tmp_path / "old.csv", bare)), flown)
+
+
+@pytest.mark.parametrize(
+    ("names", "others"),
+    [("t,p_x,p_y,p_z,q_w,q_x,q_y,q_z", "v_x,v_y,v_z,w_x"),
+     ("time,pos x,pos y,pos z,quat w,quat x,quat y,quat z", "ang vel x,acc x,mot 1,vbat")],
+)  # fmt: skip
+def test_a_table_of_one_body_without_its_name(tmp_path, flown, names, others):
+    """As single drones are logged: velocities and motors beside the pose are left out."""
+    track = flown.bodies["load"]
+    poses = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
+    rows = [",".join(f"{v:.9g}" for v in (*row, 1.0, 2.0, 3.0, 4.0)) for row in poses]
+    path = write_lines(tmp_path / "fast.csv", [f"{names},{others}", *rows])
+    with pytest.raises(ConfigError, match="--bodies load=NAME: it has fast"):
+        read_recording(path)
+    assert_same(read_recording(path, ReadOptions(bodies={"load": "fast"})), flown, ["load"])
 
 
 def test_files_of_one_body_each(tmp_path, flown):

@@ -385,9 +385,15 @@ def test_included_and_nested_models_stand_at_their_poses(tmp_path):
         "named": include("camera", f"0 0 0.1 {turn}", cam, relative_to="front"),
         "nested": f"<model name='inner'><pose>0.5 0 0.2 {turn}</pose>{camera}</model>",
         "twice": include("model://mount", f"0.5 0 0.1 {turn}"),
+        # A link that another included model has, and a prefix that nobody declares.
+        "after": include("camera", f"0 0 0.1 {turn}", cam, relative_to="rack")
+        + include("rack", "0.5 0 0.1 0 0 0", merge="true")
+        + "<gz:note>one</gz:note><frame name='end' gz:hidden='true'/>",
     }
+    rack = "<link name='rack'><inertial><mass>1e-9</mass><inertia><ixx>1e-12</ixx><iyy>1e-12</iyy>"
+    sdf_model(tmp_path, "rack", f"{rack}<izz>1e-12</izz></inertia></inertial></link>")
     links = {"merged": "lens", "named": "cam::lens", "nested": "inner::lens",
-             "twice": "mount::camera::lens"}  # fmt: skip
+             "twice": "mount::camera::lens", "after": "cam::lens"}  # fmt: skip
     for name, text in inside.items():
         body = read_rigid_body(sdf_model(tmp_path, name, base + text))
         assert body.mass_kg == pytest.approx(1.1)

@@ -94,7 +94,7 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
         is_sdf = path.suffix.lower() == ".sdf"
-        root = _flat_model(path) if is_sdf else ElementTree.parse(path).getroot()
+        root = _flat_model(path) if is_sdf else _parsed(path)
         plugins = motor_plugins(root) if is_drone else []
         bladed = bladed_rotors(root) if is_drone and not plugins else []
         turning = {motor.findtext("jointName", "").strip() for motor in plugins}
@@ -160,7 +160,7 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
     """
     read_text(path)
     try:
-        root = ElementTree.parse(path).getroot()
+        root = _parsed(path)
     except _UNREADABLE as error:
         raise ConfigError(f"{path}: cannot be read as XML: {error}") from None
     compiler = root.find("compiler")
@@ -182,6 +182,20 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
                         raise ConfigError(f"{path}: {shown(text)} is no file")
                     if element.tag == "include" and is_file(place) and place not in above:
                         check_xml(place, (*above, path.absolute(), place))
+
+
+def _parsed(path: Path) -> Element:
+    """Root of an XML file; prefixes may be used undeclared, as Gazebo reads them."""
+    try:
+        return ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        if "unbound prefix" not in str(error):
+            raise
+    text = re.sub("<!--.*?-->", "", read_text(path), flags=re.DOTALL)
+    used = set(re.findall(r"<([A-Za-z_][\w.-]*):", text))
+    used |= set(re.findall(r"\s([A-Za-z_][\w.-]*):[\w.-]+\s*=", text)) - {"xml", "xmlns"}
+    declared = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in sorted(used))
+    return ElementTree.fromstring(re.sub(r"<[A-Za-z_][\w.:-]*", rf"\g<0>{declared}", text, count=1))
 
 
 def _small(number: str) -> bool:
@@ -208,7 +222,7 @@ def _flat_model(path: Path, above: tuple[Path, ...] = ()) -> Element:
     path = path.resolve()
     if path in above:
         raise ValueError(f"{path.parent.name}/{path.name} includes itself")
-    model = ElementTree.parse(path).getroot().find(".//model")
+    model = _parsed(path).find(".//model")
     if model is None:
         raise ValueError(f"there is no <model> in {path.name}")
     return _flat(model, path, (*above, path))
@@ -231,11 +245,15 @@ def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
     flat = Element("model", {"name": model.get("name", "")})
     if (own := model.find("pose")) is not None:
         flat.append(own)
-    for name, (part, merged) in inner.items():
-        place = _in_model(named[name], named)
+    waiting, known = list(inner), dict(named)
+    while waiting:  # some stand in links of others
+        name = next((n for n in waiting if _leads_somewhere(named[n], known)), waiting[0])
+        (part, merged), place = inner[name], _in_model(named[name], known)
+        waiting.remove(name)
         for element in part:
             if element.tag != "pose":
-                flat.append(_moved(element, place, "" if merged else f"{name}::"))
+                flat.append(moved := _moved(element, place, "" if merged else f"{name}::"))
+                known.setdefault(moved.get("name", ""), moved)
     for element in model:
         if element.tag in ("link", "joint", "frame"):
             known = named | {e.get("name", ""): e for e in flat if e.get("name")}
@@ -243,6 +261,13 @@ def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
         elif element.tag == "plugin":
             flat.append(element)
     return flat
+
+
+def _leads_somewhere(element: Element, known: Mapping[str, Element]) -> bool:
+    """Whether what a pose is relative to is known."""
+    pose = element.find("pose")
+    above = None if pose is None else pose.get("relative_to")
+    return above in (None, "", "__model__") or above in known
 
 
 def _included(include: Element, path: Path) -> Path:
@@ -352,7 +377,8 @@ def _in_model(element: Element, named: Mapping[str, Element], depth: int = 0) ->
         return position, q
     if above not in named or depth > len(named):
         raise ValueError(
-            f"{element.get('name')}: its pose is relative to '{above}', which leads nowhere"
+            f"{element.get('name') or element.findtext('uri')}: its pose is relative to '{above}', "
+            "which leads nowhere"
         )
     place, turn = _in_model(named[above], named, depth + 1)
     return place + rotate(turn, position), product(turn, q)

@@ -1,8 +1,10 @@
 """Tables with a column for each number of a pose: our excerpts, PlotJuggler's CSV and others.
 
 A column's name is that of a body and of a component: `load_x`, `d1_roll`, `cf5_qw`,
-`/vrpn/box/pose/pose/position/x`. Units may follow: `load_x_mm`, `load_yaw_deg`, `load_x [mm]`. The
-time's column is called t, time, timestamp, ... Angles are extrinsic x-y-z (roll, pitch, yaw).
+`/vrpn/box/pose/pose/position/x`. Columns without a body's name (`p_x`, `quat w`, `z`) are of one
+body, named as the file. Velocities and the like are left out. Units may follow: `load_x_mm`,
+`load_yaw_deg`, `load_x [mm]`. The time's column is called t, time, timestamp, ... Angles are
+extrinsic x-y-z (roll, pitch, yaw).
 """
 
 from __future__ import annotations
@@ -41,9 +43,15 @@ _COMPONENTS = [
     (r"(?P<axis>[xyz])", ""),
 ]
 _PATTERNS = [
-    (re.compile(rf"(?P<body>.*\S){_SEPARATOR}(?:{text})", re.IGNORECASE), prefix)
+    (re.compile(rf"(?:(?P<body>.*\S){_SEPARATOR})?(?:{text})", re.IGNORECASE), prefix)
     for text, prefix in _COMPONENTS
 ]
+_NO_BODY = re.compile(
+    rf"(?:.*{_SEPARATOR})?(?:v|vel|velocity|linear|a|acc|accel|acceleration|w|omega|angular|rates?|"
+    "imu|gyro|mag|f|force|m|moment|torque)",
+    re.IGNORECASE,
+)
+"""Names of what has an x, too, but no attitude."""
 
 
 _Places = dict[str, int]
@@ -67,13 +75,18 @@ def _read_header(names: Sequence[str]) -> tuple[int | None, dict[str, _Places]]:
             continue
         for pattern, prefix in _PATTERNS:
             if match := pattern.fullmatch(name):
-                body = bodies.setdefault(match["body"], {})
+                body = bodies.setdefault(match["body"] or "", {})
                 component = prefix + match["axis"].lower()
                 if component in body:
                     raise ConfigError(f"column {shown(text)} comes twice")
                 body[component] = place
                 break
-    return time, bodies
+    return time, {name: body for name, body in bodies.items() if not _is_rate(name, body)}
+
+
+def _is_rate(name: str, body: _Places) -> bool:
+    """Whether columns are of a velocity, a force or the like."""
+    return bool(_NO_BODY.fullmatch(name)) and not {*QUATERNION, *ANGLES} & set(body)
 
 
 def is_columns(first_lines: Sequence[str]) -> bool:
@@ -96,6 +109,8 @@ def read_columns(path: Path, options: ReadOptions) -> Capture:
         raise ConfigError("no rows below the header")
     if time is None:
         raise ConfigError("column t is missing")
+    if "" in bodies:
+        bodies[path.stem] = bodies.pop("")
     _check_complete(bodies)
     whole = {name: body for name, body in bodies.items() if "x" in body}
     cells = [row.cells for row in rows[1:]]
@@ -121,6 +136,7 @@ def read_columns(path: Path, options: ReadOptions) -> Capture:
         format="table of columns",
         notes=notes,
         by_row=by_row,
+        alone=len(whole) == 1,
     )
 
 

@@ -34,7 +34,11 @@ def read_motive(path: Path, options: ReadOptions) -> Capture:
     names_at = next((k for k, row in enumerate(cells) if row[0].lower() == "frame"), None)
     if names_at is None or names_at < 2:
         raise ConfigError("no row of column names that begins with Frame")
-    head = {row[1].lower(): row for row in cells[1:names_at] if len(row) > 1 and row[1]}
+    above = cells[1:names_at]
+    head = {row[1].lower(): row for row in above if len(row) > 1 and row[1]}
+    types = [k for k, row in enumerate(above) if _BODY in (cell.lower() for cell in row)]
+    if types and not {"type", "name"} <= set(head):  # older exports have the rows without labels
+        head |= {"type": above[types[0]], "name": above[types[0] + 1]}
     if not {"type", "name"} <= set(head):
         raise ConfigError("no header rows Type and Name")
     axis, quantity = cells[names_at], cells[names_at - 1]
