@@ -9,6 +9,7 @@ the tab that started it. Runs are shown by the page that `musls view --html` wri
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -24,7 +25,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
-from flask import Response, abort, redirect, request
+from flask import Response, abort, redirect, request, send_file
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from musls_analysis.recordings.readers import read_recording
@@ -72,6 +73,13 @@ class Runs:
             abort(404)
         folders = [self.folder / name for name in names]
         return _page(tuple((folder, folder.stat().st_mtime) for folder in folders))
+
+    def report(self, name: str) -> Path:
+        """The report of a run."""
+        path = self.folder / name / "report.html"
+        if name not in self.names() or not path.is_file():
+            abort(404)
+        return path
 
 
 def _is_flight(folder: Path) -> bool:
@@ -137,7 +145,7 @@ def chosen_scenario(name: str, overrides: Sequence[str] = ()) -> Scenario:
             place = os.path.realpath(os.path.expanduser(word))
             if ("/" in word or word == "..") and os.path.commonpath([here, place]) != here:
                 raise ConfigError(f"{word}: the studio takes files below {here} only")
-    return find_scenario(name, list(overrides))
+    return find_scenario(name, list(overrides), "change")
 
 
 @lru_cache(maxsize=1)
@@ -183,6 +191,9 @@ def explained(value: Any, key: Key | None) -> str:
 # ---------- A flight
 
 
+INVALID, ERROR = "invalid flight: ", "musls: error: "
+"""What a line begins with that is shown in red."""
+
 MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
 
 
@@ -225,12 +236,15 @@ class Flight:
     def result(self) -> str:
         """Outcome, once it has ended."""
         self._reader.join(timeout=5.0)
-        if (self.out / "summary.json").is_file():
-            return f"flown: {self.out}"
-        return self.said
+        if not (self.out / "summary.json").is_file():
+            return self.said
+        invalid = read_json(self.out / "summary.json")["warnings"]
+        return f"flown: {self.out}" + "".join(f"\n{INVALID}{line}" for line in invalid)
 
 
 # ---------- The page
+
+CHOOSE = "Choose a key first: its meaning and present value are shown then."
 
 
 def build_app(runs: Runs, token: str) -> Dash:
@@ -257,6 +271,10 @@ def build_app(runs: Runs, token: str) -> Dash:
         except MuslsError as error:  # a damaged recording
             return Response(str(error), 422, mimetype="text/plain")
 
+    @app.server.get("/report")
+    def report() -> Response:
+        return send_file(os.path.abspath(runs.report(request.args["of"])))
+
     @app.callback(Output("about", "children"), Output("key", "options"), Input("scenario", "value"))
     def choose_scenario(name: str) -> tuple[str, list[str]]:
         try:
@@ -264,28 +282,35 @@ def build_app(runs: Runs, token: str) -> Dash:
         except MuslsError as error:
             return str(error), []
 
-    @app.callback(Output("meaning", "children"), Input("key", "value"), State("scenario", "value"))
-    def choose_key(key: str | None, scenario: str) -> str:
+    @app.callback(
+        Output("meaning", "children"), Output("value", "value"),
+        Input("key", "value"), State("scenario", "value"),
+    )  # fmt: skip
+    def choose_key(key: str | None, scenario: str) -> tuple[str, str]:
         try:
             known = settings(scenario) if key else {}
         except MuslsError as error:
-            return str(error)
-        return explained(*known[key]) if key in known else "Choose a key to see what it means."
+            return str(error), ""
+        if key not in known:
+            return CHOOSE, ""
+        value = known[key][0]
+        return explained(*known[key]), value if isinstance(value, str) else json.dumps(value)
 
     @app.callback(
-        Output("overrides", "value"), Output("value", "value"),
+        Output("overrides", "value"), Output("hint", "children"),
         Input("add", "n_clicks"), Input("value", "n_submit"),
         State("key", "value"), State("value", "value"), State("overrides", "value"),
         prevent_initial_call=True,
     )  # fmt: skip
     def add(_: int, __: int, key: str | None, value: str | None, lines: str) -> Any:
         if not key or not value:
-            return no_update, no_update
+            return no_update, "Give the key a value first." if key else CHOOSE
         kept = [line for line in lines.splitlines() if line.partition("=")[0] != key]
         return "\n".join([*kept, f"{key}={value}"]), ""
 
     @app.callback(
-        Output("status", "children"), Output("fly", "disabled"), Output("stop", "disabled"),
+        Output("status", "children"), Output("status", "className"),
+        Output("fly", "disabled"), Output("stop", "disabled"),
         Output("show", "options"), Output("with", "options"), Output("show", "value"),
         Output("tab", "data"),
         Input("fly", "n_clicks"), Input("stop", "n_clicks"), Input("look", "n_intervals"),
@@ -307,7 +332,7 @@ def build_app(runs: Runs, token: str) -> Dash:
                 out = runs.folder / default_folder(scenario.name).name
                 own = flights[tab] = Flight(name, overrides, out)
             except MuslsError as error:
-                said = str(error)
+                said = f"{ERROR}{error}"
         if "stop" in pressed and own:
             own.stop()
         if own and own.flies:
@@ -318,18 +343,23 @@ def build_app(runs: Runs, token: str) -> Dash:
             shown = own.out.name if own.out.name in runs.names() else shown
         options = runs.options()
         busy = tab in flights
-        return said, busy, not busy, options, options, shown, tab
+        wrong = any(line.startswith((INVALID, ERROR)) for line in said.splitlines())
+        look = "warning" if wrong else "note"
+        return said, look, busy, not busy, options, options, shown, tab
 
     @app.callback(
         Output("page", "src"), Output("save", "href"), Output("save", "download"),
+        Output("report", "href"), Output("report", "hidden"),
         Input("show", "value"), Input("with", "value"),
     )  # fmt: skip
-    def show(name: str | None, other: str | None) -> tuple[str, str, str]:
+    def show(name: str | None, other: str | None) -> tuple[str, str, str, str, bool]:
         if not name:
-            return "", "", ""
+            return "", "", "", "", True
         shown = {"show": name} | ({"with": other} if other and other != name else {})
         address = f"/run?{urlencode(shown)}"
-        return address, address, "_and_".join(shown.values()) + ".html"
+        file, report = "_and_".join(shown.values()) + ".html", runs.folder / name / "report.html"
+        link = f"/report?{urlencode({'of': name})}"
+        return address, address, file, link, not report.is_file()
 
     return app
 
@@ -364,6 +394,7 @@ def _layout(runs: Runs) -> html.Main:
         html.Div([
             dcc.Input(id="value", type="text"), html.Button("Add", id="add"),
         ], className="row"),
+        html.P(id="hint", className="warning", role="status"),
         html.Label("Changes, one key=value a line", htmlFor="overrides"),
         dcc.Textarea(id="overrides", value="", rows=4),
         html.Div([
@@ -375,9 +406,12 @@ def _layout(runs: Runs) -> html.Main:
         html.H2("Look"),
         html.Label("Run", htmlFor="show"),
         dcc.Dropdown([], names[0] if names else None, id="show", placeholder="nothing flown yet"),
-        html.Label("Laid over it", htmlFor="with"),
+        html.Label("Compare with", htmlFor="with"),
         dcc.Dropdown([], id="with", placeholder="no other run"),
-        html.P(html.A("Save this page as one file", id="save"), className="note"),
+        html.P([
+            html.A("Report of this run", id="report", target="_blank", hidden=True), " ",
+            html.A("Save this page as one file", id="save"),
+        ], className="note"),
     ])  # fmt: skip
     return html.Main([
         html.H1("musls studio"),
@@ -397,6 +431,7 @@ body { --Dash-Text-Primary: var(--ink); --Dash-Text-Strong: var(--ink);
   --Dash-Fill-Inverse-Strong: var(--card); --Dash-Fill-Interactive-Strong: var(--accent); }
 main { max-width: none; padding: 18px 20px; } section h2 { margin-top: 18px; }
 .studio { display: grid; grid-template-columns: 360px minmax(0, 1fr); gap: 20px; }
+#status { white-space: pre-wrap; }
 .side section > label { display: block; font-weight: 600; margin: 10px 0 4px; }
 .row { display: flex; gap: 8px; margin-top: 8px; } .row > div { flex: 1; min-width: 0; }
 textarea, .row input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);

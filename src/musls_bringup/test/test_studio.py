@@ -111,8 +111,8 @@ def test_files_elsewhere_are_not_taken(here, name, line):
 def test_runs_of_any_name_are_shown(site, here):
     name = "a+b #1 & 50%"
     (here / "runs" / "old").rename(here / "runs" / name)
-    address, _, file = callback(
-        site, ["page.src", "save.href", "save.download"],
+    address, _, file, *_ = callback(
+        site, ["page.src", "save.href", "save.download", "report.href", "report.hidden"],
         [("show", "value", name), ("with", "value", "older")], "show.value",
     )  # fmt: skip
     assert quote_plus(name) in address and "(2, dotted) older" in get(site + address)
@@ -150,8 +150,8 @@ def test_its_flight_ends_with_it(here, number):
 @pytest.mark.slow
 def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     outputs = [
-        "status.children", "fly.disabled", "stop.disabled", "show.options", "with.options",
-        "show.value", "tab.data",
+        "status.children", "status.className", "fly.disabled", "stop.disabled", "show.options",
+        "with.options", "show.value", "tab.data",
     ]  # fmt: skip
     inputs = [("fly", "n_clicks", 1), ("stop", "n_clicks", None), ("look", "n_intervals", 0)]
     scenario = ("scenario", "value", "tiny.yaml")
@@ -163,24 +163,38 @@ def test_a_flight_from_the_page_is_listed_and_shown(site, here):
         ]  # fmt: skip
         return callback(site, outputs, inputs, changed, state)
 
-    said, busy, *_ = press("fly.n_clicks", "system.load.mass_kg=heavy")
-    assert "system.load.mass_kg = 'heavy'" in said and not busy
-    said, busy, *_ = press("fly.n_clicks", "system.cables.links=5\ncable_model=massless\n")
-    assert busy
-    said_there, busy_there, *_, tab = press("look.n_intervals", "", tab="another")
+    said, look, busy, *_ = press("fly.n_clicks", "system.load.mass_kg=heavy")
+    assert "system.load.mass_kg = 'heavy'" in said and look == "warning" and not busy
+    said, look, busy, *_ = press("fly.n_clicks", "system.cables.links=5\ncable_model=massless\n")
+    assert busy and look == "note"
+    said_there, _, busy_there, *_, tab = press("look.n_intervals", "", tab="another")
     assert not said_there and not busy_there and tab == "another"
     begun = monotonic()
     while busy and monotonic() < begun + 120.0:
         sleep(0.2)
-        said, busy, _, options, _, shown, _ = press("look.n_intervals", "")
-    assert said.startswith("flown") and shown.startswith("tiny_")
+        said, look, busy, _, options, _, shown, _ = press("look.n_intervals", "")
+    assert look == "note" and said.startswith("flown") and shown.startswith("tiny_")
     assert {option["value"] for option in options} == {"old", "older", shown}
     assert (here / "runs" / shown / "report.html").is_file()
-    address, _, file = callback(
-        site, ["page.src", "save.href", "save.download"],
+    address, _, file, report, hidden = callback(
+        site, ["page.src", "save.href", "save.download", "report.href", "report.hidden"],
         [("show", "value", shown), ("with", "value", "old")], "show.value",
     )  # fmt: skip
     assert file == f"{shown}_and_old.html" and shown in get(site + address)
+    assert not hidden and "Flight tiny" in get(site + report)
+
+
+def test_a_key_shows_its_present_value_and_none_is_asked_for(site):
+    name = ("scenario", "value", "circle")
+    meaning, value = callback(
+        site, ["meaning.children", "value.value"], [("key", "value", "system.load.mass_kg")],
+        "key.value", [name],
+    )  # fmt: skip
+    assert value == "1.66" and "now `1.66` kg" in meaning
+    pressed = [("add", "n_clicks", 1), ("value", "n_submit", None)]
+    state = [("key", "value", None), ("value", "value", "3"), ("overrides", "value", "seed=1")]
+    _, told = callback(site, ["overrides.value", "hint.children"], pressed, "add.n_clicks", state)
+    assert "Choose a key first" in told
 
 
 def test_keys_of_a_scenario_are_what_overrides_take(here):
