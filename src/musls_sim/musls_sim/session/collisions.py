@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ class CollisionWatch:
     Attributes:
         obstacles: Obstacles that are watched.
         closest: Smallest distance to each obstacle so far, records of `CLOSEST`.
-        arrays: What `find_contacts` and `find_near_cables` take, by its name in `WORLD`.
+        arrays: What compiled code looks at, by its name in `WORLD`.
     """
 
     def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
@@ -100,6 +100,8 @@ class CollisionWatch:
         self._reach = np.array([sizes[span].max(initial=0.0) for span in spans])
         self._speed = np.full((n, n), -1.0)
         self._lengths_m = np.array([cable.length_m for cable in system.cables])
+        if plant.state.reels:
+            self._lengths_m = plant.state.free_length_m  # which changes
         self._cables = _fastened_cables(system, self._names)
         self._near = np.zeros((len(self._cables), n), dtype=bool)
         self._touched: dict[tuple[str, str], int] = {}
@@ -117,6 +119,9 @@ class CollisionWatch:
             "fastened": self._cables,
             "cable_length": self._lengths_m,
             "near": self._near,
+            "obstacles": self._solids,
+            "closest": self.closest,
+            "touching": self._touching[:n],
         }
         self._standing = np.zeros(n, dtype=bool)
         for one, other in (collision.bodies for collision in self.look(0)):
@@ -134,13 +139,22 @@ class CollisionWatch:
             for i, j in np.argwhere(self._speed >= 0.0):
                 pair = self._names[i], "ground" if i == j else self._names[j]
                 found[pair] = Collision(pair, float(self._speed[i, j]))
-        cables = (tick + 1) % CABLE_PERIODS == 0
-        if cables:
+        if (tick + 1) % CABLE_PERIODS == 0:
             found |= {pair: Collision(pair, None) for pair in self._cut_cables()}
-        if self.obstacles:
-            time_s = (tick + 1) * self._plant.period_s
-            touched = self._touched_obstacles(self._own, time_s, cables)
-            found |= {collision.bodies: collision for collision in touched}
+        touched = self._touched_obstacles(self._own, (tick + 1) * self._plant.period_s)
+        return self._new(tick, found | {collision.bodies: collision for collision in touched})
+
+    def look_at_cables(self, tick: int) -> list[Collision]:
+        """The same for obstacles that cables touch."""
+        touched = self._obstacles_at_cables((tick + 1) * self._plant.period_s)
+        return self._new(tick, {collision.bodies: collision for collision in touched})
+
+    def next_look_at_cables(self, tick: int) -> float:
+        """First period from one on in which cables are looked at."""
+        return tick + (-tick - 1) % CABLE_PERIODS
+
+    def _new(self, tick: int, found: dict[tuple[str, str], Collision]) -> list[Collision]:
+        """Those that have not touched for half a second."""
         new = []
         for pair, collision in found.items():
             if tick - self._touched.get(pair, -BOUNCE_PERIODS) >= BOUNCE_PERIODS:
@@ -161,25 +175,26 @@ class CollisionWatch:
             for obstacle, row in zip(self.obstacles, self.closest, strict=True)
         ]
 
-    def _touched_obstacles(self, own: Records, time_s: float, cables: bool) -> list[Collision]:
-        """Bodies that touch an obstacle now."""
-        n, touching = len(self._names), self._touching
-        watched = self._solids, self.closest
-        bodies = own, self._first, self._reach, self._motion
-        touches = watch_bodies(*bodies, *watched, touching[:n], time_s)
-        if cables:
-            for k in range(len(touching) - n):
-                nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(k))
-                touches |= watch_cable(nodes, *watched, touching[n + k], time_s)
-        if not touches:
-            return []
-        found = []
-        for i, j in np.argwhere(touching["speed"] >= 0.0):
-            x, y, z = touching[i, j]["point"].tolist()
-            speed_m_s = float(touching[i, j]["speed"]) if i < n else None
-            pair = self._bodies[i], self.obstacles[j].name
-            found.append(Collision(pair, speed_m_s, (x, y, z)))
-        return found
+    def _touched_obstacles(self, own: Records, time_s: float) -> Iterator[Collision]:
+        """Load and drones that touch an obstacle now."""
+        n, bodies = len(self._names), (own, self._first, self._reach, self._motion)
+        if watch_bodies(*bodies, self._solids, self.closest, self._touching[:n], time_s):
+            yield from self._touches(range(n))
+
+    def _obstacles_at_cables(self, time_s: float) -> Iterator[Collision]:
+        """Cables that do."""
+        n = len(self._names)
+        for k, touching in enumerate(self._touching[n:]):
+            nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(k))
+            if watch_cable(nodes, self._solids, self.closest, touching, time_s):
+                yield from self._touches(range(n + k, n + k + 1))
+
+    def _touches(self, bodies: range) -> Iterator[Collision]:
+        for i in bodies:
+            for j in np.flatnonzero(self._touching["speed"][i] >= 0.0):
+                x, y, z = self._touching[i, j]["point"].tolist()
+                speed = float(self._touching[i, j]["speed"]) if i < len(self._names) else None
+                yield Collision((self._bodies[i], self.obstacles[int(j)].name), speed, (x, y, z))
 
     def _refuse_overlap(self) -> None:
         """Refuse what is inside an obstacle at the start; what stands on one may."""
@@ -187,18 +202,21 @@ class CollisionWatch:
             return
         smaller = self._own.copy()
         smaller["size"] = np.maximum(smaller["size"] - 3.0 * TOUCH_M, 0.0)
-        for collision in self._touched_obstacles(smaller, 0.0, cables=True):
+        for collision in chain(
+            self._touched_obstacles(smaller, 0.0), self._obstacles_at_cables(0.0)
+        ):
             one, other = collision.bodies
             raise ConfigError(f"{one} and obstacle {other} overlap at the start: place them apart")
         self.closest["gap"] = np.inf
-        for collision in self._touched_obstacles(self._own, 0.0, cables=True):
+        for collision in chain(
+            self._touched_obstacles(self._own, 0.0), self._obstacles_at_cables(0.0)
+        ):
             self._touched[collision.bodies] = 0
 
     def _cut_cables(self) -> Iterator[tuple[str, str]]:
         """Pairs of drone and cable where the cable passes through a rotor."""
-        state = self._plant.state
-        lengths_m = state.free_length_m if state.reels else self._lengths_m
-        if find_near_cables(self._cables, self._reach, self._motion, lengths_m, self._near):
+        watched = self._cables, self._reach, self._motion
+        if find_near_cables(*watched, self._lengths_m, self._near):
             for k, index in enumerate(self._cables["index"]):
                 if self._near[k].any():
                     nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(index))

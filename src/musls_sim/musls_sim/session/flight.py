@@ -18,7 +18,7 @@ from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import LoadCells, Sensors
-from musls_sim.session.collisions import CollisionError, CollisionWatch, SeparationWatch
+from musls_sim.session.collisions import Collision, CollisionError, CollisionWatch, SeparationWatch
 from musls_sim.session.compose import Components
 from musls_sim.session.control import Control
 from musls_sim.session.event_queue import EventQueue
@@ -165,8 +165,16 @@ class Flight(Loop):
     def watch_collisions(self, tick: int) -> None:
         """Note what begins to collide."""
         assert self.collisions is not None
+        self._note_collisions(tick, self.collisions.look(tick))
+
+    def watch_cables(self, tick: int) -> None:
+        """Note which cables begin to touch obstacles."""
+        assert self.collisions is not None
+        self._note_collisions(tick, self.collisions.look_at_cables(tick))
+
+    def _note_collisions(self, tick: int, begun: list[Collision]) -> None:
         time_s = (tick + 1) * CONTROL_PERIOD_S
-        for collision in self.collisions.look(tick):
+        for collision in begun:
             self.events.note(time_s, "collision", str(collision))
             if self.scenario.limits.collision == "end":
                 raise CollisionError(f"collision at {time_s:.3f} s: {collision}")

@@ -275,10 +275,19 @@ def _energy(flight: Flight) -> Stage | None:
 @entry("notes what hits what", "session/collisions.py")
 def _collisions(flight: Flight) -> Stage | None:
     watch = flight.collisions
-    if watch is None or watch.obstacles or flight.plant.state.reels:
-        return in_python("collisions", None if watch is None else flight.watch_collisions)
-    look = (compiled.look_for_contacts,)
+    if watch is None:
+        return None
+    obstacles = (compiled.look_at_obstacles,) if watch.obstacles else ()
+    look = (compiled.look_for_contacts, *obstacles)
     return Stage("collisions", flight.watch_collisions, compiled=look, tells=True)
+
+
+@entry("notes which cables hit obstacles", "session/collisions.py")
+def _cable_collisions(flight: Flight) -> Stage | None:
+    watch = flight.collisions
+    if watch is None or not watch.obstacles:
+        return None
+    return Stage("cable_collisions", flight.watch_cables, watch.next_look_at_cables)
 
 
 @entry("notes what a controller reports", "session/flight.py")

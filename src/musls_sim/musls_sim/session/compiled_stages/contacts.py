@@ -181,7 +181,7 @@ def note_gap(closest, touching, gap, point, speed, time_s):
         put(touching.point, point)
 
 
-@compiled()
+@compiled(shared=True)
 def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
     """Distances of load and drones to obstacles; whether any is touched.
 

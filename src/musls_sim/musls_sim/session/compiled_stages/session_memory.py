@@ -253,6 +253,8 @@ class World:
             "every": self.rows.every,
             "n_solids": 0 if watch is None else len(watch.arrays["solids"]),
             "n_fastened": 0 if watch is None else len(watch.arrays["fastened"]),
+            "n_obstacles": 0 if watch is None else len(watch.obstacles),
+            "obstacle_solids": 0 if watch is None else len(watch.arrays["obstacles"]),
             "verdict": 0,
             "touches": 0,
             "emptied": 0,

@@ -33,6 +33,7 @@ from musls_description.numerics.records import (
     vector_at,
 )
 from musls_description.numerics.vectors import add, cross, increase, put, scale
+from musls_description.system.obstacles import SOLID
 from musls_sim.plants.interface import STEP
 from musls_sim.plants.rigid_body import ROTOR
 from musls_sim.power import BATTERY, run_motors
@@ -60,9 +61,12 @@ from musls_sim.sensors.estimation import (
 from musls_sim.session.compiled_stages.contacts import (
     CABLE,
     CABLE_PERIODS,
+    CLOSEST,
     OWN,
+    TOUCHING,
     find_contacts,
     find_near_cables,
+    watch_bodies,
 )
 from musls_sim.session.imperfections import LINK, UNDER_WAY, bring_setpoints
 
@@ -123,6 +127,8 @@ WORLD = np.dtype(
         ("peak_periods", np.int64),  # after which the recent peaks begin anew
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
+        ("n_obstacles", np.int64),
+        ("obstacle_solids", np.int64),
         ("n_changes", np.int64),
         ("in_plan", np.int64),  # whether they come later by what the plan has waited
         # Where things are, in bytes from this record. In the plant's memory:
@@ -186,6 +192,9 @@ WORLD = np.dtype(
         ("fastened", np.int64),
         ("cable_length", np.int64),
         ("near", np.int64),
+        ("obstacles", np.int64),
+        ("closest", np.int64),
+        ("touching", np.int64),
         ("sensors", np.int64),
         ("ring", np.int64),
         ("cells", np.int64),  # load cells, and what they show
@@ -528,6 +537,21 @@ def look_for_contacts(address):
         near = carray(beyond(w, w.near), (w.n_fastened, bodies), np.bool_)
         if find_near_cables(cables, reach, motion, lengths, near):
             w.touches = 1
+
+
+@CompiledStage
+def look_at_obstacles(address):
+    """Note whether load or drones touch an obstacle, see `CollisionWatch.look`."""
+    w = world_at(address)
+    bodies, time = 1 + w.n_drones, (w.tick + 1) * w.period
+    own = carray(beyond(w, w.solids), (w.n_solids,), OWN)
+    first = carray(beyond(w, w.first_solid), (bodies + 1,), np.int64)
+    reach = carray(beyond(w, w.reach), (bodies,), np.float64)
+    solids = carray(beyond(w, w.obstacles), (w.obstacle_solids,), SOLID)
+    closest = carray(beyond(w, w.closest), (w.n_obstacles,), CLOSEST)
+    touching = carray(beyond(w, w.touching), (bodies, w.n_obstacles), TOUCHING)
+    if watch_bodies(own, first, reach, motion_of(w), solids, closest, touching, time):
+        w.touches = 1
 
 
 @compiled()
