@@ -129,7 +129,7 @@ def test_drone_and_cable_in_an_obstacle_are_collisions_with_a_place():
     pole = {"kind": "cylinder", "name": "pole", "radius_m": 0.02, "height_m": 0.3}
     with hovering(pole | {"position_enu_m": [x - 1.0, y, z]}) as session:
         session.collisions._solids["position"] = x, y, z
-        assert [c.bodies for c in session.collisions.look(4)] == [("cable_1", "pole")]
+        assert [c.bodies for c in session.collisions.look_at_cables(4)] == [("cable_1", "pole")]
 
 
 def test_what_stands_on_an_obstacle_may_and_what_is_inside_is_refused():
