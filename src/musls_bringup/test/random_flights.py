@@ -112,7 +112,7 @@ def random_flight(seed):
         },
         "cable_model": model,
         "controller": str(draw.choice(["formation", "formation", "payload"])),
-        "mission": {"feed_forward": "flight", "stages": [stage]},
+        "mission": {"stages": [stage]},
         "seed": seed,
     }
 

@@ -42,6 +42,7 @@ from musls_analysis.recordings.recording import (
     main_stages,
     without_number,
 )
+from musls_control.mission.carrying import CLOSE_M, CLOSE_SHARE
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -263,9 +264,6 @@ and touch-down are not counted."""
 
 WARNING_EVENTS = {"rotors_overlap": "", "collision": "collision", "doubtful": "doubtful"}
 """Kinds of events that say so, and the first word of the warning; none where the event says it."""
-
-CLOSE_SHARE, CLOSE_M = 0.5, 0.1
-"""Of the planned distance of rotor tips, and in itself: a closer pass is told."""
 
 GRID_S = 0.2
 """Times at which set-points are looked at: as often as they change."""

@@ -37,6 +37,13 @@ MOST_UPWARDS_M_S2 = 0.9 * GRAVITY_M_S2
 FAR_M, NEAR_M = 0.1, 0.03
 """Largest and least distance at which a drone counts as in its place."""
 
+GIVES_WAY_S2, LEARNS_S = 1.0 / (0.95 * 1.8 + 0.4), (0.95 * 1.8 + 0.4) / (0.95 * 0.4)
+"""How far a drone gives way to an acceleration, and how fast its integrator takes this over: by
+PX4's defaults of MPC_XY_P, MPC_XY_VEL_P_ACC and MPC_XY_VEL_I_ACC, for slow changes."""
+
+CLOSE_SHARE, CLOSE_M = 0.5, 0.1
+"""Of the planned distance of rotor tips, and in itself: a closer pass is told."""
+
 LOAD_SHARE = 0.05
 """Of its height over the ground: how far a lifted load may be from where it is to hang."""
 
@@ -56,7 +63,7 @@ class Carried:
         weight_n: Of each drone alone, (n,).
         pull_n: Force that its thrust adds to that, in the frame of the load's set-point, (n, 3).
         sag_m: How much lower the load hangs than its set-point.
-        near_m: Distance at which a drone counts as in its place.
+        gap_m: Between the rotor tips of two drones, the least; infinite for one drone.
         thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
         speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).
         length_m: Of the longest cable.
@@ -65,7 +72,7 @@ class Carried:
     weight_n: Array
     pull_n: Array
     sag_m: float
-    near_m: float
+    gap_m: float
     thrust_n_s2: Array
     speed_rad_s: Array
     length_m: float = 0.0
@@ -77,18 +84,37 @@ class Carried:
             return None
         drones, back = hanging.system.drones, -float(hanging.load_pose[3])
         weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
-        gap_m = hanging.tips_apart_m if len(drones) > 1 else np.inf
         return cls(
             weight_n,
             rotate(from_yaw(np.full(len(drones), back)), -hanging.drone_end_force_n),
             hanging.sag_m,
-            float(np.clip(0.25 * gap_m, NEAR_M, FAR_M)),
+            hanging.tips_apart_m if len(drones) > 1 else np.inf,
             np.array([sum(r.thrust_coefficient_n_s2 for r in d.rotors) for d in drones]),
             np.array([
                 [d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones
             ]),
             max(cable.length_m for cable in hanging.system.cables),
         )  # fmt: skip
+
+    @property
+    def near_m(self) -> float:
+        """Distance at which a drone counts as in its place."""
+        return float(np.clip(0.25 * self.gap_m, NEAR_M, FAR_M))
+
+    def comes_close(self, share: Array, load_yaw_rad: Array, rate_hz: float) -> bool:
+        """Whether a load that turns draws its drones close, where its pull is not fed forward.
+
+        By shares of its weight that are carried, and its yaw, in the rows of a plan, (k,): then
+        integrators follow the pull late, and drones are off by what these have not learned yet.
+        """
+        pull_m_s2 = np.linalg.norm(self.aside_m_s2(1.0, 0.0), axis=1).max(initial=0.0)
+        pull = np.exp(1j * load_yaw_rad[share == 1.0])  # as complex numbers
+        learned, inwards = pull[:1], 0.0
+        for now in pull:
+            inwards = max(inwards, float(((now - learned) * np.conj(now)).real[0]))
+            learned = learned + (now - learned) / (rate_hz * LEARNS_S)
+        drawn_m = 2.0 * GIVES_WAY_S2 * float(pull_m_s2) * inwards
+        return drawn_m > 1e-9 and self.gap_m - drawn_m < max(CLOSE_M, CLOSE_SHARE * self.gap_m)
 
     @property
     def swing_s(self) -> float:

@@ -32,6 +32,7 @@ from musls_control.mission.plan import (
     FlightPlan,
     Gate,
     GroundSpot,
+    fed_as_needed,
     fly_stages,
     lift,
     set_load_down,
@@ -52,6 +53,12 @@ def compile_delivery(
     mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None = None
 ) -> FlightPlan:
     """Sample all set-points of a delivery, with the rows that wait; see `compile_plan`."""
+    return fed_as_needed(mission, lambda given: _delivery(given, cone, ground, carried))
+
+
+def _delivery(
+    mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None
+) -> FlightPlan:
     given = delivery_of(mission)
     draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
     standing = float(ground.load_position_enu_m[2])

@@ -8,6 +8,7 @@ flights) and held in between; only the end, landing and disarming, waits for the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -122,6 +123,7 @@ class FlightPlan:
         carried: What the drones hold while the load hangs; None where it is not known.
         waits: Rows that wait until load and drones are in place, records of `WAIT`.
         held: How a rig hangs along the plan; None where that is not known.
+        feeds_flight: Whether the cables' pull is fed forward in the stages, too.
     """
 
     rate_hz: float
@@ -138,6 +140,7 @@ class FlightPlan:
     carried: Carried | None = None
     waits: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, WAIT))
     held: Held | None = None
+    feeds_flight: bool = False
 
     @property
     def duration_s(self) -> float:
@@ -245,6 +248,7 @@ class Draft:
         carried: What the drones hold while the load hangs; None where it is not known.
         share: Of the load's weight that is fed forward now.
         fed_m_s2: Accelerations that are asked for now, (n, 3).
+        feeds_flight: Whether they turn with the load in the stages, too.
     """
 
     def __init__(
@@ -256,6 +260,7 @@ class Draft:
     ) -> None:
         self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, len(offsets_m)
         self.carried, self.share, self.fed_m_s2 = carried, 0.0, np.zeros((self.n, 3))
+        self.feeds_flight = mission.feed_forward == "flight"
         self.offsets, self.azimuth = offsets_m, azimuths_rad
         self.lost_enu_m, self.last = np.zeros((self.n, 3)), np.zeros(4)
         self.drones: list[Array] = []
@@ -277,7 +282,7 @@ class Draft:
 
     def go_on_from(self, plan: FlightPlan, row: int) -> None:
         """Feed forward what a row of another plan does."""
-        self.carried = plan.carried
+        self.carried, self.feeds_flight = plan.carried, plan.feeds_flight
         if plan.drone_acceleration_enu_m_s2 is not None and plan.share is not None:
             self.fed_m_s2 = plan.drone_acceleration_enu_m_s2[row].copy()
             self.share = float(plan.share[row])
@@ -321,7 +326,7 @@ class Draft:
         if self.names[-1:] != [name]:
             self.names.append(name)
         fed = np.tile(self.fed_m_s2, (len(pose), 1, 1))
-        if self.mission.feed_forward == "flight" and self.carried is not None:
+        if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
             fed[:, :, :2] += [self.carried.aside_m_s2(self.share, y) - before for y in pose[:, 3]]
         self.fed.append(fed)
@@ -457,7 +462,18 @@ class Draft:
             np.array(self.shares),
             self.carried,
             np.array(self.waits, WAIT),
+            feeds_flight=self.feeds_flight,
         )
+
+
+def fed_as_needed(mission: MissionSpec, make: Callable[[MissionSpec], FlightPlan]) -> FlightPlan:
+    """A plan whose pull is fed forward in the stages, too, where its turns ask for it."""
+    plan = make(mission)
+    if mission.feed_forward != "auto" or plan.carried is None or plan.share is None:
+        return plan
+    if not plan.carried.comes_close(plan.share, plan.load_pose[:, 3], plan.rate_hz):
+        return plan
+    return make(replace(mission, feed_forward="flight"))
 
 
 def compile_plan(
@@ -467,12 +483,16 @@ def compile_plan(
 
     `carried`: what is fed forward and waited for; None for nothing.
     """
-    draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
-    take_off(draft, ground, mission.slack_height_m)
-    fly_stages(draft, ground)
-    set_load_down(draft, ground)
-    spread_and_land(draft, ground)
-    return draft.plan(ground)
+
+    def make(mission: MissionSpec) -> FlightPlan:
+        draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
+        take_off(draft, ground, mission.slack_height_m)
+        fly_stages(draft, ground)
+        set_load_down(draft, ground)
+        spread_and_land(draft, ground)
+        return draft.plan(ground)
+
+    return fed_as_needed(mission, make)
 
 
 def compile_air_plan(

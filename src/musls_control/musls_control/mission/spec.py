@@ -97,9 +97,9 @@ class MissionSpec:
         settle_s: Time to hold after the lift and after each transit.
         landing_speed_m_s: Speed of the descent to the ground at the end (PX4's MPC_LAND_SPEED).
         feed_forward: When the horizontal pull of the cables is fed forward to the autopilots:
-            "ground", while the load is taken up and set down, as the paper's drones fly in
-            between; "flight", in the stages too: drones of a load that turns are then not pulled
-            together.
+            "ground", while the load is taken up and set down; "flight", in the stages too: drones
+            of a load that turns are then not pulled together; "auto", in the stages where rotor
+            tips would else come closer than half of their planned distance.
     """
 
     kind: Literal["stages", "delivery"] = "stages"
@@ -122,7 +122,7 @@ class MissionSpec:
     transit_yaw_rate_rad_s: TurnRate = 0.3
     settle_s: Settling = 1.5
     landing_speed_m_s: Speed = 0.5
-    feed_forward: Literal["ground", "flight"] = "ground"
+    feed_forward: Literal["auto", "ground", "flight"] = "auto"
 
     def __post_init__(self) -> None:
         if bool(self.stages or self.drones) == (self.duration_s is not None):
