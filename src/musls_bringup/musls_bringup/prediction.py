@@ -152,6 +152,13 @@ def predict(scenario: Scenario) -> Prediction:
                 f"flown: the load is {reached_m:.2f} m high at the end of the lift, where "
                 f"{planned_m:.2f} m is planned"
             )
+        highest_m = float(recording.bodies[LOAD].position_enu_m[:, 2].max())
+        planned_m = float(session.components.plan.load_pose[:, 2].max())
+        if highest_m - standing_m > 2.0 * (planned_m - standing_m):
+            problems.append(
+                f"flown: the load flies up to {highest_m:.2f} m, where at most {planned_m:.2f} m "
+                "is planned"
+            )
     cautions = [f"flown: {e.what}" for e in events if e.kind == "not_in_place"]
     if passed := close_pass(apart):
         cautions.append(f"flown: {passed}")

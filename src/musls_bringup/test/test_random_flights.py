@@ -154,11 +154,12 @@ def test_the_formation_takes_over_out_of_a_turn_without_a_jump(output):
     assert np.linalg.norm(places_m - [1.0, 0.0], axis=1).max() < 0.45
 
 
-def test_a_controller_flies_long_cables():
-    """As stiff as on 2.4 m the drones of a load on 8 m collided in the first turn."""
-    given = {"controller.kind": "payload", "cable_model": "massless", "mission.stages": CIRCLE}
-    seen = predict(musls.load_scenario("circle", {**given, "system.cables.length_m": 8.0}))
-    assert not seen.problems and seen.apart["tips_m"] > 2.0
+@pytest.mark.parametrize("length_m", [8.0, 30.0, 50.0])
+def test_a_controller_flies_long_cables(length_m):
+    """In the first turn drones on 8 m once collided, those on 50 m flew up to 160 m."""
+    given = {"controller.kind": "payload", "cable_model": "massless"}
+    seen = predict(musls.load_scenario("circle", {**given, "system.cables.length_m": length_m}))
+    assert not seen.problems and seen.apart["tips_m"] > 0.75 * seen.apart["planned_tips_m"]
 
 
 def test_rotortm_is_refused_where_its_drones_would_stand_in_each_other():

@@ -72,6 +72,7 @@ CABLE = np.dtype(
         ("direction_gain", float),
         ("rate_gain", float),
         ("least_tension", float),
+        ("most_across", float),  # largest acceleration of the drone across it
         ("yaw", float),  # of the drone for a load at yaw zero
         ("length", float),
         ("direction", float, 3),  # from drone to load, and its derivative
@@ -278,6 +279,9 @@ def drone_force(cable, load, w):
     back = add(scale(cable.direction_gain, error), scale(cable.rate_gain, rate_error))
     ahead = add(scale(spin, rate), add_scaled(scale(-1.0, alpha_d), lift, q))
     across = scale(-1.0, cross(q, add(back, ahead)))
+    far = cable.length * norm(across)
+    if far > cable.most_across:
+        across = scale(cable.most_across / far, across)
     swing = add(scale(dot(rate, rate), q), across)
     # The parts of m a along and across the cable are m a.
     return add_scaled(cable.along[0], m, add_scaled(a, cable.length, swing))

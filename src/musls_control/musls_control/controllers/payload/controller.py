@@ -67,7 +67,8 @@ class PayloadSpec:
             reference; "position", the feedback of position and velocity too; "full", that of the
             attitude too: exact, errors vanish exponentially, but it needs drones that turn at once
             and a well known attitude of the load.
-        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
+        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical;
+            the former also of drones across long cables.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
         least_tension_n: Smallest tension that every cable keeps; by default a tenth of its share of
@@ -153,7 +154,7 @@ class PayloadController(TiedToMemory, Controller):
         self.memory, views = pack_tables({
             "system": np.zeros(1, LAW),
             "load": load,
-            "cables": model.cables(self.gains, self._least_n),
+            "cables": model.cables(self.gains, self._least_n, given.reach_m_s2[0]),
             "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
             "null": null,
             "places": places,

@@ -167,7 +167,7 @@ class PayloadModel:
         self.level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
         self.resting_n = self._resting_forces()
 
-    def cables(self, gains: GainSpec, least_tension_n: float) -> Records:
+    def cables(self, gains: GainSpec, least_tension_n: float, reach_m_s2: float) -> Records:
         """The cables for the compiled law, (n,) of `CABLE`."""
         cables = np.zeros(len(self.attachments_m), CABLE)
         cables["attachment"], cables["hook"] = self.attachments_m, self.hooks_m
@@ -175,6 +175,9 @@ class PayloadModel:
         cables["direction_gain"] = gains.cable_direction_1_s2
         cables["rate_gain"] = gains.cable_rate_1_s
         cables["least_tension"] = least_tension_n
+        # Where the yaw's rate jumps, drones on long cables are soon far from their places: what
+        # turns the cables there leaves them the thrust that holds the load.
+        cables["most_across"] = reach_m_s2 * np.maximum(1.0, 2.0 * LONG_CABLE_M / self.lengths_m)
         return cables
 
     def places(self, apart_m: float) -> Array:
