@@ -54,7 +54,7 @@ def fly(scenario, folder):
             for _ in range(2000):
                 os.write(1, b"nan " * 1024)
         case 1.7 | 17.0:
-            bag = folder.with_name(f".{folder.name}.partial") / "bag"
+            bag = folder / "bag"
             bag.mkdir(parents=True)
             (bag / "bag.mcap").write_text("flown so far")
             time.sleep(600)

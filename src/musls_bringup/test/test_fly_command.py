@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from fly_helpers import FLY, TINY, contents, error_line, raw_messages, refused, summary_of
+from fly_helpers import FLY, TINY, contents, raw_messages, refused, summary_of
 
 from musls_analysis.comparison.errors import error_table
 from musls_bringup import fly as fly_module
@@ -424,21 +424,6 @@ def test_a_folder_that_cannot_be_made(here, capsys, out):
     assert out.split("/")[-1][:40] in refused(here, capsys, *FLY, "--out", out)
 
 
-def test_a_folder_that_appears_during_the_flight_is_not_deleted(here, capsys, monkeypatch):
-    run = Session.run
-
-    def slow_run(self, *args, **options):
-        (here / "x").mkdir()
-        (here / "x" / "other.txt").write_text("another run was faster")
-        return run(self, *args, **options)
-
-    monkeypatch.setattr(Session, "run", slow_run)
-    assert main([*FLY, "--out", "x"]) == 2
-    assert "x cannot be written" in error_line(capsys)
-    assert (here / "x" / "other.txt").read_text() == "another run was faster"
-    assert sorted(path.name for path in here.iterdir()) == [".x.partial", "tiny.yaml", "x"]
-
-
 def test_a_bug_keeps_its_traceback_and_the_flight(here, monkeypatch):
     def broken(*args, **options):
         raise ZeroDivisionError
@@ -446,7 +431,7 @@ def test_a_bug_keeps_its_traceback_and_the_flight(here, monkeypatch):
     monkeypatch.setattr(fly_module, "summarise", broken)
     with pytest.raises(ZeroDivisionError):
         main([*FLY, "--out", "new/x"])
-    assert raw_messages(here / "new" / ".x.partial")
+    assert raw_messages(here / "new" / "x")
 
 
 def test_result_folder_keeps_other_files_of_the_parents_it_made(tmp_path):

@@ -219,7 +219,7 @@ def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code)
     )
     # musls, simulator, recorder, and the formation when all is recorded
     assert wait_until(lambda: len(process_ids(out.name)) == 4, 400.0)
-    said = out.with_name(f".{out.name}.partial") / "logs" / "formation.log"
+    said = out / "logs" / "formation.log"
     # It has flown for a while: the recorder, which tells when there is something to keep, knows.
     assert wait_until(lambda: said.read_text().count("stage ") >= 4, 400.0)
     flight.send_signal(number)

@@ -135,7 +135,7 @@ def test_its_flight_ends_with_it(here, number):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as running:
         pid = int(running.stdout.readline())
-        bag = here / "runs" / ".long.partial" / "bag" / "bag.mcap"
+        bag = here / "runs" / "long" / "bag" / "bag.mcap"
         until = monotonic() + 60.0
         while not bag.is_file() or bag.stat().st_size < 100_000:
             assert monotonic() < until

@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -41,7 +40,7 @@ from musls_description.numerics.rotations import rotate
 from musls_sim.recording.bag_file import MAGIC
 from musls_sim.recording.messages import STRING, has_header, types
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
-from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate, qos
+from musls_sim.recording.signals import EVENTS, SIGNALS, STAGE, Rate
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
@@ -213,33 +212,6 @@ def _messages_to_the_cut(file: Path) -> tuple[dict[str, str], list[tuple[int, st
                 messages.append((record.log_time, channels[record.channel_id].topic, record.data))
     types = {c.topic: schemas.get(c.schema_id, "") for c in channels.values()}
     return types, sorted(messages, key=lambda message: message[0])
-
-
-def mend_bag(folder: Path) -> None:
-    """Put a whole bag, up to where it breaks off, in the place of one whose recorder was killed."""
-    from rosbags.rosbag2 import StoragePlugin, Writer
-
-    if (folder / "metadata.yaml").is_file():
-        return
-    storage = next(iter(sorted(folder.glob("*.mcap"))), None)
-    if storage is None:
-        raise ConfigError(f"{folder}: no MCAP file in it")
-    found, messages = _messages_to_the_cut(storage)
-    if not messages:
-        raise ConfigError(f"{storage}: no message in it")
-    with TemporaryDirectory(dir=folder) as work:
-        whole = Path(work) / folder.name
-        with Writer(whole, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-            connections = {
-                topic: writer.add_connection(
-                    topic, msgtype, typestore=types(), offered_qos_profiles=[qos(topic)]
-                )
-                for topic, msgtype in found.items()
-            }
-            for time_ns, topic, data in messages:
-                writer.write(connections[topic], time_ns, data)
-        os.replace(whole / f"{folder.name}.mcap", storage)
-        os.replace(whole / "metadata.yaml", folder / "metadata.yaml")
 
 
 # ---------- CDR: many messages of one type at once, as columns of a byte matrix

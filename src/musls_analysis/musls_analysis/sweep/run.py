@@ -292,8 +292,8 @@ class WorkerProcess:
 
 def _keep(scratch: Path, place: Path | None) -> None:
     """Move the flight of a run to where it is kept, also of one that failed or was ended."""
-    flights = [scratch / name for name in (_FLIGHT, f".{_FLIGHT}.partial")]
-    if place is not None and (flight := next(filter(Path.is_dir, flights), None)):
+    flight = scratch / _FLIGHT
+    if place is not None and flight.is_dir():
         with writing(place):
             shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(parents=True, exist_ok=True)

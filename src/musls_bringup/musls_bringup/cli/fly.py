@@ -17,9 +17,8 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import check_folder, chosen_folder, leftovers, put_aside
+from musls_bringup.results import check_folder, chosen_folder
 from musls_bringup.shipped import find_scenario
-from musls_description.config.errors import MuslsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +94,6 @@ def run(
         show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
         return 0
     folder = chosen_folder(out, chosen.name, overwrite=overwrite)
-    keep_killed_runs(folder)
     flight_options = FlyOptions(
         overwrite=overwrite, realtime=live if realtime is None else realtime, force=force,
         report=report,
@@ -297,43 +295,3 @@ def _pose(pose: object) -> str:
     x, y, z, yaw_rad = np.asarray(pose, float)
     x, y, z = np.round([x, y, z], 2) + 0.0  # no minus before a zero
     return f"{x:.2f} {y:.2f} {z:.2f} {np.round(np.degrees(yaw_rad)) + 0.0:4.0f}"
-
-
-# ---------- Remains of killed runs: their recordings are kept, the rest is deleted
-
-
-def keep_killed_runs(out: Path) -> None:
-    """Look for remains of killed runs beside an output folder and report what was kept of them."""
-    try:
-        for work, name in leftovers(out.absolute().parent):
-            kept = put_aside(work, name)
-            what = f"kept in {kept}: {_finished(kept)}" if kept else "nothing was recorded"
-            tell("note", f"run {name} was killed; {what}")
-    except OSError as error:
-        tell("warning", f"remains of a killed run: {error}")
-
-
-def _finished(folder: Path) -> str:
-    """Write the summary that the killed run could not; returns what the folder holds."""
-    if not (folder / "bag").is_dir():  # several flights, such as those of a paper
-        return f"{len({file.parent for file in folder.rglob('*.mcap')})} flights"
-    from musls_analysis.comparison.summary import summarise
-    from musls_analysis.recordings.bag import mend_bag, read_bag
-    from musls_bringup.fly import slack_threshold_n, write_summary
-    from musls_sim.scenario.scenario import load_scenario
-
-    try:
-        scenario = load_scenario(folder / "scenario.yaml", [])
-        mend_bag(folder / "bag")
-        recording = read_bag(folder / "bag")
-        summary = {
-            "scenario": scenario.name,
-            "sim_time_s": recording.end_s - recording.start_s,
-            "interrupted": True,
-            "killed": True,
-            **summarise(recording, slack_threshold_n=slack_threshold_n(scenario)),
-        }
-        write_summary(summary, folder)
-    except (MuslsError, ValueError) as error:
-        return " ".join(f"its bag cannot be read ({error})".split())
-    return f"{recording.end_s - recording.start_s:.1f} s of flight"

@@ -62,7 +62,7 @@ def fly(
     report: options.Report = True,
 ) -> int:
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
-    from musls_bringup.cli.fly import conclude, keep_killed_runs
+    from musls_bringup.cli.fly import conclude
     from musls_bringup.fly import FlyOptions
     from musls_bringup.ros.fly import fly_through_graph
 
@@ -70,7 +70,6 @@ def fly(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
     )
     folder = chosen_folder(out, f"{chosen.name}_ros", overwrite=overwrite)
-    keep_killed_runs(folder)
     flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
     with ProgressDisplay(chosen.name, "starting the nodes (compiles on first use)") as shown:
 
