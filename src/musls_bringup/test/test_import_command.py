@@ -454,6 +454,49 @@ def test_blades_that_ardupilot_turns_are_rotors(tmp_path, recwarn, damping):
     assert not [str(w.message) for w in recwarn if "can move" in str(w.message)]
 
 
+def test_one_model_of_a_world(tmp_path):
+    """Of Gazebo's worlds what is not static; comments may hold dashes there."""
+    ground = "<model name='ground'><static>true</static><link name='plane'/></model>"
+    box = f"<model name='crate'>{sdf_link('base', 1.5)}</model>"
+    path = tmp_path / "world.sdf"
+    path.write_text(
+        f"<sdf version='1.9'><!-- gz topic --msgs 1 --><world>{ground}{box}</world></sdf>"
+    )
+    assert read_rigid_body(path).mass_kg == pytest.approx(1.5)
+    path.write_text(f"<sdf version='1.9'><world>{box}{box}</world></sdf>")
+    with pytest.raises(musls.MuslsError, match="it has crate, crate"):
+        read_rigid_body(path)
+
+
+def test_meshes_of_ros_packages(tmp_path, monkeypatch):
+    """Found in the package that the file is in or that ROS knows; else left out with a word."""
+    corners = [(x, y, z) for x in (-0.2, 0.2) for y in (-0.1, 0.1) for z in (-0.05, 0.05)]
+    faces = ["1 2 4 3", "5 7 8 6", "1 5 6 2", "3 4 8 7", "1 3 7 5", "2 6 8 4"]
+    for folder in (tmp_path / "crates" / "meshes", tmp_path / "other" / "share" / "far" / "meshes"):
+        folder.mkdir(parents=True)
+        lines = [*("v {} {} {}".format(*corner) for corner in corners), *(f"f {f}" for f in faces)]
+        (folder / "a.obj").write_text("\n".join(lines))
+    (tmp_path / "crates" / "urdf").mkdir()
+    path = tmp_path / "crates" / "urdf" / "crate.urdf"
+
+    def read(mesh):
+        mesh = f'<geometry><mesh filename="{mesh}"/></geometry>'
+        text = link("base", 1.0, (0.0, 0.0, 0.0), "0.1 0.1 0.1").replace(
+            "</link>", f"<visual>{mesh}</visual><collision>{mesh}</collision></link>"
+        )
+        path.write_text(f'<robot name="crate">{text}</robot>')
+        return read_rigid_body(path)
+
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "other"))
+    for mesh in ("package://crates/meshes/a.obj", "package://far/meshes/a.obj", "../meshes/a.obj"):
+        with pytest.warns(UserWarning, match="that of a homogeneous box is taken"):
+            body = read(mesh)
+        assert body.box_m == pytest.approx([0.4, 0.2, 0.1], abs=1e-6)
+        assert np.diag(body.inertia_kg_m2) == pytest.approx([0.05 / 12, 0.17 / 12, 0.2 / 12])
+    with pytest.warns(UserWarning, match="package://lost/a.stl left out|homogeneous"):
+        assert read("package://lost/a.stl").box_m == pytest.approx([0.1, 0.1, 0.1])
+
+
 def test_joints_that_can_move_are_frozen_with_a_word(tmp_path, crate):
     gimbal = sdf_link("base", 1.0) + sdf_link("imu", 0.02, (1e-5,) * 3, "0 0 0.1 0 0 0", "")
     joint = "<joint name='{}' type='revolute'><parent>base</parent><child>imu</child>{}</joint>"

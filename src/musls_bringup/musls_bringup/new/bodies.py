@@ -99,7 +99,12 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
         bladed = bladed_rotors(root) if is_drone and not plugins else []
         turning = {motor.findtext("jointName", "").strip() for motor in plugins}
         turning |= {rotor.joint for rotor in bladed}
-        spec = _sdf(root) if is_sdf else mujoco.MjSpec.from_file(str(path))
+        if is_sdf:
+            spec = _sdf(root)
+        elif path.suffix.lower() == ".urdf":
+            spec = mujoco.MjSpec.from_string(_with_meshes(root, path))
+        else:
+            spec = mujoco.MjSpec.from_file(str(path))
         spec.compiler.fusestatic = False  # names of links without mass stay
         model = spec.compile()
     except _UNREADABLE as error:
@@ -185,17 +190,23 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
 
 
 def _parsed(path: Path) -> Element:
-    """Root of an XML file; prefixes may be used undeclared, as Gazebo reads them."""
+    """Root of an XML file; as Gazebo reads it, prefixes may be undeclared, comments hold dashes."""
     try:
         return ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
-        if "unbound prefix" not in str(error):
-            raise
-    text = re.sub("<!--.*?-->", "", read_text(path), flags=re.DOTALL)
+        try:
+            return ElementTree.fromstring(_with_prefixes(read_text(path)))
+        except ElementTree.ParseError:
+            raise error from None
+
+
+def _with_prefixes(text: str) -> str:
+    """XML without its comments, and with all prefixes declared."""
+    text = re.sub("<!--.*?-->", "", text, flags=re.DOTALL)
     used = set(re.findall(r"<([A-Za-z_][\w.-]*):", text))
     used |= set(re.findall(r"\s([A-Za-z_][\w.-]*):[\w.-]+\s*=", text)) - {"xml", "xmlns"}
     declared = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in sorted(used))
-    return ElementTree.fromstring(re.sub(r"<[A-Za-z_][\w.:-]*", rf"\g<0>{declared}", text, count=1))
+    return re.sub(r"<[A-Za-z_][\w.:-]*", rf"\g<0>{declared}", text, count=1)
 
 
 def _small(number: str) -> bool:
@@ -203,6 +214,63 @@ def _small(number: str) -> bool:
         return abs(float(number)) <= MOST_ENTRIES
     except ValueError:
         return True  # no number: MuJoCo tells
+
+
+# ---------- URDF: where its meshes are
+
+MESHES = (".stl", ".obj", ".msh")
+"""Kinds of meshes that MuJoCo reads."""
+
+
+def _with_meshes(root: Element, path: Path) -> str:
+    """URDF with the places of the meshes that collide; without lost ones, which it tells.
+
+    MuJoCo knows no packages of ROS. What is only looked at is left out: mass and inertia stand in
+    the file.
+    """
+    lost = []
+    for link in root.iter("link"):
+        for visual in link.findall("visual"):
+            link.remove(visual)
+        for shape in link.findall("collision"):
+            if (mesh := shape.find("geometry/mesh")) is None:
+                continue
+            name = mesh.get("filename", "")
+            file = next(filter(is_file, _mesh_places(name, path, root)), None)
+            if file is None or file.suffix.lower() not in MESHES:
+                link.remove(shape)
+                lost.append(name)
+            else:
+                mesh.set("filename", str(file.absolute()))
+    if lost:
+        names = ", ".join(map(shown, lost[:3])) + (f" and {len(lost) - 3} more" * (len(lost) > 3))
+        kinds = ", ".join(MESHES)
+        warnings.warn(f"{path}: {names} left out: no such file, or not {kinds}", stacklevel=3)
+    own = root.find("mujoco")
+    extension = ElementTree.SubElement(root, "mujoco") if own is None else own
+    compiler = extension.find("compiler")
+    if compiler is None:
+        compiler = ElementTree.SubElement(extension, "compiler")
+    compiler.attrib.pop("meshdir", None)
+    compiler.set("strippath", "false")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _mesh_places(name: str, path: Path, root: Element) -> list[Path]:
+    """Where a mesh may be: beside the file, in its package, in those that ROS knows."""
+    compiler = root.find("mujoco/compiler")
+    folder = path.absolute().parent
+    beside = folder / ("" if compiler is None else compiler.get("meshdir", ""))
+    package, _, inside = name.removeprefix("package://").partition("/")
+    if not name.startswith("package://"):
+        name = name.removeprefix("file://")
+        return [folder / name, beside / name, beside / Path(name).name]
+    places = [above / inside for above in folder.parents if above.name == package]
+    places += [above / package / inside for above in folder.parents]
+    for variable, share in (("AMENT_PREFIX_PATH", "share"), ("ROS_PACKAGE_PATH", "")):
+        known = filter(None, os.environ.get(variable, "").split(":"))
+        places += [Path(place) / share / package / inside for place in known]
+    return [*places, beside / Path(name).name]
 
 
 # ---------- SDF: the links, collisions and frames of one model, at their poses in it
@@ -222,10 +290,26 @@ def _flat_model(path: Path, above: tuple[Path, ...] = ()) -> Element:
     path = path.resolve()
     if path in above:
         raise ValueError(f"{path.parent.name}/{path.name} includes itself")
-    model = _parsed(path).find(".//model")
-    if model is None:
-        raise ValueError(f"there is no <model> in {path.name}")
-    return _flat(model, path, (*above, path))
+    return _flat(_one_model(_parsed(path), path), path, (*above, path))
+
+
+def _one_model(root: Element, path: Path) -> Element:
+    """The model of a file; of a world the only one that is not static, or that has rotors."""
+    world = root.find("world")
+    if world is None:
+        if (model := root.find("model")) is None:
+            raise ValueError(f"there is no <model> in {path.name}")
+        return model
+    free = [model for model in world.findall("model") if model.findtext("static") != "true"]
+    flying = [model for model in free if motor_plugins(model) or bladed_rotors(model)]
+    for chosen in (free, flying):
+        if len(chosen) == 1:
+            return chosen[0]
+    names = ", ".join(model.get("name", "") for model in free) or "none"
+    raise ValueError(
+        f"a world; of its own models that are not static one is read, it has {names}. What it "
+        "includes has a file of its own"
+    )
 
 
 def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
@@ -456,6 +540,10 @@ def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
     if not corners:
         raise ConfigError(f"{path}: no shape in it collides: give one link a collision")
     low, high = np.min(np.vstack(corners), axis=0), np.max(np.vstack(corners), axis=0)
+    if not inertia.any():
+        edges_m = high - low
+        inertia = mass / 12.0 * np.diag((edges_m @ edges_m) - edges_m**2)
+        warnings.warn(f"{path}: no inertia in it: that of a homogeneous box is taken", stacklevel=2)
     _question_inertia(path, float(mass), inertia, np.abs([low, high]).max(axis=0))
     points = {model.body(i).name: data.xpos[i] for i in range(1, model.nbody)}
     points |= {model.site(i).name: data.site_xpos[i] for i in range(model.nsite)}
