@@ -63,6 +63,15 @@ def test_two_cables_of_one_drone_hold_the_box_level_when_it_swings():
     assert ends_n.sum(axis=0) == pytest.approx([0.5 * G, 0.52 * G], rel=0.02)
 
 
+def test_a_drone_that_turns_takes_its_load_with_it():
+    """Two lines apart make a torsion spring: the box turns as the drone does."""
+    scenario = musls.load_scenario("two_lines", {"mission.drones.drone_1.1.yaw_rad": 1.2})
+    plan, run = flight_plan(scenario), musls.fly(scenario)
+    w, _, _, z = run.body("load").orientation_wxyz[-1]
+    assert plan.load_pose[-1, 3] == pytest.approx(1.2, abs=0.01)
+    assert 2.0 * np.arctan2(z, w) == pytest.approx(1.2, abs=0.03)
+
+
 def test_five_cables_balance_the_plate():
     scenario = musls.load_scenario("five_cables")
     with musls.Session(scenario) as session:

@@ -15,7 +15,7 @@ from musls_control.mission.carrying import Held
 from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_matrix, yaw_of
+from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.rig import Rig
@@ -38,7 +38,8 @@ def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
     moves = _Moves(plant, drives, times_s)
     rig, poses, found, reason = copy.deepcopy(plant.rig), list[Array](), list[RigRest](), ""
     for at, row in enumerate(rows):
-        if moves.to(rig, at, plan.drone_position_enu_m[row]) or not found:
+        asked = plan.drone_position_enu_m[row], plan.drone_yaw_rad[row]
+        if moves.to(rig, at, *asked) or not found:
             try:
                 found.append(settle(rig, plant.system, drives))
             except ConfigError as error:
@@ -97,8 +98,9 @@ class _Moves:
             turned = np.cumsum(means * spans)
             self._out_m[:, w] = [radius_at(shaft, float(angle))[2] for angle in turned]
 
-    def to(self, rig: Rig, at: int, drones_enu_m: Array) -> bool:
+    def to(self, rig: Rig, at: int, drones_enu_m: Array, yaws_rad: Array) -> bool:
         """Go to a time; whether the rig hangs otherwise there, not only elsewhere."""
+        turned = _turn(rig, yaws_rad)
         shifts = np.zeros((len(rig.bodies), 3))
         for row, place in enumerate(drones_enu_m, start=1):
             shifts[row] = place - rig.bodies[row].position_enu_m
@@ -121,9 +123,28 @@ class _Moves:
             winches[w] = replace(winch, stored_length_m=(winch.stored_length_m or 0.0) - out_m)
         rig.winches = winches
         as_one = np.ptp(held, axis=0).max() < 1e-9 and np.abs(paid_m).max(initial=0.0) < 1e-9
+        as_one &= not turned
         if as_one and not held.any():
             return False
         return not (as_one and min(before_m, _lowest_m(rig)) > CLEAR_M)
+
+
+def _turn(rig: Rig, yaws_rad: Array) -> bool:
+    """Turn drones to yaws, (n,), and the cables' ends with them; whether any turned."""
+    turned = False
+    for row, yaw in enumerate(yaws_rad, start=1):
+        body = rig.bodies[row]
+        by = wrapped(yaw - yaw_of(from_matrix(body.rotation[None])))
+        if abs(by[0]) < 1e-9:
+            continue
+        turned, before = True, body.rotation
+        body.rotation = matrix(from_yaw(by))[0] @ before
+        for cable in rig.cables:
+            for end, node in ((0, 0), (1, -1)):
+                if cable.bodies[end] == row:
+                    shift = (body.rotation - before) @ cable.points_m[end]
+                    cable.nodes_enu_m[node] = cable.nodes_enu_m[node] + shift
+    return turned
 
 
 def _lowest_m(rig: Rig) -> float:
