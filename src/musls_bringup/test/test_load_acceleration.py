@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import musls
+from musls_analysis.comparison.summary import facts, summarise
 from musls_description.config.schema import to_data
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "lqr_controller.py"
@@ -59,6 +60,34 @@ def test_the_regulator_of_the_examples_flies_ground_to_ground():
     run = musls.fly("circle", set={"controller": {"kind": "python", "source": f"{EXAMPLE}:Lqr"}})
     assert run.warnings == ()
     assert run.errors().by_body()["load"]["circle"]["translational_error_m"] < 0.15
+
+
+class Stiff(musls.Controller):
+    """Hardly damped."""
+
+    level = "load_acceleration"
+
+    def __init__(self, stiffness_1_s2):
+        self.stiffness_1_s2 = stiffness_1_s2
+
+    def step(self, time_s, reference, estimate):
+        error = reference.position_enu_m - estimate.position_enu_m[0]
+        return self.stiffness_1_s2 * error - 2.4 * estimate.velocity_enu_m_s[0]
+
+
+def test_a_controller_that_oscillates_is_told_so():
+    still, swinging = (
+        musls.fly(HOLD, controller=Stiff(k), set={"mission.stages.0.duration_s": 20.0})
+        for k in (2.0, 5.5)
+    )
+    assert summarise(still)["oscillations"] == []
+    (found,) = summarise(swinging)["oscillations"]
+    assert found["stage"] == "hold" and found["frequency_hz"] == pytest.approx(0.35, abs=0.06)
+    load = swinging.body("load")
+    ways_m = load.position_enu_m[load.time_s > load.time_s[-1] - 6.0, :2]
+    assert found["amplitude_m"] < np.ptp(ways_m, axis=0).max() < 4.0 * found["amplitude_m"]
+    told = dict(facts(summarise(swinging)))["the load oscillates in hold"]
+    assert "Hz" in told
 
 
 @pytest.mark.parametrize(

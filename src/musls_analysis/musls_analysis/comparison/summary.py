@@ -17,6 +17,7 @@ Keys (stable)::
     tension.<in_flight | snap | take_up | touch_down>   the largest of its sort, of all cables
            .max_n, .cable, .time_s, .stage
     explanations[]                       what the load's errors are made of, for people
+    oscillations[]: stage, frequency_hz, amplitude_m   swings of the load that do not die out
     batteries.<drone>.charge_start, .charge_end   share of the capacity; only with batteries
                      .energy_wh, .mean_power_w, .max_power_w, .max_current_a, .min_voltage_v
     slack_threshold_n
@@ -110,6 +111,65 @@ def _lags(recording: Recording) -> Iterator[str]:
 def _held_outside(track: PoseTrack, time_s: Array) -> Array:
     """Positions between samples, the first and last one held before and after (T, 3)."""
     return np.column_stack([np.interp(time_s, track.time_s, c) for c in track.position_enu_m.T])
+
+
+# ---------- A load that swings and does not come to rest
+
+LEAST_SWING_M = 0.02
+"""Smaller amplitudes are noise and wind."""
+
+LEAST_CYCLES = 5
+"""Of an oscillation in a stage; what is slower is a drift."""
+
+OF_ONE_TONE = 0.6
+"""Share of the error's power at one frequency from which on it is an oscillation."""
+
+OF_THE_PLAN = 0.01
+"""Power of the reference at that frequency over the error's, from which on it is its lag."""
+
+
+def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
+    """Main stages in which the load's error is one tone that the reference has not.
+
+    The error's axis of largest variance, less its mean over a window; the tone is the largest of
+    its spectrum with the neighbours on both sides (a Hann window is three lines wide). A swing that
+    has faded to half in the second half of the stage is none.
+    """
+    body = recording.bodies.get(LOAD)
+    if body is None or LOAD not in recording.setpoints:
+        return
+    asked = setpoint_pose(recording, LOAD).position_enu_m
+    for stage in main_stages(recording.stages):
+        inside = recording.stage_mask(stage, body.time_s)
+        error = (body.position_enu_m - asked)[inside]
+        if len(error) < 100 or not np.isfinite(error).all():
+            continue
+        spacing_s = stage.duration_s / len(error)
+        _, _, axes = np.linalg.svd(error - error.mean(axis=0), full_matrices=False)
+        swing, way = (_without_drift(path @ axes[0]) for path in (error, asked[inside]))
+        power, planned = (np.abs(np.fft.rfft(np.hanning(len(v)) * v)) ** 2 for v in (swing, way))
+        line = int(np.argmax(power[1:])) + 1
+        tone = slice(max(line - 1, 0), line + 2)
+        half = len(swing) // 2
+        amplitude_m = float(np.sqrt(2.0) * np.std(swing[half:]))
+        if (
+            line >= LEAST_CYCLES
+            and amplitude_m > LEAST_SWING_M
+            and power[tone].sum() > OF_ONE_TONE * power[1:].sum()
+            and planned[tone].sum() < OF_THE_PLAN * power[tone].sum()
+            and np.std(swing[half:]) > 0.5 * np.std(swing[:half])
+        ):
+            yield {
+                "stage": stage.name,
+                "frequency_hz": line / (len(swing) * spacing_s),
+                "amplitude_m": amplitude_m,
+            }
+
+
+def _without_drift(values: Array) -> Array:
+    """Less the cubic parabola through them."""
+    rows = np.linspace(-1.0, 1.0, len(values))
+    return np.asarray(values - np.polyval(np.polyfit(rows, values, 3), rows))
 
 
 # ---------- Slack
@@ -490,6 +550,7 @@ def summarise(
         "warnings": flight_warnings(recording, parameters),
         "errors": error_table(recording).by_body(),
         "explanations": explanations(recording, controller),
+        "oscillations": list(oscillations(recording)),
         "cables": cables,
         "tension": named_peaks(recording, slack_threshold_n),
         **({"batteries": batteries} if batteries else {}),
@@ -544,6 +605,12 @@ def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for near in summary.get("obstacles") or ():
         where = f"{near['body']} at {near['time_s']:.1f} s: {near['distance_m']:.2f} m"
         yield f"closest to {near['obstacle']}", where
+    for swing in summary.get("oscillations") or ():
+        yield (
+            f"the load oscillates in {swing['stage'].replace('_', ' ')}",
+            f"{swing['frequency_hz']:.2f} Hz, {1e3 * swing['amplitude_m']:.0f} mm to each side; it "
+            "does not die out",
+        )
     if found := summary.get("check"):
         yield "before the flight", found["sentence"]
 
