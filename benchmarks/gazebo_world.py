@@ -20,12 +20,13 @@ import sys
 from time import perf_counter, process_time
 
 import numpy as np
-from elastic import start_of
 
+from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_description.writers import world_sdf
 from musls_description.writers.sdf import drone_name
 from musls_sim.plants.gazebo import MESSAGE, TOPIC, GazeboServer
+from musls_sim.plants.trim import trim_speeds_rad_s
 
 STEP_S = 0.004
 BLOCK, BLOCKS = 25, 12
@@ -62,7 +63,13 @@ def main() -> None:
 def one_turn(*, lean: bool) -> list[list[float]]:
     """Processor time of all threads and wall time per step of each block [ms]."""
     system = load_system("x500_trio")
-    start = start_of(system)
+    azimuth = np.arange(system.n_drones) * 2.0 * np.pi / system.n_drones
+    circle = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.full(system.n_drones, 3.2)])
+    rest = hanging_equilibrium(system, circle)
+    start = {
+        "start": rest.configuration,
+        "rotor_speed_rad_s": trim_speeds_rad_s(system, rest),
+    }
     text = world_sdf(system, start["start"], step_s=STEP_S, lean=lean, pace=0.0)
     server = GazeboServer(text, [("load", "base_link")], lambda: np.zeros((1, 6)), lambda: None)
     transport = importlib.import_module("gz.transport13._transport")
