@@ -24,8 +24,11 @@ from typing import Any
 
 from musls_description.config.errors import MuslsError
 
-MARKS = ("summary.json", "comparison.json")
-"""Every complete result folder holds one of these files."""
+UNFINISHED = ".unfinished"
+"""File in the folder of a run that goes on, failed or was killed."""
+
+MARKS = ("summary.json", "comparison.json", UNFINISHED)
+"""Every result folder holds one of these files; only such folders are ever overwritten."""
 
 _LONGEST = 200
 """Characters of a name that go into that of the older folder; most file systems take 255."""
@@ -48,10 +51,9 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ResultError(f"output folder {out} exists; --overwrite replaces it")
-    flown = os.path.isfile(out / "scenario.yaml") and os.path.isdir(out / "bag")
-    if not (flown or any(os.path.isfile(out / mark) for mark in MARKS)):
+    if not any(os.path.isfile(out / mark) for mark in MARKS):
         raise ResultError(
-            f"{out} is not a result of musls (no {' or '.join(MARKS)} in it): not overwritten"
+            f"{out} is not a result of musls (no {' or '.join(MARKS[:2])} in it): not overwritten"
         )
 
 
@@ -88,7 +90,9 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
             out.rename(older)
         out.mkdir()
         begun = True
+        (out / UNFINISHED).touch()
         yield out
+        (out / UNFINISHED).unlink(missing_ok=True)
         shutil.rmtree(older, ignore_errors=True)
     except BaseException as error:
         inside = begun and any(out.glob("*/*/**/*.mcap"))  # flights that are parts of the result

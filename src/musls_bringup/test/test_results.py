@@ -38,7 +38,7 @@ def test_what_fails_puts_the_older_result_back_unless_something_was_flown(tmp_pa
         if flown:
             error.recording = "flown"
         raise error
-    assert names(tmp_path / "x") == (["bag.mcap"] if flown else ["summary.json"])
+    assert names(tmp_path / "x") == ([".unfinished", "bag.mcap"] if flown else ["summary.json"])
 
 
 def test_figures_on_a_full_disk_are_one_line(older_result, tmp_path, capsys):

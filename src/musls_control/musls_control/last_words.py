@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import traceback
+from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|[\r\x00-\x08]")
 OUR_ERROR = "musls: error: "
@@ -52,3 +55,31 @@ def why_ended(code: int, output: str, more: Iterable[str] = ()) -> str:
     """How a process ended and what it said, for the end of a sentence."""
     said = [words for words in (last_words(output), *more) if words]
     return ending(code) + (f": {'; '.join(said)}" if said else ", without a word")
+
+
+# ---------- Exceptions in callbacks that must not end a node while drones fly
+
+OWN = "musls_"
+"""Begin of the names of our packages' folders."""
+
+
+class CallbackErrors:
+    """Counts exceptions by what they are and where they were raised.
+
+    Attributes:
+        counts: By description, such as "TypeError: unsupported operand (formation.py:94)".
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def note(self, error: Exception) -> str:
+        """Count an exception; returns its description the first time, "" after that."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if OWN in frame.filename] or list(frames)
+        place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+        known = next((text for text in self.counts if text.endswith(place)), "") if own else ""
+        words = " ".join(str(error).split())
+        text = known or f"{type(error).__name__}: {words}{place}"
+        self.counts[text] += 1
+        return text if self.counts[text] == 1 else ""

@@ -2,8 +2,7 @@
 
 import pytest
 
-from musls_control.callback_errors import CallbackErrors
-from musls_control.last_words import ending, last_words, plain, why_ended
+from musls_control.last_words import CallbackErrors, ending, last_words, plain, why_ended
 
 OURS = """\
 [INFO] [1795804559.47] [offboard]: drone_1: idle

@@ -52,19 +52,9 @@ CABLE_MODELS = {
     SPRING: "massless spring and damper that only pulls; from the air only",
 }
 
-_EARLIER_NAMES = {"chain": RIGID_LINKS, "rod": "rigid_links:1"}
-
-
-def present_name(model: str) -> str:
-    """The name of a model that may be given by an earlier one: chain, chain:N, rod."""
-    kind, colon, number = model.partition(":")
-    if kind == "rod" and colon:
-        return model
-    return _EARLIER_NAMES.get(kind, kind) + colon + number
-
 
 def _kind_and_links(model: str) -> tuple[str, int | None]:
-    kind, colon, number = present_name(model).partition(":")
+    kind, colon, number = model.partition(":")
     if kind == "rigid_rods":
         raise ConfigError(
             "cable model 'rigid_rods': rods make one rigid body of load and drones, so drones "

@@ -69,7 +69,7 @@ def run(
     console.print(f"stages: {', '.join(stages)}")
     if png is not None:
         from musls_analysis.figures import style
-        from musls_analysis.figures.contents import contents_figure
+        from musls_analysis.figures.space import contents_figure
 
         with style.styled(), whole_file(png) as work:
             style.save(contents_figure(flight), work)

@@ -233,18 +233,14 @@ def _conclude(found: dict[str, Any]) -> None:
 
 
 def _models(names: list[str], system: Any) -> list[str]:
-    """The cable models asked for, each once and known, by their present names."""
-    from musls_analysis.replay.replay import present_name, with_links
+    """The cable models asked for, each once and known."""
+    from musls_analysis.replay.replay import with_links
 
     for name in names:
         with_links(system, name)
-    found = [present_name(name) for name in names]
-    if len(set(found)) < len(found):
+    if len(set(names)) < len(names):
         raise ConfigError(f"--cable-model given twice: {', '.join(names)}")
-    renamed = [f"{old} is now {new}" for old, new in zip(names, found, strict=True) if old != new]
-    if renamed:
-        tell("note", f"cable model {', '.join(renamed)}")
-    return found
+    return names
 
 
 def _step(step_s: float) -> float:
