@@ -44,7 +44,6 @@ REPLAYED = [
     "elastic",
     "elastic:5",
     "massless",
-    "spring",
 ]
 FLOWN = [
     "rigid_links",
@@ -79,7 +78,7 @@ def replayed(path: Path, known: str, models: list[str]) -> None:
     for model in models:
         try:
             result = replay.run(system, cable_model=model)
-        except ConfigError as error:  # bars and springs do not lie slack on the ground
+        except ConfigError as error:  # bars do not lie slack on the ground
             print(f"{path.stem:20} {known:10} {model:13} {error}", flush=True)
             continue
         first = first or result
@@ -211,7 +210,7 @@ def main() -> None:
             given.models or ["rigid_links", "elastic", "massless"], given.drones, given.rounds
         )
     elif given.rounds:
-        costs([m for m in given.models or FLOWN if m != "spring"], given.rounds)
+        costs(given.models or FLOWN, given.rounds)
 
 
 if __name__ == "__main__":

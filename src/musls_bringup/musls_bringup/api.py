@@ -293,8 +293,8 @@ def replay(
     Args:
         recording: With the load and all drones, or where to read it.
         system: Load, drones and cables, or the name of a shipped system or file.
-        cable_model: "rigid_links", "elastic" (also with a number, "rigid_links:5"), "massless" or
-            "spring".
+        cable_model: "rigid_links", "elastic" (also with a number, "rigid_links:5"), or
+            "massless".
         spec: How to replay: reference points, lead-in, step.
 
     Raises:

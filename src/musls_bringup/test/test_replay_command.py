@@ -59,7 +59,7 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
 
 def test_estimators_find_the_load_from_the_drones(flown, tmp_path):
     numbers = replayed(
-        flown, tmp_path / "out", "--cable-model", "spring", "--step", "0.004",
+        flown, tmp_path / "out", "--cable-model", "elastic:1", "--step", "0.004",
         "--estimator", "ekf", "--estimator", "{kind: quasi_static, lag_s: 0}",
     )  # fmt: skip
     filtered, resting = numbers["ekf"], numbers["{kind: quasi_static, lag_s: 0}"]
@@ -91,7 +91,10 @@ def test_without_rotor_speeds_the_weight_says_what_they_carry(flown):
         (["--fit", "dampin"], "did you mean 'damping'"),
         (["--fit", "damping", "--bounds", "damping=1"], "NAME=LOW,HIGH"),
         (["--bounds", "damping=1,2"], "those of a --fit"),
-        (["--fit", "damping", "--cable-model", "elastic", "--cable-model", "spring"], "takes one"),
+        (
+            ["--fit", "damping", "--cable-model", "elastic", "--cable-model", "massless"],
+            "takes one",
+        ),
         (["--cable-model", "rigid_linkz"], "did you mean 'rigid_links'"),
         (["--cable-model", "rigid_links:0"], "from 1 to 1000"),
         (["--cable-model", "elastic:x"], "from 1 to 1000"),
@@ -145,7 +148,7 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_cable_models_side_by_side(flown, tmp_path, capsys):
-    models = ["rigid_links:3", "rigid_links:1", "elastic:3", "massless", "spring"]
+    models = ["rigid_links:3", "rigid_links:1", "elastic:3", "elastic:1", "massless"]
     options = [word for model in models for word in ("--cable-model", model)]
     numbers = replayed(flown, tmp_path / "out", "--step", "0.004", *options)
     assert list(numbers) == models

@@ -4,13 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from plant_helpers import G, advance, hovering_plant, momenta, trio
+from plant_helpers import advance, hovering_plant, momenta, trio
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
 from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
-from musls_sim.plants.spring_cables import SpringCablePlant
 
 
 def floating_plant():
@@ -117,20 +116,6 @@ def test_a_change_that_another_model_makes_names_it():
     plant, _, _ = hovering_plant(trio())
     with pytest.raises(ConfigError, match="choose cable_model: elastic or massless"):
         plant.apply(CableBreak())
-
-
-def test_spring_cables_need_prescribed_drones():
-    _, _, rest = hovering_plant(trio())
-    start, system = rest.configuration, trio()
-    pose = np.zeros((3, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
-    plant = SpringCablePlant(
-        system, start.load_position_enu_m, start.load_rotation, pose,
-        physics_step_s=0.001, gravity_m_s2=G,
-    )  # fmt: skip
-    with pytest.raises(ConfigError, match="rigid_links"):
-        plant.step(PlantInputs.zeros(system))
-    with pytest.raises(ConfigError, match="rigid_links"):
-        plant.apply(RotorEfficiency(1, 1, 0.5))
 
 
 def test_drones_can_be_held_and_let_go():

@@ -9,11 +9,9 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
 from musls_description.system.system_files import load_system, system_names
-from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.dart import build_skeleton
 from musls_sim.plants.rigid_links.mechanism import jacobians, joint_space_inertia, set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.plants.spring_cables import SpringCablePlant
 
 
 @pytest.mark.parametrize("name", system_names(slung=True))
@@ -169,22 +167,13 @@ def parallel_cables():
     return system, hooks
 
 
-@pytest.mark.parametrize("kind", ["rod", "spring"])
-def test_load_on_parallel_cables_swings_as_a_pendulum(kind):
+def test_load_on_parallel_cables_swings_as_a_pendulum():
     """Ends held, cables parallel: the load does not turn, period 2 pi sqrt(l / g)."""
     system, hooks = parallel_cables()
     length = system.cables[0].length_m
     rest = hanging_equilibrium(system, hooks)
-    if kind == "rod":
-        plant = RigidLinksPlant(system, rest.configuration, ground_height_enu_m=None)
-        held = hooks, plant.state.orientation_wxyz[1:].copy()
-    else:
-        held = hooks, np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
-        start = rest.configuration
-        plant = SpringCablePlant(
-            system, start.load_position_enu_m, start.load_rotation, held,
-            physics_step_s=0.001, gravity_m_s2=9.80665,
-        )  # fmt: skip
+    plant = RigidLinksPlant(system, rest.configuration, ground_height_enu_m=None)
+    held = hooks, plant.state.orientation_wxyz[1:].copy()
 
     def push(time_s):
         return np.array([0.0, 0.0, 0.0, 0.0, 1.0 if time_s < 0.2 else 0.0, 0.0])
@@ -203,22 +192,3 @@ def test_load_on_parallel_cables_swings_as_a_pendulum(kind):
     missing = plant.reaction.audit.missing_j
     assert abs(missing) < 0.02 * plant.reaction.audit.absolute_work_j
     assert plant.state.tension_n.sum(axis=0)[0] == pytest.approx(1.66 * 9.80665, rel=0.05)
-
-
-def test_air_takes_the_energy_of_a_load_that_falls_below_slack_springs():
-    system = load_system("x500_trio")
-    load = dataclasses.replace(system.load, drag_n_s_m=(2.0, 2.0, 2.0))
-    system = dataclasses.replace(system, load=load)
-    pose = np.tile([0.0, 0.0, 5.0], (3, 1)), np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
-    plant = SpringCablePlant(
-        system, np.array([0.0, 0.0, 5.0]), np.eye(3), pose, physics_step_s=0.001,
-        gravity_m_s2=9.81,
-    )  # fmt: skip
-    inputs = dataclasses.replace(
-        PlantInputs.zeros(system), motion=PrescribedMotion(lambda time_s: pose)
-    )
-    for _ in range(75):
-        plant.step(inputs)
-    audit = plant.reaction.audit
-    assert (plant.state.tension_n == 0.0).all() and audit.loss_j > 0.2
-    assert audit.missing_j == pytest.approx(0.0, abs=0.02 * audit.loss_j)

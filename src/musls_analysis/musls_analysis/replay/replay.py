@@ -37,19 +37,17 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.interface import Motion as Start
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.plants.spring_cables import SpringCablePlant
 from musls_sim.session.loop import Loop
 
-RIGID_LINKS, ELASTIC, MASSLESS, SPRING = "rigid_links", "elastic", "massless", "spring"
+RIGID_LINKS, ELASTIC, MASSLESS = "rigid_links", "elastic", "massless"
 
 CABLE_MODELS = {
     RIGID_LINKS: "rigid links with universal joints, as many as the system has (the seed paper's)",
     "rigid_links:N": "N links, the joints' damping as given (a bending damping scales); 1 is a bar "
     "between two joints",
     ELASTIC: "stretchable, with mass, taut or slack; segments as many as the system has links",
-    "elastic:N": "the same with N segments",
+    "elastic:N": "the same with N segments; 1 is a spring and damper that only pulls",
     MASSLESS: "inextensible and massless, taut or slack",
-    SPRING: "massless spring and damper that only pulls; from the air only",
 }
 
 
@@ -93,10 +91,6 @@ def plant_at_start(
     yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
     options: Any = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
     slack = starts_slack(system, motion)
-    if slack and kind == SPRING:
-        raise ConfigError(
-            "cable model 'spring' has no ground, but this recording starts with slack cables"
-        )
     ground = load[2] + system.load.collision.bottom_m if slack else None
     if kind == MASSLESS:
         if slack:
@@ -114,9 +108,6 @@ def plant_at_start(
     else:
         rest = hanging_equilibrium(system, position, spec.gravity_m_s2, yaw, yaws)
         lying = rest.configuration
-    if kind == SPRING:
-        at = lying.load_position_enu_m, lying.load_rotation
-        return SpringCablePlant(system, *at, (position, orientation), **options), orientation
     make: type[RigidLinksPlant | ElasticPlant] = (
         ElasticPlant if kind == ELASTIC else RigidLinksPlant
     )
