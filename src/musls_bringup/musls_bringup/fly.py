@@ -28,6 +28,7 @@ from musls_sim.preflight.feasibility import assess
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.recorder import MemoryRecorder
+from musls_sim.recording.signals import Asked
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import SeparationWatch
 from musls_sim.session.guidance import MissionGuidance
@@ -216,13 +217,13 @@ def _recorder(session: Session, *, shapes: bool) -> MemoryRecorder:
 
 
 def _rates(session: Session) -> dict[str, Any]:
-    """Rates of recording and readings of sensors, for a recorder."""
+    """Rates of recording and what else is asked for, for a recorder."""
     spec = session.scenario.recording
     return {
         "rate_hz": spec.rate_hz,
         "shape_rate_hz": spec.shape_rate_hz,
         "step_period_s": session.plant.period_s,
-        "readings": [sensor.readings for sensor in session.scenario.sensors],
+        "asked": Asked([s.readings for s in session.scenario.sensors], spec.tensions),
     }
 
 

@@ -540,6 +540,16 @@ class Plant(TiedToMemory):
         """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
         raise NotImplementedError
 
+    def segment_tensions_n(self, index: int) -> Array:
+        """Tension in the middle of each link or segment of cable `index` (from 0), (links,) [N].
+
+        From end 1 (the load) to end 2. Here: of cables that are straight.
+        """
+        links = self.system.cables[index].links
+        low, high = self.state.tension_n[index]
+        tensions: Array = low + (high - low) * (np.arange(links) + 0.5) / links
+        return tensions
+
     def cable_end_rotations(self, index: int) -> Array | None:
         """Rotations of a cable's rigid links at load and drone, world, (2, 3, 3), if it has any."""
         return None

@@ -33,8 +33,10 @@ from musls_sim.recording.bag_file import (
 from musls_sim.recording.messages import serialize, string
 from musls_sim.recording.signals import (
     EVENTS,
+    NOTHING,
     ROWS,
     STAGE,
+    Asked,
     Rate,
     Row,
     event_text,
@@ -110,19 +112,18 @@ class MemoryRecorder(Observer):
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float | None = 10.0,
-        readings: Sequence[Sequence[str]] = (),
+        asked: Asked = NOTHING,
     ) -> None:
         """`rate_hz`: records per second, a whole number of steps apart.
 
         `shape_rate_hz`: cable shapes per second, a whole number of records apart; None for none.
-        `readings`: names of the numbers of each of the scenario's own sensors.
         """
         self.system = system
         self.every = round(1.0 / (step_period_s * rate_hz))
         self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
         self._until_shape = 0 if self._shape_every else -1
         self._step_period_s, self._by_rows = step_period_s, False
-        self.layouts = {rate: Row(system, rate, readings) for rate in Rate}
+        self.layouts = {rate: Row(system, rate, asked) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
         self._reference: tuple[Reference, float] | None = None
@@ -240,7 +241,7 @@ class BagRecorder(MemoryRecorder):
         step_period_s: float,
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
-        readings: Sequence[Sequence[str]] = (),
+        asked: Asked = NOTHING,
         buffer_s: float = 2.0,
     ) -> None:
         """Create the bag; the rates are those of `MemoryRecorder`.
@@ -252,9 +253,9 @@ class BagRecorder(MemoryRecorder):
             step_period_s=step_period_s,
             rate_hz=rate_hz,
             shape_rate_hz=shape_rate_hz,
-            readings=readings,
+            asked=asked,
         )
-        self.topics = recorded_topics(system, readings)
+        self.topics = recorded_topics(system, asked)
         self._channel_of = {topic: k for k, topic in enumerate(self.topics, start=1)}
         self._templates = {
             rate: RowTemplate(row, self._channel_of)

@@ -10,7 +10,8 @@ body rates are R(orientation_wxyz)^T times the recorded angular velocity.
 
 A rig has anchors behind the drones: `/anchor_i/pose`, `/anchor_i/twist`, and in `/anchor_i/wrench`
 the force and moment that hold, move or push it. `/load` of a rig without a load is what its plant
-shows in row 0. `/cable_i/free_length` is there where winches or pulleys change it.
+shows in row 0. `/cable_i/free_length` is there where winches or pulleys change it,
+and `/cable_i/tensions` where `recording.tensions` asks for it.
 
 `/cable_i/tension` carries two messages per time: the cut at the load (`cable_i/load_end`), then at
 the drone (`cable_i/drone_end`); in a rig these are the ends 1 and 2 of the cable. Each is the force
@@ -213,6 +214,23 @@ def _nodes(system: RigSystem, session: Any) -> Array:
     return np.concatenate([session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)])
 
 
+def _segment_places(system: RigSystem, session: Any) -> Array:
+    """Middles of all segments [m] from end 1 along the cable at rest, (segments,)."""
+    state, cables = session.plant.state, system.cables
+    lengths_m = state.free_length_m if state.reels else [cable.length_m for cable in cables]
+    shares = [(np.arange(cable.links) + 0.5) / cable.links for cable in cables]
+    return np.concatenate([share * m for share, m in zip(shares, lengths_m, strict=True)])
+
+
+def _segment_tensions(system: RigSystem, session: Any) -> Array:
+    """From end 1 to end 2, cable after cable, (segments,)."""
+    return np.concatenate([session.plant.segment_tensions_n(i) for i in range(system.n_cables)])
+
+
+def _segment_names(system: RigSystem, index: int) -> dict[str, Any]:
+    return {"name": [f"segment_{j + 1}" for j in range(system.cables[index].links)]}
+
+
 def _rotor_names(system: RigSystem, index: int) -> dict[str, Any]:
     return {"name": [f"rotor_{j + 1}" for j in range(system.n_rotors)]}
 
@@ -316,6 +334,20 @@ SIGNALS: dict[str, Signal] = {
                     lambda system, s: s.tension_peaks.recent_n[..., None] * ALONG,
                 ),
             ),
+        ),
+        Signal(
+            "tensions", "sensor_msgs/msg/JointState", Rate.STATE, cable_names,
+            (
+                Column(
+                    "place_m", "position", lambda system, i: (system.cables[i].links,),
+                    _segment_places,
+                ),
+                Column(
+                    "tension_n", "effort", lambda system, i: (system.cables[i].links,),
+                    _segment_tensions,
+                ),
+            ),
+            frame="", constants=_segment_names,
         ),
         Signal(
             "load_cell", "geometry_msgs/msg/WrenchStamped", Rate.STATE, _weighed,
@@ -431,18 +463,34 @@ class Place(NamedTuple):
         return self.signal.frame or self.owner
 
 
-def recorded_signals(readings: Sequence[Sequence[str]] = ()) -> list[Signal]:
-    """The signals of the table; `readings`: names of the numbers of sensors of one's own."""
+class Asked(NamedTuple):
+    """What a recording has only where it is asked for.
+
+    Attributes:
+        readings: Names of the numbers of each of the scenario's own sensors.
+        tensions: Whether it has the tensions of all segments of the cables.
+    """
+
+    readings: Sequence[Sequence[str]] = ()
+    tensions: bool = False
+
+
+NOTHING = Asked()
+
+
+def recorded_signals(asked: Asked) -> list[Signal]:
+    """The signals of the table that a recording may have."""
     reading = SIGNALS["reading"]
     (column,) = reading.columns
     of_sensors = replace(
         reading,
-        owners=lambda system: [f"sensor_{k}" for k, names in enumerate(readings, 1) if names],
+        owners=lambda system: [f"sensor_{k}" for k, names in enumerate(asked.readings, 1) if names],
         columns=(replace(column, shape=lambda system, i: (len(told[i]),)),),
         constants=lambda system, i: {"name": [*told[i]]},
     )
-    told = [names for names in readings if names]
-    return [of_sensors if s is reading else s for s in SIGNALS.values()]
+    told = [names for names in asked.readings if names]
+    found = SIGNALS | {reading.name: of_sensors}
+    return [s for name, s in found.items() if name != "tensions" or asked.tensions]
 
 
 class Row:
@@ -453,13 +501,9 @@ class Row:
         places: Messages of the signals, in their order in the file.
     """
 
-    def __init__(
-        self, system: RigSystem, rate: Rate, readings: Sequence[Sequence[str]] = ()
-    ) -> None:
+    def __init__(self, system: RigSystem, rate: Rate, asked: Asked = NOTHING) -> None:
         self.rate, self._system = rate, system
-        self._signals = [
-            s for s in recorded_signals(readings) if s.rate is rate and s.owners(system)
-        ]
+        self._signals = [s for s in recorded_signals(asked) if s.rate is rate and s.owners(system)]
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.dtypes: dict[str, str] = {}
         self._parts: dict[str, list[tuple[slice, tuple[int, ...]]]] = {}
@@ -594,9 +638,9 @@ class Row:
         return np.column_stack([part.reshape(len(part), prod(part.shape[1:])) for part in parts])
 
 
-def recorded_topics(system: RigSystem, readings: Sequence[Sequence[str]] = ()) -> dict[str, str]:
+def recorded_topics(system: RigSystem, asked: Asked = NOTHING) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
-    rows = (Row(system, rate, readings).topics for rate in Rate)
+    rows = (Row(system, rate, asked).topics for rate in Rate)
     found = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
     return found | {STAGE: msg.STRING, EVENTS: msg.STRING}
 

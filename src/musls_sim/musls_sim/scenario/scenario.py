@@ -125,15 +125,17 @@ class AutopilotSpec:
 
 @spec
 class RecordingSpec:
-    """Recording rates of the bag.
+    """What is recorded, and how often.
 
     Attributes:
         rate_hz: Rate of poses, twists, tensions and rotor speeds; must divide 250 Hz.
         shape_rate_hz: Rate of the cable shapes; must divide `rate_hz`.
+        tensions: Whether the tension of every link or segment of the cables is recorded, too.
     """
 
     rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 50.0
     shape_rate_hz: Annotated[float, Field(ge=0.01, le=250.0, allow_inf_nan=False), Number] = 10.0
+    tensions: bool = False
 
     def __post_init__(self) -> None:
         for over, under, name in (

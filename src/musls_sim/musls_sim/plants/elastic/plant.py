@@ -402,7 +402,7 @@ class ElasticPlant(Engine):
         return np.array(self.nodes_enu_m(index))
 
     def segment_tensions_n(self, index: int) -> Array:
-        """Tension of each segment of cable `index` from end 1 (the load) to end 2, (segments,)."""
+        """See `interface.Plant`."""
         return np.array(self.tensions_n(index))
 
     @property

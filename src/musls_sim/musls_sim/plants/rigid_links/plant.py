@@ -574,6 +574,19 @@ class RigidLinksPlant(Plant):
         nodes[-1] = top["position"] + top["rotation"] @ end
         return nodes
 
+    def segment_tensions_n(self, index: int) -> Array:
+        """See `interface.Plant`; the mean of what the joints at both ends of a link transmit."""
+        bodies = self.records.bodies[self.tree.first_link[index] : self.tree.drone[index] + 1]
+        force = bodies["force"] + np.einsum(
+            "kij,ki->kj", bodies["coupling"].reshape(-1, 3, 3), bodies["angular"]
+        )
+        inert = bodies["inert"][:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
+        force += np.einsum("kij,kj->ki", inert, bodies["linear"])
+        force[bodies["parent"] < 0] = 0.0
+        along = bodies["rotation"][:-1, :, 0]
+        tensions: Array = -0.5 * np.einsum("ki,ki->k", force[:-1] + force[1:], along)
+        return tensions
+
     def cable_end_rotations(self, index: int) -> Array:
         """Rotations of a cable's first and last link, world, (2, 3, 3)."""
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
