@@ -83,6 +83,19 @@ def test_bending_damping_keeps_the_cable_when_links_change():
         assert cable.joint_damping_n_m_s_rad == pytest.approx(2e-3 * links / 15)
 
 
+@pytest.mark.parametrize("links", [5, 15, 60])
+def test_a_rope_of_which_nothing_is_said_bends_with_the_loss_of_its_strands(links):
+    """Of n = 12 bars of a twelfth of the section each: eta A r^2 / (4 n), Robotica 2024's n = 1."""
+    base = load_system("x500_trio").cables[0]
+    cable = dataclasses.replace(base, links=links, joint=CableJoint())
+    of_bending = 2.4e5 * 2.4e-4 * base.radius_m**2 / 48.0
+    assert cable.joint_damping_n_m_s_rad * cable.link_length_m == pytest.approx(of_bending)
+    lossy = dataclasses.replace(base.elastic, damping_n_s=3.60655e4)
+    rod = dataclasses.replace(cable, elastic=lossy, radius_m=2e-3)
+    of_rod = 12.0 * rod.joint_damping_n_m_s_rad * rod.link_length_m
+    assert of_rod == pytest.approx(0.0360655, rel=1e-3)
+
+
 def _set(data, path, value):
     *parents, last = path.split(".")
     for part in parents:
@@ -104,7 +117,11 @@ def _set(data, path, value):
         ("load.collision", {"size_m": [1, 1, 0]}, ["size_m", "> 0"]),
         ("cables.links", 0, ["links = 0", "greater than or equal to 1"]),
         ("cables.links", 2.5, ["links = 2.5", "integer"]),
-        ("cables.joint", {}, ["damping_n_m_s_rad", "bending_damping_n_m2_s"]),
+        (
+            "cables.joint",
+            {"damping_n_m_s_rad": 0, "bending_damping_n_m2_s": 0},
+            ["damping_n_m_s_rad", "bending_damping_n_m2_s"],
+        ),
         ("cables.from", "roap", ["unknown part 'roap'", "'rope'", "or a file"]),
         ("drones", [{"from": "x500"}], ["3 load.cable_attachments_m", "1 drones"]),
     ],

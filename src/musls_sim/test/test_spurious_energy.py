@@ -96,9 +96,9 @@ def test_rigid_bars_that_tumble_make_none():
 
 def test_a_warning_comes_first():
     """A warning at 1 %, the end at 5 %."""
-    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=15), [15.0, 0.0, 0.0], 0.0)
+    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=30), [15.0, 0.0, 0.0], 0.0)
     with (
-        pytest.warns(UserWarning, match="spurious energy") as said,
+        pytest.warns(UserWarning, match="(spurious|lost) energy") as said,
         pytest.raises(SimulationDiverged, match="spurious energy"),
     ):
         for _ in range(1000):
@@ -106,4 +106,4 @@ def test_a_warning_comes_first():
             plant_s = plant.time_s
     warned_s = float(str(said[0].message).split()[1])
     assert warned_s < plant_s
-    assert len([w for w in said if "spurious energy" in str(w.message)]) == 1
+    assert len([w for w in said if " energy" in str(w.message)]) == 1

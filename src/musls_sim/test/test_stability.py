@@ -4,7 +4,6 @@ import dataclasses
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records
 from musls_sim.plants.rigid_links.period import OK, RUNAWAY, TOO_COARSE, check_step
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
+from musls_sim.plants.rigid_links.slack import steadying
 from musls_sim.plants.rigid_links.step_control import (
     CALM_PERIODS,
     LIMIT,
@@ -54,7 +54,7 @@ def judged(address, limits):
     return check_step(record_at(address, SYSTEM), limits)
 
 
-def stays_at_rest(cable, weight_kg, step_s):
+def stays_at_rest(cable, weight_kg, step_s, *, steadied=False):
     """Whether a chain that hangs from a fixed load, a weight at its end, stays where it is."""
     solo = load_system("x500_solo")
     weight = dataclasses.replace(
@@ -67,6 +67,8 @@ def stays_at_rest(cable, weight_kg, step_s):
         system, build_tree(system), gravity_m_s2=G, ground_height_enu_m=None, ahead_s=0.004
     )
     records.bodies["drag"] = 0.0
+    if not steadied:
+        records.slacks["link_mass"] = np.inf
     records.wrench_enu[0, 5] = G * load.mass_kg
     records.angle[6] = np.pi
     records.angle[8:] = 1e-7 * np.random.default_rng(0).normal(size=records.angle.size - 8)
@@ -108,20 +110,22 @@ def test_undamped_limit_is_that_of_the_top_mode():
     assert largest_stable_step_s(cable, tension) == pytest.approx(2.0 / omega, rel=1e-12)
 
 
-@pytest.mark.parametrize("links", range(5, 61, 11))
-def test_auto_step_of_the_trio(links):
-    """4 ms with the paper's damping; without damping the step shrinks with the links."""
-    start = hanging_equilibrium(trio(links=links), formation(trio())).configuration
-    damped = RigidLinksPlant(trio({"damping_n_m_s_rad": 2e-3}, links=links), start)
-    assert damped.physics_step_s == 0.004
-    undamped = RigidLinksPlant(trio({"damping_n_m_s_rad": 0.0}, links=links), start)
-    limit = stable_step_s(undamped.system, G)
-    assert limit == pytest.approx(0.0309269 / links, rel=1e-4)
-    assert undamped.physics_step_s <= limit
-    assert (undamped.physics_step_s < 0.004) == (links > 7)
-    for plant in (damped, undamped):
-        assert plant.period_s == 0.004
-        assert plant.substeps * plant.physics_step_s == pytest.approx(0.004, rel=1e-12)
+@settings(max_examples=50)
+@given(st.integers(20, 100), st.floats(0.01, 1e4), st.floats(1e-5, 4e-3))
+def test_steadying_is_the_least_damping_that_holds_a_step(links, tension, step_s):
+    bare = rope(links, 0.0)
+    damping = float(steadying(tension, bare.link_mass_kg, bare.link_length_m, step_s))
+    held = largest_stable_tension_n(rope(links, damping), step_s)
+    if damping == 0.0:
+        assert largest_stable_tension_n(bare, step_s) >= tension * (1.0 - 1e-9)
+    else:  # for the worst wave of any length, which chains have only nearly
+        assert tension * (1.0 - 1e-9) <= held <= 1.5 * tension
+
+
+@pytest.mark.parametrize("weight_kg", [0.5, 2.3, 20.0])
+@pytest.mark.parametrize("links", [5, 30, 60])
+def test_a_control_period_holds_chains_without_damping(links, weight_kg):
+    assert stays_at_rest(rope(links, 0.0), weight_kg, 0.004, steadied=True)
 
 
 def test_step_is_chosen_for_the_worst_cable():
@@ -140,60 +144,12 @@ def test_substeps_divide_the_period():
 # --- beyond it ---------------------------------------------------------------------------------
 
 
-def nudged(links, *, refine, step_s=0.004):
-    """An undamped trio at rest, its joints nudged by 1 mrad/s, with a step that is too long."""
-    with pytest.warns(UserWarning, match="larger than the largest stable step"):
-        plant, speeds, _ = hovering_plant(
-            trio({"damping_n_m_s_rad": 0.0}, links=links), physics_step_s=step_s, refine=refine
-        )
-    rates = 1e-3 * np.random.default_rng(0).normal(size=plant.tree.n_coordinates)
-    rates[:6] = 0.0
-    plant.start_moving(rates)
-    return plant, speeds
-
-
 def assert_finite(plant):
     for field in dataclasses.fields(plant.state):
         assert np.isfinite(getattr(plant.state, field.name)).all(), field.name
 
 
-def test_warning_names_the_steps_and_the_cure():
-    with pytest.warns(UserWarning) as record:
-        hovering_plant(trio({"damping_n_m_s_rad": 0.0}, links=30), physics_step_s=0.004)
-    (warning,) = record
-    message = str(warning.message)
-    assert "0.004 s" in message and "0.001 s" in message
-    assert "physics.step_size_s: auto" in message
-
-
-@pytest.mark.parametrize("step_s", [None, 0.004, 0.001])
-def test_stable_step_does_not_warn(step_s):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        hovering_plant(trio(), physics_step_s=step_s)
-
-
-@pytest.mark.filterwarnings("ignore:at .* s. spurious energy:UserWarning")
-@pytest.mark.parametrize(("links", "step_s"), [(15, 4e-3), (30, 4e-3), (60, 4e-3), (60, 1e-3)])
-def test_too_long_a_step_ends_with_a_diagnosis(links, step_s, capfd):
-    """Error with time, body and cure; nothing that is not finite before, no flood from DART."""
-    plant, speeds = nudged(links, refine=False, step_s=step_s)
-    with pytest.raises(SimulationDiverged) as error:
-        for _ in range(1000):
-            advance(plant, speeds)
-            assert_finite(plant)
-    message = str(error.value)
-    assert f"diverged at {plant.time_s:.3f} s" in message
-    if "spurious energy" not in message:
-        assert any(f": {body.name} " in message for body in plant.tree.bodies)
-        assert "m/s" in message or "is not finite" in message
-    assert "physics.step_size_s: auto" in message
-    assert 0.0 < plant.time_s < 2.0
-    out, err = capfd.readouterr()
-    assert out.count("\n") + err.count("\n") < 100  # measured: none
-
-
-def test_diagnosis_of_a_step_that_the_rule_allows_offers_other_cures():
+def test_diagnosis_offers_cures():
     """Joints that whirl at 30 rad/s are too fast for the step, though it suits the tension."""
     plant, speeds, _ = hovering_plant(
         trio({"damping_n_m_s_rad": 0.0}, links=30), ground_height_enu_m=None, refine=False
@@ -276,16 +232,6 @@ def slack_plant(links, damping, **options):
         system, start, rotor_speed_rad_s=speeds, ground_height_enu_m=None, **options
     )
     return plant, speeds
-
-
-@pytest.mark.parametrize(("links", "damping"), [(15, 0.0), (30, 0.0)])
-def test_cable_that_snaps_taut_needs_refinement(links, damping):
-    """Taut at 0.26 s with 3 m/s between load and drones; the ordinary step does not survive."""
-    plant, speeds = slack_plant(links, damping, refine=False)
-    with pytest.raises(SimulationDiverged):
-        for _ in range(150):
-            advance(plant, speeds)
-    assert 0.2 < plant.time_s < 0.6
 
 
 @pytest.mark.parametrize(("links", "damping"), [(15, 0.0), (30, 0.0), (15, 2e-3), (30, 2e-3)])

@@ -254,14 +254,20 @@ def eliminate(t, k, h):
     whole = 0.0
     for d in range(body.first, body.first + body.freedom):
         whole += rate[d] * rate[d]
+    steadying = slacks_of(t)[body.cable].steadying
     for d in range(body.first + body.freedom - 1, body.first - 1, -1):
         row = rows[d]
+        damping = row.damping  # of a third axis, about the cable: it has no waves
+        if d >= body.first + body.freedom - 2:
+            damping = max(damping, steadying)
         axis = read3(row.axis)
         turn = scale(middle[d], axis)
         w = sub(w, turn)  # before the joint's axis turns
         drift = cross(w if body.even == 0 else read3(body.turning), turn)
         slip = rate[d] * rate[d] if body.even == 0 else whole
-        row.torque, row.felt = joint_torque(row, angle[d], rate[d], slip, last_change[d], h)
+        row.torque, row.felt = joint_torque(
+            row, damping, angle[d], rate[d], slip, last_change[d], h
+        )
         u, v = sym_times(inertia, axis), back_times9(coupling, axis)
         inverse = 1.0 / (dot(axis, u) + row.felt)
         left = row.torque - dot(axis, moment)
@@ -294,7 +300,7 @@ def slide_below(row, body, inertia, coupling, mass, h):
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
     u, v = times9(coupling, e), sym_times(mass, e)
     pull, felt = (-row.weight, 0.0) if row.state == SLACK else pull_of(row, h)
-    row.lightness = 1.0 / dot(e, v)
+    row.beyond = dot(e, v)
     put(row.turning, u)
     put(row.pushing, v)
     put(row.drift, drift)
@@ -385,13 +391,13 @@ STOP_DAMPING_N_M_S_RAD = 0.01
 
 
 @compiled()
-def joint_torque(row, angle, rate, slip, last_change, h):
+def joint_torque(row, damping, angle, rate, slip, last_change, h):
     """Torque of a coordinate's damper, spring, friction and stop at no acceleration.
 
     And what it loses by acceleration, as an inertia. The angle is that of half the step, `slip` the
     square of the rate at which surfaces slip that rub.
     """
-    c, k = row.damping, row.stiffness
+    c, k = damping, row.stiffness
     torque = -c * (rate - 0.25 * h * last_change) - k * angle
     felt = 0.75 * h * c + 0.25 * h * h * k
     if row.friction > 0.0:

@@ -7,6 +7,7 @@ integrated implicitly; thrust, drag and the ground under the cables enter as gen
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import dartpy
@@ -18,6 +19,7 @@ from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.tree import STOP_RAD, Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import numbers_at, record_at, table_at
 from musls_description.numerics.vectors import add, cross, dot, increase, put, sub
 from musls_description.system.slung_system import SlungLoadSystem
@@ -54,6 +56,7 @@ from musls_sim.plants.rigid_links.mechanism import (
 )
 from musls_sim.plants.rigid_links.period import collect, keep_inputs
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
+from musls_sim.plants.rigid_links.step_control import stable_step_s
 
 # ---------- Forces from outside, as generalised forces
 
@@ -108,9 +111,19 @@ class DartPlant(RigidLinksPlant):
     ) -> None:
         """Build the skeleton in its start configuration, at rest; options as of `RigidLinksPlant`.
 
-        With `exact_friction` DART solves joint friction as constraints, else it is regularised.
+        With `exact_friction` DART solves joint friction as constraints, else it is regularised. By
+        default the time step is the largest that should be stable, up to the control period.
         """
-        super().__init__(system, start, refine=False, **options)
+        limit = stable_step_s(system, options.get("gravity_m_s2", STANDARD_GRAVITY_M_S2))
+        step_s = options.pop("physics_step_s", None) or limit
+        if step_s > limit * (1.0 + 1e-9):
+            warnings.warn(
+                f"physics step {step_s:g} s is larger than the largest stable step {limit:.2g} s "
+                "estimated for these cables; the run may diverge (physics.step_size_s: auto "
+                "chooses a stable one)",
+                stacklevel=2,
+            )
+        super().__init__(system, start, refine=False, physics_step_s=step_s, **options)
         tree = self.tree
         self.skeleton = build_skeleton(tree, friction_as_constraint=exact_friction)
         self.world = build_world(self.skeleton, self.physics_step_s, self.gravity_m_s2)

@@ -78,6 +78,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     selected_of,
     slacks_of,
     solids_of,
+    unwind,
 )
 from musls_sim.plants.rigid_links.slack import (
     begin_slack,
@@ -243,6 +244,7 @@ def end_step(t, h):
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
+    unwind(t)
 
 
 @compiled()

@@ -93,6 +93,7 @@ BODY = np.dtype(
         ("drag", float, 3),
         ("lies", float),  # mass of cable that a body lays on soft ground
         ("slides", np.int64),  # cable whose first link this is and which slides, else -1
+        ("cable", np.int64),  # cable of the joint, -1 for the load
         ("attitude", float, 4),  # unit quaternion of a free body, or of an even joint
         ("place", float, 3),  # of a free body's origin
         ("begin_attitude", float, 4),  # the same at the begin of the period
@@ -167,6 +168,10 @@ SLIDE = np.dtype(
         ("damping", float),
         ("stretches", np.int64),  # whether a jerk lets it stretch
         ("jerk", float),  # such a rise of the tension within a step
+        ("link_mass", float),
+        ("link_length", float),
+        ("steadying", float),  # joint damping that this step needs, see `slack.steadying`
+        ("beyond", float),  # inertia beyond the slide along it
         ("lightness", float),  # one over the mass that the spring moves
         ("along", float, 3),  # direction of the slide, from the link into the joint
         ("turning", float, 3),  # as of other coordinates
@@ -341,8 +346,12 @@ def build_records(
             points[row] = part.collision.corners_m
             bodies["radius"][row] = np.linalg.norm(points[row], axis=1).max()
     hard = corner_constants(bodies["mass"].sum())
-    for first, last, cable in zip(tree.first_link, tree.drone, system.cables, strict=True):
+    bodies["cable"] = -1
+    for i, (first, last, cable) in enumerate(
+        zip(tree.first_link, tree.drone, system.cables, strict=True)
+    ):
         links = slice(first, last)
+        bodies["cable"][first : last + 1] = i
         if even:  # a hook that was closed turns about three axes in any case
             joints = bodies[first : last + 1]
             joints["even"] = (joints["freedom"] == 3) | (cable.twist == "free")
@@ -366,6 +375,7 @@ def build_records(
         tension = SECANT_JERKS * row["jerk"]
         row["stiffness"] = tension / line.strain(tension) / cable.length_m
         row["damping"] = line.damping_n_s / cable.length_m
+        row["link_mass"], row["link_length"] = cable.link_mass_kg, cable.link_length_m
     n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
     t = np.zeros(1, SYSTEM)
     t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
@@ -547,7 +557,8 @@ def joint_coordinates(
 
 def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     """Rotation of a joint that bends without twist, (3, 3), and its vector's y and z, (2,)."""
-    x, y, z = below @ frame  # its y and z axes are those of the frame below, turned back
+    way = below @ frame  # its y and z axes are those of the frame below, turned back
+    x, y, z = way / np.linalg.norm(way)  # else rounding doubles from link to link
     if x < 1e-12 - 1.0:
         return np.diag([-1.0, -1.0, 1.0]), np.array([0.0, np.pi])
     k, sine = 1.0 / (1.0 + x), np.hypot(y, z)
@@ -584,6 +595,27 @@ def bend_on(q, u1, u2, h):
     )
     size = 1.5 - 0.5 * (w * w + y * y + z * z)  # one over the length, which is nearly one
     return w * size, 0.0, y * size, z * size
+
+
+@compiled()
+def unwind(t):
+    """Count bends beyond 180 degrees as bends the other way: at 360 the axes would be singular.
+
+    The frame that is bent half as far then turns by 180 degrees about the axis of the bend.
+    """
+    bodies = bodies_of(t)
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        q = body.attitude
+        if body.even == 0 or body.freedom != 2 or q[0] >= 0.0:
+            continue
+        share = 2.0 / (q[2] * q[2] + q[3] * q[3])
+        for place in (t.rate, t.last_change, t.earlier_change):
+            numbers, i = numbers_at(place), body.first
+            along = share * (q[2] * numbers[i] + q[3] * numbers[i + 1])
+            numbers[i] = along * q[2] - numbers[i]
+            numbers[i + 1] = along * q[3] - numbers[i + 1]
+        put_quaternion(q, (-q[0], 0.0, -q[2], -q[3]))
 
 
 # ---------- Motion of all bodies from coordinates and rates

@@ -69,7 +69,8 @@ from musls_sim.plants.rigid_links.period import (
     rewind,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
-from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle, stable_step_s
+from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle
+from musls_sim.scenario.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
 ENERGY_FLOOR_J = 0.002
@@ -162,9 +163,6 @@ def _spurious(plant: RigidLinksPlant) -> str:
 
 
 def _finer(plant: RigidLinksPlant) -> str:
-    limit = stable_step_s(plant.system, plant.gravity_m_s2)
-    if plant.physics_step_s > limit:
-        return f"choose physics.step_size_s: auto (estimated largest stable step {limit:.2g} s)"
     return (
         f"choose a smaller physics.step_size_s (now {plant.physics_step_s:g} s), more "
         "joint damping or fewer links per cable"
@@ -248,20 +246,12 @@ class RigidLinksPlant(Plant):
     ) -> None:
         """Build the records in the start configuration, at rest.
 
-        The default time step is the largest stable one up to 4 ms. Where a cable's tension or a
-        joint's rate turns out too large for it, `refine` halves it (repeatedly) for that period.
+        The default time step is the control period. Where a cable's tension or a joint's rate
+        turns out too large for it, `refine` halves it (repeatedly) for that period.
         Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
         ground; `contact` and `inextensible` are those of `physics`.
         """
-        limit = stable_step_s(system, gravity_m_s2)
-        if physics_step_s is not None and physics_step_s > limit * (1.0 + 1e-9):
-            warnings.warn(
-                f"physics step {physics_step_s:g} s is larger than the largest stable step "
-                f"{limit:.2g} s estimated for these cables; the run may diverge "
-                "(physics.step_size_s: auto chooses a stable one)",
-                stacklevel=2,
-            )
-        super().__init__(system, physics_step_s or limit, gravity_m_s2)
+        super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         self.levels = Levels(system, self.period_s, self.substeps, refine=refine, accuracy=accuracy)
         self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
@@ -348,6 +338,7 @@ class RigidLinksPlant(Plant):
             while not self._follow(level, self._motion, inputs):
                 level += 1
                 rewind(self.records.system[0])
+                self.records.guide[:] = 0.0  # corrections of steps too long do not end
             settle(self.levels.record[0], level)
             self._periods += 1
         if self._fragile:

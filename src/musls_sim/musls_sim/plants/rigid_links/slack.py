@@ -14,6 +14,11 @@ that a jerk does not notice, until s is back at zero; at rest there the chain ha
 A calm flight has none, and costs nothing. Steps follow the swing of the spring while it is more
 than `jerk`; after that it only fades.
 
+A taut chain has waves, and a step that is too long for the shortest of them is unstable. There the
+joints of the cable have as much damping as such a step needs (`steadying`). It does away with waves
+that the step cannot follow, hardly acts on the longer ones, and goes with the step: periods with a
+jerk, which are refined, have none.
+
 The slide is the last axis of the joint, into it along the link, and a coordinate of the
 articulated-body algorithm while there is one (`articulated.slide_below`). The spring acts with the
 mean place of the step, the damper with the mean rate.
@@ -35,7 +40,10 @@ from musls_sim.plants.rigid_links.mechanism import (
 )
 
 FOLLOW_S = 0.05
-"""Time constant with which T0 follows the tension, by `jerk` in this time at most."""
+"""Least time constant with which T0 follows the tension, by `jerk` in this time at most."""
+
+FOLLOW_RATIO = 3.0
+"""And over m / c of the spring's swing: following takes m / time from its damping c."""
 
 RESTS = 0.01
 """Share of `jerk` below which the swing of the tension makes no difference any more."""
@@ -44,12 +52,34 @@ CHANGES = 6
 """Maximum changes between sliding and sticking in a step."""
 
 
+WAVE_MARGIN = 1.5
+"""Tension over that of the last step for which a step is to hold."""
+
+
+@compiled()
+def steadying(tension, mass, length, h):
+    """Joint damping without which a step is too long for the waves of a taut chain [N m s/rad].
+
+    The modes of `step_control` are stable if h^2 K <= 4 M + 2 h C; of all s^2 up to 1 the worst is
+    the shortest wave, or one between. Steps that follow the shortest wave need none.
+    """
+    pull = h * h * tension / length
+    if 3.0 * pull <= mass:
+        return 0.0
+    if 3.0 * pull <= 4.0 * mass:
+        return length * length / h * (pull / 8.0 - mass / 24.0)
+    return (pull + mass / 1.5) ** 2 * length * length / (32.0 * h * mass)
+
+
 @compiled()
 def begin_slack(t, h):
-    """Note which cables slide, and how fast they will in the middle of the step."""
+    """Note which cables slide, how fast they will in the middle of the step, and what steadies."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    force = table_at(t.force)
     for i in range(first.shape[0]):
         row, body = rows[i], bodies[first[i]]
+        tension = WAVE_MARGIN * max(force[i, 0], force[i, 3])
+        row.steadying = steadying(tension, row.link_mass, row.link_length, h)
         if body.parent < 0:
             row.state = NONE
         if row.state == NONE:
@@ -107,6 +137,7 @@ def end_slack(t, h):
         row = rows[i]
         if bodies[first[i]].slides < 0:
             continue
+        row.lightness = 1.0 / row.beyond + first.shape[0] / bodies[0].mass  # a share of the load
         work = h * row.tension * (row.rate + 0.5 * h * row.change)
         t.loss -= work
         t.exchanged += abs(work)
@@ -117,7 +148,8 @@ def end_slack(t, h):
             t.stiff = max(t.stiff, row.stiffness * row.lightness)
         if row.state == STRETCHED:
             missing = min(max(row.tension - row.rest, -row.jerk), row.jerk)
-            row.rest += min(h / FOLLOW_S, 1.0) * missing
+            inertia = FOLLOW_RATIO / row.lightness
+            row.rest += h * missing * min(1.0 / FOLLOW_S, row.damping / inertia)
             if swing < (RESTS * row.jerk) ** 2:
                 row.state = NONE
 

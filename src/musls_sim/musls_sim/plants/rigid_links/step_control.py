@@ -183,11 +183,15 @@ class Levels:
         share = STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
         self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
         for limit, step in zip(self.limits, self.step_s, strict=True):
-            limit["tension"] = [largest_stable_tension_n(cable, step) for cable in system.cables]
+            finer = self.step_s[0] / step
+            limit["tension"] = [
+                max(largest_stable_tension_n(cable, step), TENSION_MARGIN * share * finer)
+                for cable in system.cables
+            ]
             limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
             limit["stiff"] = accuracy * STRETCH_TURN2 / step**2
         self.limits["jump"] = JUMP_SHARE * share
-        self.limits["jump"][self.last] = np.inf
+        self.limits["tension"][self.last] = self.limits["jump"][self.last] = np.inf
         self.limits["stiff"][self.last] = np.inf
         self.limits["period"], self.limits["weight"] = period_s, weight_n
         self.limits["energy"] = PERIOD_LIFT_M * weight_n
