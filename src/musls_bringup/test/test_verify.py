@@ -149,16 +149,14 @@ def test_finer_segments_are_another_flight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "levels"), [("hold", 3), ("circle", 3), ("circle_elastic", 3), ("shm", 4)]
-)
-def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name, levels):
-    """Measured: 100 % of 89, 95.4 of 371, 97.6 of 254, 99.0 of 288.
+@pytest.mark.parametrize("name", ["hold", "circle", "circle_elastic", "shm", "unequal"])
+def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name):
+    """Measured: circle 95.9 % of 294, shm 95.7 of 329, unequal 99.6 of 262.
 
-    shm with three levels: 91.9 % of 371, since its take-up first changes at h/8.
+    engage has 99.4 % of 181, duo 97.5 of 236, solo 99.3 of 147.
     """
     scenario = musls.load_scenario(name)
-    found = musls.verify(scenario, levels=levels)
+    found = musls.verify(scenario)
     _, summary = fly_once(finer_scenario(scenario, found.step_size_s, 16))
     finest = dict(numbers_by_path(summary))
     inside = [

@@ -15,7 +15,7 @@ from musls_analysis.view.chart import TensionScale, curves, round_up
 from musls_analysis.view.picture import SubjectStyle
 from musls_analysis.view.scene import Subject
 from musls_sim.recording.recorder import MemoryRecorder, RowStore
-from musls_sim.recording.signals import STAGE, Rate
+from musls_sim.recording.signals import STAGE, Asked, Rate
 from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LiveView(MemoryRecorder):
         super().__init__(
             session.scenario.system, step_period_s=session.plant.period_s, rate_hz=RATE_HZ,
             shape_rate_hz=SHAPE_RATE_HZ,
-            readings=[sensor.readings for sensor in session.scenario.sensors],
+            asked=Asked([sensor.readings for sensor in session.scenario.sensors]),
         )  # fmt: skip
         self._name, self._stream, self._next_s = session.scenario.name, stream, 0.0
         self._obstacles = session.scenario.world.obstacles
