@@ -162,6 +162,23 @@ def test_a_controller_flies_long_cables(length_m):
     assert not seen.problems and seen.apart["tips_m"] > 0.75 * seen.apart["planned_tips_m"]
 
 
+@pytest.mark.parametrize("controller", [{"kind": "payload", "output": "direct"}, {"kind": "nmpc"}])
+def test_a_plate_of_the_template_flies_with_other_controllers(tmp_path, monkeypatch, controller):
+    """Tips came within 0.02 m; with `payload` the load shot to 5 m and drones collided."""
+    if controller["kind"] == "nmpc":
+        pytest.importorskip("casadi")
+    monkeypatch.chdir(tmp_path)
+    sizes = ["--length", "1.2", "--width", "0.4", "--mass", "3", "--cable", "1.5", "--drones", "4"]
+    assert main(["new", "system", "plate", "--load", "plate", *sizes]) == 0
+    given = {"system": "plate.yaml", "start": "ground", "cable_model": "massless"}
+    scenario = musls.load_scenario(
+        "hold", {**given, "controller": controller, "mission.stages": HOLD}
+    )
+    _, (least_m, _, height, wrong, highest_m) = flown(scenario)
+    assert least_m > 0.2 and height == pytest.approx(1.0, abs=0.1) and not wrong
+    assert highest_m < 1.1
+
+
 def test_rotortm_is_refused_where_its_drones_would_stand_in_each_other():
     """It holds cables upright: above attachments 0.17 m apart x500s collided at once."""
     given = {"controller.kind": "rotortm", "cable_model": "massless"}
