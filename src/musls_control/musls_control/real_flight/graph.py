@@ -27,7 +27,6 @@ from musls_control.mission.plan import (
     compile_air_plan,
     compile_plan,
 )
-from musls_control.mission.rig_plan import with_own_paths
 from musls_control.mission.spec import MissionSpec
 from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_control.reference import LoadReference
@@ -330,8 +329,7 @@ class MissionFile:
             if self.delivers:
                 return compile_delivery(self.mission, self.formation, spot, carried)
             return compile_plan(self.mission, self.formation, spot, carried)
-        plan = compile_air_plan(self.mission, self.formation, first, self.n_drones)
-        return with_own_paths(plan, self.mission)
+        return compile_air_plan(self.mission, self.formation, first, self.n_drones)
 
 
 def read_mission_file(path: Path) -> MissionFile:

@@ -18,9 +18,10 @@ from musls_control.mission.plan import (
     GroundSpot,
     compile_air_plan,
     compile_plan,
+    compile_rig_plan,
     hold_plan,
+    hung,
 )
-from musls_control.mission.rig_plan import compile_rig_plan, hung, with_own_paths
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import slung_state
 from musls_description.numerics.rotations import (
@@ -276,7 +277,7 @@ def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
         return hung(plan, held, follows=not mission.stages)
     if scenario.start.kind != "ground":
         first = mission.stages[0].pose(np.zeros(1))[0]
-        return with_own_paths(compile_air_plan(mission, scenario.formation, first, n), mission)
+        return compile_air_plan(mission, scenario.formation, first, n)
     hanging = scenario.hanging_for("start = ground")
     load_enu_m, drones_enu_m = state.position_enu_m[0].copy(), state.position_enu_m[1:].copy()
     spot = GroundSpot.of(hanging.system, load_enu_m, 0.0, drones_enu_m)
