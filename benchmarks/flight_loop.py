@@ -4,7 +4,8 @@ The full loop is mission, controller, autopilot at 250 Hz, motion-capture estima
 tensions, and recording at 50 Hz. It is timed in turns with the skeleton of the paper's trio with 15
 links stepped alone, so that a noisy machine slows both; the ratio is the figure to quote. The loop
 is measured in processor time, the bare step by the median of short batches: neither counts the time
-in which other programs have the processor. Steps are of 4 ms.
+in which other programs have the processor. The plant's share is wall time: only an idle machine
+tells it. Steps are of 4 ms.
 
     .venv/bin/python benchmarks/flight_loop.py
     .venv/bin/python benchmarks/flight_loop.py --models elastic massless --drones 3 --links 15 60

@@ -358,7 +358,7 @@ def _normal(mean: float, std: float, limit: float) -> dict[str, float]:
 
 
 def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
-    """Name, value and interval of everything."""
+    """Name, value and interval of every estimated number of a fit."""
     n = len(fit.imperfections.drones)
     pushes = [*(f"{name} m/s2" for name in names_of(n)[:-1]), "delay s"]
     leans = [f"drone_{i + 1} thrust_tilt_{axis} rad" for i in range(n) for axis in "xy"]

@@ -84,7 +84,7 @@ def beyond(typing_context, record, offset):
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def address_of(typing_context, record):
-    """Where a record is."""
+    """Address of a record in memory."""
 
     def generate(context, builder, signature, arguments):
         return builder.ptrtoint(arguments[0], ir.IntType(64))
