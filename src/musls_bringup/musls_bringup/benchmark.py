@@ -25,7 +25,7 @@ from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
 from musls_control.parent import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
-from musls_description.config.strict_yaml import is_file, parse_yaml, read_json, read_text
+from musls_description.config.strict_yaml import is_file, parse_yaml, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller
@@ -266,12 +266,6 @@ def _hash(text: str, content: Any) -> str:
     return hashlib.sha256((text + json.dumps(content, sort_keys=True)).encode()).hexdigest()
 
 
-def _sealed(content: Row) -> Row:
-    """A file's content with the SHA-256 of all else in it."""
-    kept = {name: value for name, value in content.items() if name != "file_digest"}
-    return kept | {"file_digest": _hash("", kept)}
-
-
 def _configuration(controller: str) -> Row:
     """Settings of a controller of the tasks' file, or name and SHA-256 of a file of one's own."""
     named: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
@@ -279,27 +273,6 @@ def _configuration(controller: str) -> Row:
     if named is not None or file is None:
         return named or {"controller": controller}
     return {"file": label(controller), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
-
-
-def check(results: Path) -> str:
-    """Digest of the flights of a results.json, if all of it is as it was written.
-
-    Raises:
-        ConfigError: It is not, it is of other tasks, or the file is none of these.
-    """
-    data = read_json(results)
-    if not isinstance(data, Mapping) or not {"benchmark", "digest", "file_digest"} <= set(data):
-        raise ConfigError(f"{results}: no results.json of musls benchmark")
-    if data["benchmark"] != TASKS.stem:
-        raise ConfigError(
-            f"{results}: of benchmark {data['benchmark']}, here is {TASKS.stem}: check it with "
-            f"musls {data.get('musls')}"
-        )
-    if _sealed(dict(data))["file_digest"] != data["file_digest"]:
-        raise ConfigError(f"{results}: its file_digest is not that of its content: it was changed")
-    if digest(data["rows"]) != data["digest"]:
-        raise ConfigError(f"{results}: its digest is not that of its flights and of the tasks here")
-    return str(data["digest"])
 
 
 def write(rows: Sequence[Row], out: Path, controllers: Sequence[str]) -> list[Path]:
@@ -327,7 +300,7 @@ def write(rows: Sequence[Row], out: Path, controllers: Sequence[str]) -> list[Pa
         "rows": list(rows),
     }
     content = {
-        "results.json": json.dumps(_sealed(results), indent=2) + "\n",
+        "results.json": json.dumps(results, indent=2) + "\n",
         "results.csv": "\n".join([",".join(rows[0]), *map(_csv, rows)]) + "\n",
         "table.html": f"<table>\n{html}</table>\n",
         "table.tex": "\\begin{tabular}{lll" + "r" * (len(heads) - 3) + "}\n"

@@ -310,10 +310,6 @@ def benchmark(
         Path | None,
         options.out_path(help="Write results.json, tables as CSV, HTML and LaTeX, a figure."),
     ] = None,
-    check: Annotated[
-        Path | None,
-        typer.Option(metavar="RESULTS.json", help="Say whether a results.json is as it was flown."),
-    ] = None,
     overwrite: options.Overwrite = False,
     resume: Annotated[
         bool,
@@ -324,9 +320,6 @@ def benchmark(
     from musls_analysis.sweep.run import available_cores
     from musls_bringup import benchmark as bench
 
-    if check is not None:
-        typer.echo(f"as flown: digest {bench.check(check)}")
-        return
     if resume and out is None:
         raise ConfigError("--resume is for an unfinished benchmark in --out DIR")
     check_older(out, "results.json", overwrite=overwrite or resume)
