@@ -268,6 +268,10 @@ CONTROLLED = {
         "system.load.cable_attachments_m=[[0.6, 0, 0.1], [-0.3, 0.52, 0.1], [-0.3, -0.52, 0.1]]",
         "estimation={kind: truth}",
     ),
+    "rotortm, rods": (
+        "controller={kind: rotortm, links: rods}", "cable_model=rigid_rods",
+        "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
+    ),
 }  # fmt: skip
 
 
@@ -370,10 +374,6 @@ REFUSED = {
     "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
     "pid": ("controller=pid; start=air", "controller.kind = pid"),
     "payload from the ground": ("controller=payload", "start.kind = ground"),
-    "rods of rotortm": (
-        "cable_model=rigid_rods; start=air; controller={kind: rotortm, links: rods}",
-        "controller.links = rods",
-    ),
 }
 
 

@@ -82,7 +82,7 @@ class RotorTmSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
-        return _Rods(self) if self.links == "rods" else RotorTmCables(self)
+        return RotorTmRods(self) if self.links == "rods" else RotorTmCables(self)
 
 
 _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
@@ -214,22 +214,28 @@ class RotorTmCables(_Law):
         return self._commands
 
 
-class _Rods(_Law):
-    """Drones fixed to the load: one rigid body with the wrench of all (eq. 74)."""
+class RotorTmRods(_Law):
+    """Drones fixed to the load: one rigid body with the wrench of all (eq. 74).
+
+    Attributes:
+        constants: Gains and structure, a record of `LAW`.
+        shares: Thrust and moment of the drones by the wrench of all, (4 n, 4).
+    """
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Measure where the drones sit, and add up masses and inertias."""
         body = Structure.of(self.setup.slung, estimate)
-        self._constants = self._law("rods", body.mass_kg, body.inertia_kg_m2)
+        self.constants = self._law("rods", body.mass_kg, body.inertia_kg_m2)
         ease = np.tile([1.0, 0.1, 0.1, 0.1], self.setup.slung.n_drones)  # weights 1 and 10
         weighted = ease[:, None] * body.effect.T
-        self._shares = weighted @ np.linalg.inv(body.effect @ weighted)
+        self.shares = weighted @ np.linalg.inv(body.effect @ weighted)
+        self._commands = np.zeros((self.setup.slung.n_drones, 4))
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4)."""
-        wrench = rod_wrench(self._constants, estimate.records[0], reference.derivatives)
-        found: Array = (self._shares @ wrench).reshape(-1, 4)
-        return found
+        body = estimate.records[0]
+        structure_commands(self.constants, self.shares, body, reference.derivatives, self._commands)
+        return self._commands
 
 
 @compiled()
@@ -318,8 +324,8 @@ def drone_moment(law, drone, omega, lift, lift_rate):
 
 
 @compiled()
-def rod_wrench(law, body, reference):
-    """Return thrust and moment of the whole structure (eq. 74)."""
+def structure_commands(law, shares, body, reference, commands):
+    """Write thrust and moment of all drones, (n, 4), by those of the whole structure (eq. 74)."""
     wanted, omega = wanted_acceleration(law, body, reference), body.omega
     write_matrix(law.turn, body_axes_in_world(body.attitude))
     desired_axes(law.wanted_turn, wanted, reference[0, 3], law.turn)
@@ -333,7 +339,10 @@ def rod_wrench(law, body, reference):
         moment = add(moment, elementwise(law.rate, spin))
         moment = add(moment, rotate(law.inertia, sub(alpha, cross(omega, spin))))
     lift = law.mass * dot(wanted, column(law.turn, 2))
-    return np.array((lift, moment[0], moment[1], moment[2]))
+    for i in range(commands.shape[0]):
+        for k in range(4):
+            share = shares[4 * i + k]
+            commands[i, k] = share[0] * lift + dot(share[1:], moment)
 
 
 @compiled()

@@ -639,8 +639,6 @@ def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     if kind not in (CONTROLLERS if by_mission else CONTROLLERS[:1]):
         allowed = "formation, or payload and rotortm on the mission"
         _refuse(scenario, f"controller.kind = {kind}: must be {allowed}")
-    if getattr(scenario.controller, "links", "cables") != "cables":
-        _refuse(scenario, "controller.links = rods: must be cables")
     if scenario.limits.collision == "end":
         allowed = "another one: a batch does not watch collisions"
         _refuse(scenario, f"limits.collision = end: must be {allowed}")

@@ -14,7 +14,14 @@ from musls_control.controllers.payload.cable_law import commands_of, payload_ste
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
-from musls_control.controllers.rotortm import DRONE, LAW, RotorTmCables, cable_commands
+from musls_control.controllers.rotortm import (
+    DRONE,
+    LAW,
+    RotorTmCables,
+    RotorTmRods,
+    cable_commands,
+    structure_commands,
+)
 from musls_control.estimate import MOTION
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
@@ -44,7 +51,7 @@ class Law(NamedTuple):
 
 def has_law(controller: Controller) -> bool:
     """Whether there is compiled code for a controller; a class derived from ours has its own."""
-    return type(controller) in (PayloadController, RodController, RotorTmCables)
+    return type(controller) in (PayloadController, RodController, RotorTmCables, RotorTmRods)
 
 
 def law_of(controller: Controller) -> Law:
@@ -59,6 +66,9 @@ def law_of(controller: Controller) -> Law:
             law, drones = _record(controller.constants), controller.drones
             arrays = {"law": law, "law_drones": drones, "law_shares": controller.shares}
             return Law(fly_rotortm, arrays)
+        case RotorTmRods():
+            arrays = {"law": _record(controller.constants), "law_shares": controller.shares}
+            return Law(fly_rotortm_rods, arrays)
     raise TypeError(f"{type(controller).__name__} has no compiled code: see has_law")
 
 
@@ -120,3 +130,12 @@ def fly_rotortm(address):
     reference, tilt = reference_of(w)
     attitude_reference(law.load, reference, tilt)
     cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])
+
+
+@CompiledStage
+def fly_rotortm_rods(address):
+    """Thrusts and moments of `RotorTmRods`."""
+    w = world_at(address)
+    law = carray(beyond(w, w.law), (1,), LAW)[0]
+    shares = carray(beyond(w, w.law_shares), (4 * w.n_drones, 4), np.float64)
+    structure_commands(law, shares, bodies_of(w)[0], reference_of(w)[0], asked_of(w)[:, :4])
