@@ -6,6 +6,7 @@ them from here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import build, spec
+from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
@@ -114,8 +116,8 @@ class Observations:
     """
 
     def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
-        self._places = partial(setup.formation.poses, n_drones=setup.slung.n_drones)
         n = setup.slung.n_drones
+        self._places = places_in(setup.formation, n)
         self._share_n = setup.slung.load.mass_kg * setup.gravity_m_s2 / n
         self.shapes: dict[str, tuple[int, ...]] = {
             "load": (BODY_COLUMNS,),
@@ -186,6 +188,12 @@ class Observations:
         return flat(self.parts(motion, tension_n, goal, actions), motion.shape[:-2])
 
 
+def places_in(formation: Cone, n: int) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """Function of the load's places (..., 3) and yaws (...) that gives those of the drones."""
+    offsets_m, azimuths_rad = formation.offsets_m(n), formation.azimuths_rad(n)
+    return partial(drone_poses, offsets_m=offsets_m, azimuths_rad=azimuths_rad)
+
+
 def flat(parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
     """Parts of an observation one after the other, (*worlds, size)."""
     return np.concatenate([part.reshape(*worlds, -1) for part in parts.values()], axis=-1)
@@ -218,7 +226,7 @@ class Actions:
     def __init__(self, level: ActionLevel, setup: ControlSetup, scale: float) -> None:
         self._level, self._setup, self._scale = level, setup, scale
         self._system = system = formation_of(setup.system, "controller.kind = learned")
-        self.places = partial(setup.formation.poses, n_drones=system.n_drones)
+        self.places = places_in(setup.formation, system.n_drones)
         columns = {
             ActionLevel.ACCELERATIONS: 5,
             ActionLevel.THRUST_MOMENT: 4,

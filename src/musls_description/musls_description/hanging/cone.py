@@ -14,7 +14,7 @@ from pydantic import Field
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, NonNegative, Positive, Vector3, spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import parts_of
+from musls_description.numerics.rotations import joined, parts_of
 
 
 @spec
@@ -93,8 +93,8 @@ def drone_poses(
     load_yaw = np.asarray(load_yaw_rad)[..., None]
     cos, sin = np.cos(load_yaw), np.sin(load_yaw)
     x, y, z = parts_of(offsets_m)
-    turned = np.broadcast_arrays(cos * x - sin * y, sin * x + cos * y, z)
-    position = load_position_enu_m[..., None, :] + np.stack(turned, axis=-1)
+    turned = joined(cos * x - sin * y, sin * x + cos * y, z)
+    position = load_position_enu_m[..., None, :] + turned
     yaw = load_yaw + azimuths_rad + np.pi
     back = np.mod(np.pi - yaw, 2.0 * np.pi)  # a whole turn where a tiny negative angle is rounded
     return position, np.pi - np.where(back < 2.0 * np.pi, back, 0.0)
