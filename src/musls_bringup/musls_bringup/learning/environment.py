@@ -219,29 +219,12 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             periods_per_step = self.level.periods_per_step
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
-        for name, value, least in (
-            ("num_envs", num_envs, 1),
-            ("variants", variants, 1),
-            ("history", history, 0),
-            ("periods_per_step", periods_per_step, 1),
-        ):
-            if value < least:
-                raise ConfigError(f"{name} = {value}: must be at least {least}")
-        if history > LONGEST_HISTORY:
-            raise ConfigError(f"history = {history}: must be at most {LONGEST_HISTORY}")
-        for name, size in (("action_scale", action_scale), ("duration_s", duration_s)):
-            if not 0.0 < size < np.inf:
-                raise ConfigError(f"{name} = {size}: must be more than 0")
-        self.duration_s, self.render_mode = duration_s, render_mode
+        counts = {"num_envs": num_envs, "variants": variants, "history": history}
+        _check_sizes(counts, periods_per_step, action_scale, duration_s)
+        self.num_envs, self.duration_s, self.render_mode = num_envs, duration_s, render_mode
         self.action_scale = action_scale
         self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
         self.step_s = periods_per_step * CONTROL_PERIOD_S
-        if self.step_s > duration_s:
-            raise ConfigError(
-                f"periods_per_step = {periods_per_step}: a step of {self.step_s:.6g} s is longer "
-                f"than an episode, duration_s = {duration_s:.6g}"
-            )
-        self.num_envs = num_envs
         changed = dict(overrides or {})
         if scenario is None:
             scenario, changed = self.task.scenario, {**self.task.overrides, **changed}
@@ -251,7 +234,12 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
                 f"scenario {nominal.name}: start.kind = ground: an environment begins in the air; "
                 "choose start: air"
             )
-        drawn = _drawn(nominal, randomise or {}, min(variants, num_envs))
+        self._build(nominal, _drawn(nominal, randomise or {}, min(variants, num_envs)), threads)
+        self._lay_out(history)
+
+    def _build(self, nominal: Scenario, drawn: list[Scenario], threads: int | None) -> None:
+        """Build the worlds, which fly the drawn scenarios."""
+        num_envs = self.num_envs
         self.batch = Batch(
             drawn, num_envs, level=self.level.control, threads=threads, mission=False
         )
@@ -260,31 +248,33 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.seeds = np.zeros(num_envs, np.int64)
         self.system = slung_system(nominal.system, "a learning environment")
         self.weight_n = self.system.load.mass_kg * nominal.physics.gravity_m_s2
+        self.start_enu_m = self.batch.position_enu_m[0].copy()
+        self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), ())))
+        self._over = np.zeros(num_envs, bool)
+        hulls = [self.system.load.collision, *(drone.collision for drone in self.system.drones)]
+        self._bottom_m = np.array([hull.bottom_m for hull in hulls])
+        self._film = None
+        if self.render_mode:
+            goal_enu_m = self.goal.position_enu_m
+            self._film = Film(self.batch, goal_enu_m, self.system, self.duration_s)
+
+    def _lay_out(self, history: int) -> None:
+        """Lay out actions and observations, and let the task make its own."""
+        nominal, num_envs = self.nominal, self.num_envs
         setup = ControlSetup(
             self.system, nominal.formation, nominal.physics.gravity_m_s2, CONTROL_PERIOD_S
         )
         self.actions = Actions(self.level, setup, self.action_scale)
-        n, columns = self.actions.shape
-        self.observations = Observations(setup, history, n * columns)
         size = int(np.prod(self.actions.shape))
+        self.observations = Observations(setup, history, size)
         self.single_action_space = spaces.Box(-1.0, 1.0, (size,), np.float32)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.start_enu_m = self.batch.position_enu_m[0].copy()
-        self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), ())))
-        self._past = np.zeros((num_envs, max(history, 2), n * columns))
-        self._over = np.zeros(num_envs, bool)
-        hulls = [self.system.load.collision, *(drone.collision for drone in self.system.drones)]
-        self._bottom_m = np.array([hull.bottom_m for hull in hulls])
-        self._film = (
-            Film(self.batch, self.goal.position_enu_m, self.system, duration_s)
-            if render_mode
-            else None
-        )
+        self._past = np.zeros((num_envs, max(history, 2), size))
         self.task.prepare(self)
         seen = self._observed()
         self.single_observation_space = (
             spaces.Dict({name: _box(part.shape[1:]) for name, part in seen.items()})
-            if dict_observations
+            if self._by_parts
             else _box(seen.shape[1:])
         )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -561,6 +551,27 @@ def find_task(given: str | Task | type[Task]) -> Task:
 
 def _box(shape: tuple[int, ...]) -> spaces.Box:
     return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, shape, np.float32)
+
+
+def _check_sizes(
+    counts: Mapping[str, int], periods_per_step: int, action_scale: float, duration_s: float
+) -> None:
+    """Refuse numbers with which there is no environment (raises ConfigError)."""
+    for name, value in {**counts, "periods_per_step": periods_per_step}.items():
+        least = 0 if name == "history" else 1
+        if value < least:
+            raise ConfigError(f"{name} = {value}: must be at least {least}")
+    if counts["history"] > LONGEST_HISTORY:
+        raise ConfigError(f"history = {counts['history']}: must be at most {LONGEST_HISTORY}")
+    for name, size in (("action_scale", action_scale), ("duration_s", duration_s)):
+        if not 0.0 < size < np.inf:
+            raise ConfigError(f"{name} = {size}: must be more than 0")
+    step_s = periods_per_step * CONTROL_PERIOD_S
+    if step_s > duration_s:
+        raise ConfigError(
+            f"periods_per_step = {periods_per_step}: a step of {step_s:.6g} s is longer "
+            f"than an episode, duration_s = {duration_s:.6g}"
+        )
 
 
 def _mode(given: str | AutoresetMode) -> AutoresetMode:
