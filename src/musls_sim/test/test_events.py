@@ -9,6 +9,7 @@ from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
+from musls_sim.plants.changes import LoadMass
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.scenario.events import EVENTS, Poke, RotorFailure, When
 from musls_sim.session.session import Session
@@ -394,3 +395,15 @@ def test_a_slack_elastic_cable_never_pushes():
             session.advance(1)
             least = min(least, session.state.tension_n.min())
     assert least == 0.0
+
+
+def test_what_the_ground_takes_from_a_load_is_counted():
+    """A load that is 1000 t all at once falls: its 9 MJ were called lost in the integration."""
+    with Session(load_scenario("hold", ["start=air", "cable_model=elastic"])) as session:
+        session.advance(25)
+        session.plant.apply(LoadMass(1e6))
+        session.advance(150)
+        audit = session.plant.audit
+        assert audit.loss_j > 5e6
+        assert abs(audit.missing_j) < 1e-3 * audit.loss_j
+        assert not session.events.happened and not session.plant.happened

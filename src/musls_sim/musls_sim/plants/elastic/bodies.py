@@ -315,17 +315,22 @@ def near_surface(t, body):
 
 
 @compiled()
-def add_surfaces(t, body, dh):
-    """Add the forces of surfaces to a body's balance, their derivatives to its matrix."""
+def add_surfaces(t, body, losses, dh):
+    """Add the forces of surfaces to a body's balance, their derivatives to its matrix.
+
+    What their springs and dampers take is a loss.
+    """
     if not body.pressed and not near_surface(t, body):
         return
     body.pressed, stage = 0, body.stage
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
-        block = push_corner(t, corner, add(stage.position, arm), arm_velocity(stage, arm), dh)
+        flow = arm_velocity(stage, arm)
+        block = push_corner(t, corner, add(stage.position, arm), flow, dh)
         if corner.normal_force > 0.0:
             body.pressed = 1
+            losses.ground -= dot(corner.force, flow)
             pull_at(body, arm, corner.force)
             add_point(body.own_matrix, arm, block)
 

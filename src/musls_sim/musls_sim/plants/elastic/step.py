@@ -221,7 +221,7 @@ def place_bodies(t, dh, share, again):
 
 
 @compiled()
-def _begin_bodies(t, dh):
+def _begin_bodies(t, losses, dh):
     """Balance of the bodies without cables, and their matrices: inertia and contact."""
     matrix, unknowns, inverse_dh2 = table_at(t.matrix), unknowns_of(t), 1.0 / (dh * dh)
     for i in range(t.n_dofs):
@@ -237,7 +237,7 @@ def _begin_bodies(t, dh):
                 own[i, j] = own[3 + i, j] = 0.0
                 own[3 + i, 3 + j] = body.stage.inertia[i, j] * inverse_dh2
             own[i, i] = body.mass * inverse_dh2
-        add_surfaces(t, body, dh)
+        add_surfaces(t, body, losses, dh)
         if body.dof >= 0:
             for i in range(6):
                 for j in range(i + 1):
@@ -266,8 +266,8 @@ def _assemble_cable(t, cable, losses, dh):
 def _assemble(t, losses, dh, share):
     """All equations of a stage, those of the cables eliminated."""
     external_wrenches(t, table_at(t.stage_speed))
-    _begin_bodies(t, dh)
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
+    _begin_bodies(t, losses, dh)
     balance_shafts(t, dh, share)
     unknowns = unknowns_of(t)
     for body in bodies_of(t):
