@@ -28,6 +28,7 @@ from musls_sim.session.compiled_stages.contacts import (
     CABLE,
     CABLE_PERIODS,
     CLOSEST,
+    LEFT_OUT,
     OWN,
     TOUCH_M,
     TOUCHING,
@@ -123,11 +124,10 @@ class CollisionWatch:
             "closest": self.closest,
             "touching": self._touching[:n],
         }
-        self._standing = np.zeros(n, dtype=bool)
         for one, other in (collision.bodies for collision in self.look(0)):
             if one != "load" and other != "ground" and other in self._names:
                 raise ConfigError(f"{one} and {other} overlap at the start: place them apart")
-        self._standing = self._speed[0] >= 0.0
+        self._speed[0, self._speed[0] >= 0.0] = LEFT_OUT  # they stand on the load
         self._touched.clear()  # what touches the ground fast has yet to be told
         self._refuse_overlap()
 
@@ -135,7 +135,6 @@ class CollisionWatch:
         """Look at the state; what touches and has not for half a second."""
         found: dict[tuple[str, str], Collision] = {}
         if find_contacts(self._own, self._first, self._reach, self._motion, self._speed):
-            self._speed[0, self._standing] = -1.0
             for i, j in np.argwhere(self._speed >= 0.0):
                 pair = self._names[i], "ground" if i == j else self._names[j]
                 found[pair] = Collision(pair, float(self._speed[i, j]))

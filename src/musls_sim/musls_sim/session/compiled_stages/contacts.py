@@ -32,6 +32,9 @@ from musls_description.system.obstacles import CYLINDER, nearest_point
 HARD_LANDING_M_S = 1.0
 """A drone that meets the ground faster than this, downwards, has hit it."""
 
+LEFT_OUT = -2.0
+"""Stands for the speed of a pair that is not looked at: a drone that stands on the load."""
+
 TOUCH_M = 1e-3
 """Bodies closer than this touch."""
 
@@ -258,11 +261,13 @@ def find_contacts(solids, first, reach, motion, speed_m_s):
     """Write with which speed bodies touch, -1 where they do not; whether any do.
 
     The solids of body i are within reach[i] of its centre of mass.
-    `speed_m_s`: of each pair (n, n), and on the diagonal with the ground.
+    `speed_m_s`: of each pair (n, n), and on the diagonal with the ground; `LEFT_OUT` stays.
     """
     n, any_touch = len(reach), False
     for i in range(n):
         for j in range(i, n):
+            if speed_m_s[i, j] == LEFT_OUT:
+                continue
             speed_m_s[i, j] = -1.0
             if i == j:
                 if i > 0 and motion[i, 2] < reach[i]:
