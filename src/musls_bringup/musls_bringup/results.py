@@ -124,8 +124,8 @@ def _say_kept(error: BaseException, place: Path) -> None:
         error.args = (f"{error}; {kept}",)
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals."""
+ENDING = [n for n in signal.Signals if n.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+"""The signals; Windows has no SIGHUP."""
 
 GIVE_UP = 3
 """With so many signals results are no longer waited for."""

@@ -46,6 +46,7 @@ class Flight:
         load["feed_reference"], load["feed_position"], load["feed_attitude"] = ahead
         cables["attachment"], cables["drone_mass"] = self.arms, drones
         cables["direction_gain"], cables["rate_gain"] = 36.0, 12.0
+        cables["most_across"] = np.inf
         arrays = {
             "system": np.zeros(1, LAW), "load": load, "cables": cables, "shares": self.shares,
             "null": np.zeros((0, 3 * n)), "places": np.zeros((0, 4)),

@@ -114,9 +114,9 @@ def _set(data, path, value):
         ("load.inertia_kg_m2", [[1, 0, 0], [0, 1, 0], [0, 0, 3]], ["triangle"]),
         ("load.inertia_kg_m2", [[1, 2, 0], [0, 1, 0], [0, 0, 1]], ["symmetric"]),
         ("load.cable_attachments_m", [], ["load.cable_attachments_m", "at least 1"]),
-        ("load.collision", {"size_m": [1, 1, 0]}, ["size_m", "> 0"]),
+        ("load.collision", {"size_m": [1, 1, 0]}, ["size_m", "greater than 0"]),
         ("cables.links", 0, ["links = 0", "greater than or equal to 1"]),
-        ("cables.links", 2.5, ["links = 2.5", "integer"]),
+        ("cables.links", 2.5, ["links = 2.5", "whole number"]),
         (
             "cables.joint",
             {"damping_n_m_s_rad": 0, "bending_damping_n_m2_s": 0},

@@ -237,7 +237,7 @@ def test_numbers_survive_the_resolved_file_exactly(tmp_path_factory, seed, mass,
         ("[0, 0, 1]", "[0, 0, up]", 5, ["position_m.2 = 'up'", "number"]),
         ("system: x500_trio", "start: mars\nsystem: x500_trio", 2, ["'mars'", "'ground'", "'air'"]),
         ("system: x500_trio", "seed: -1\nsystem: x500_trio", 2, ["seed = -1"]),
-        ("system: x500_trio", "seed: 1.5\nsystem: x500_trio", 2, ["seed = 1.5", "integer"]),
+        ("system: x500_trio", "seed: 1.5\nsystem: x500_trio", 2, ["seed = 1.5", "whole number"]),
     ],
 )
 def test_bad_keys_and_values_name_file_line_and_what_is_near(tmp_path, old, new, line, words):
@@ -285,7 +285,7 @@ def test_a_missing_file_is_refused(tmp_path):
     [
         ("seed", ["--set seed", "key.path=value"]),
         ("=3", ["--set =3", "key.path=value"]),
-        ("seed=x", ["seed = 'x'", "integer"]),
+        ("seed=x", ["seed = 'x'", "whole number"]),
         ("a=b", ["'a'", "mission"]),
         ("misson.stages=1", ["'misson'", "'mission'"]),
         ("mission.stages.kind=circl", ["'circl'", "'circle'"]),

@@ -346,7 +346,6 @@ class NoLevel(Controller):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"controller": NoLevel}, "NoLevel.level = None: choose one of"),
         ({"events": ["{kind: poke, when: {time_s: 0}, body: drone_9, duration_s: 1}"]}, "drone_9"),
     ],
 )
@@ -356,6 +355,11 @@ def test_a_session_that_is_refused_closes_its_autopilot(options, words):
     with pytest.raises(ConfigError, match=words):
         Session(scenario(events), make_autopilot=noting(entries), **options)
     assert entries == [("autopilot", "close")]
+
+
+def test_a_controller_without_level_is_refused():
+    with pytest.raises(ConfigError, match=r"NoLevel.level = None: choose one of"):
+        Session(scenario(), controller=NoLevel)
 
 
 def test_a_session_that_never_flies_can_be_closed(tmp_path):

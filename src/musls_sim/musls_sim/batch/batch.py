@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -157,7 +158,9 @@ class Batch(TiedToMemory):
                 more worlds than memory.
         """
         scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
-        self.worlds = len(scenarios) if worlds is None else int(worlds)
+        if not all(isinstance(one, Scenario) for one in scenarios):
+            raise TypeError(f"Batch: scenario must be a Scenario or several, not {scenario!r:.60}")
+        self.worlds = len(scenarios) if worlds is None else operator.index(worlds)
         if not scenarios or self.worlds < len(scenarios):
             raise ConfigError(f"worlds = {self.worlds}: must be at least {max(len(scenarios), 1)}")
         if threads is not None and threads < 1:
@@ -282,7 +285,9 @@ class Batch(TiedToMemory):
 
         Raises:
             ConfigError: A negative number.
+            TypeError: It is no whole number.
         """
+        periods = operator.index(periods)
         if periods < 0:
             raise ConfigError(f"periods = {periods}: a flight does not go back")
         while periods > 0 and not (self.finished | self.failed).all():
