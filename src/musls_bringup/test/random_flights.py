@@ -107,6 +107,7 @@ def random_flight(seed):
                 "mass_kg": rope.mass_kg,
                 "radius_m": rope.radius_m,
                 "links": rope.links,
+                "joint": {"damping_n_m_s_rad": rope.damping_n_m_s_rad},
             },
         },
         "cable_model": model,

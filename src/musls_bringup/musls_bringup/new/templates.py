@@ -165,8 +165,9 @@ def rows(values: Array) -> list[str]:
 
 # ---------- Cables
 
-PULL_N, ROPE_KG_M, ROPE_DENSITY_KG_M3 = 6.0, 0.008, 640.0
-"""Of the paper's cable: what it carries, its mass per length and density."""
+PULL_N, ROPE_KG_M, ROPE_DENSITY_KG_M3, JOINT_S = 6.0, 0.008, 640.0, 0.0013
+"""Of the paper's cable: what it carries, its mass per length and density, and the damping of a
+joint over the moment that its pull exerts on the arm of a link."""
 
 ROPE_LINKS = 10
 
@@ -177,24 +178,28 @@ class Rope:
 
     Attributes:
         links: Rigid links of it.
+        damping_n_m_s_rad: In each joint between two links.
     """
 
     mass_kg: float
     radius_m: float
     links: int
+    damping_n_m_s_rad: float
 
 
 def rope_for(pull_n: float, length_m: float) -> Rope:
     """A rope as the paper's for another pull: mass and strength grow with its section.
 
     Half of the mass that a rope of the same tension in its fibres would have where it carries four
-    times as much: what is handled at all is not as thin as it could be.
+    times as much: what is handled at all is not as thin as it could be. The joints' damping keeps
+    its ratio to the pull: on a thread the paper's holds drones like a rod.
     """
     per_m = ROPE_KG_M * math.sqrt(max(pull_n, 1e-3) / PULL_N)
     return Rope(
         float(f"{per_m * length_m:.3g}"),
         float(f"{math.sqrt(per_m / (math.pi * ROPE_DENSITY_KG_M3)):.2g}"),
         ROPE_LINKS,
+        float(f"{JOINT_S * pull_n * length_m / ROPE_LINKS:.2g}"),
     )
 
 
