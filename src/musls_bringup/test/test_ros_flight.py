@@ -63,10 +63,10 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     assert np.abs(asked[time_s < spans["lower"].start_s - 0.1]).max() < 0.005
     in_formation = (middle_s > spans["tension"].start_s) & (middle_s < spans["spread"].start_s)
     # The wait for all to be in place may end a set-point earlier or later.
-    (spread,) = (stage for stage in ros.stages if stage.name == "spread")
-    late_s = spread.start_s - spans["spread"].start_s
+    (slacken,) = (stage for stage in ros.stages if stage.name == "slacken")
+    late_s = slacken.start_s - spans["slacken"].start_s
     assert abs(late_s - shift) < 0.41
-    then_s = middle_s + np.where(middle_s < spans["spread"].start_s, shift, late_s)
+    then_s = middle_s + np.where(middle_s < spans["slacken"].start_s, shift, late_s)
     for body in here.setpoints:
         ours = here.setpoints[body].held_at(middle_s).position_enu_m
         theirs = ros.setpoints[body].held_at(then_s).position_enu_m
