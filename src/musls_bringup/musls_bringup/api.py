@@ -73,7 +73,7 @@ class Recording(recordings.Recording):
     def of(
         cls, recording: recordings.Recording, parameters: Mapping[str, float] | None = None
     ) -> Recording:
-        """The same flight; to its warnings come those of `flight_warnings`."""
+        """Result of a flight, with the warnings of `flight_warnings` added."""
         warnings = (*recording.warnings, *flight_warnings(recording, parameters))
         return cls(**{**vars(recording), "warnings": warnings})
 
@@ -227,7 +227,7 @@ def fly(
 
 
 class InvalidFlightWarning(UserWarning):
-    """Nobody should learn from a flight, or drones passed each other close by."""
+    """The flight is invalid, or drones passed each other closely."""
 
 
 def _warn(flown: Recording, apart: Mapping[str, Any] | None) -> None:

@@ -232,7 +232,7 @@ LOG.addHandler(logging.NullHandler())  # silent until a program sets up its logg
 
 
 class _Narrator(Observer):
-    """Tells Python's logging of stages and events."""
+    """Logs stages and events through Python's logging."""
 
     every = 1 << 60
 

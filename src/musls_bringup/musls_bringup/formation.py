@@ -86,7 +86,7 @@ def propose(system: SlungLoadSystem) -> Proposal:
 
 
 def with_drones(system: SlungLoadSystem, count: int) -> SlungLoadSystem:
-    """The system with so many drones and cables like its first.
+    """The system with a number of drones, and cables like its first.
 
     The attachments are spread evenly along the line that joins those of the system: a closed one,
     or from end to end where they stand in a row. A single one is above the centre of mass, two are

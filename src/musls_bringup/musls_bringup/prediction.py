@@ -40,7 +40,7 @@ HEIGHT_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was seen.
+    """Result of the short flights before a flight.
 
     Attributes:
         apart: How close the drones came, see `musls_bringup.fly.separation`; None for one drone.
@@ -97,7 +97,7 @@ class Verdict:
 
     @property
     def can_be_flown(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no reason against the flight."""
         return not self.problems
 
     @property

@@ -152,7 +152,7 @@ class StopRequested(KeyboardInterrupt):
 
 
 def catch() -> None:
-    """Let each of the signals raise `StopRequested`, but leave those alone that are to be ignored.
+    """Turn each signal into `StopRequested`, except those that the process ignores.
 
     `nohup` ignores SIGHUP, and shells SIGINT for what they start in the background.
     """

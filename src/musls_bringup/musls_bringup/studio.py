@@ -365,7 +365,7 @@ def build_app(runs: Runs, token: str) -> Dash:
 
 
 def _refusal(token: str) -> Any:
-    """Answer to a request that is not of somebody who was given the address; None to all others."""
+    """Refuse a request without the address's secret; None for all others."""
     host = request.host  # one that is not trusted is refused here
     cookie = f"musls_studio_{host.rpartition(':')[2]}"  # ports of a host share their cookies
     if request.headers.get("Origin", f"http://{host}") != f"http://{host}":

@@ -106,7 +106,7 @@ def _step_s(scenario: Scenario) -> float:
 def finer_scenario(
     scenario: Scenario, step_s: float, parts: int, *, segments: bool = False
 ) -> Scenario:
-    """The same scenario with parts of a step, and with cables of as many times as many segments.
+    """The scenario with smaller steps and more segments.
 
     Plants are of second order: the accuracy asked for follows the square of the step.
     """

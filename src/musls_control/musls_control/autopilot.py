@@ -144,7 +144,7 @@ class Autopilot:
         """The drones weigh this share (n_drones,) of what they carried until now."""
 
     def listen(self, drone: int, *, hears: bool) -> None:
-        """Let no set-points through to a drone (from 0), or let them through again."""
+        """Block the set-points to a drone (from 0), or let them pass again."""
 
 
 class NoAutopilot(Autopilot):

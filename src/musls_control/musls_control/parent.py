@@ -36,7 +36,7 @@ LOOK_S = 1.0
 
 
 def end_quietly_while_starting() -> None:
-    """Let SIGINT and SIGTERM end a node that somebody else started without a traceback.
+    """End without a traceback on SIGINT and SIGTERM in a node that another program started.
 
     For the time in which its modules are imported; `run` takes the signals after that.
     """

@@ -286,7 +286,7 @@ class Reference:
         return SteppedReference(self, period_s)
 
     def shifted(self, by_s: float) -> Reference:
-        """The same, later by a time."""
+        """The reference delayed by a time."""
         return Reference(
             replace(piece, from_s=piece.from_s + by_s, origin_s=piece.origin_s + by_s)
             for piece in self.pieces

@@ -60,7 +60,7 @@ def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
 
 
 def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
-    """Say what makes a drone too light for MPC_THR_MIN, which the user may never have heard of."""
+    """Refuse drones that are too light for MPC_THR_MIN, in words that do not presume PX4."""
     given = scenario.autopilot.parameters
     least = given.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
     if "MPC_THR_HOVER" in given or hover >= least:
@@ -80,7 +80,7 @@ def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
 
 
 def loaded_hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
-    """The same for a real PX4, with gains whose defaults are not the same in all releases.
+    """Hover parameters of a real PX4, gains included, since its defaults differ between releases.
 
     It looks for its hover thrust around MPC_THR_HOVER only; HTE_THR_RANGE lets it look as far as
     the drone's share of the load asks.

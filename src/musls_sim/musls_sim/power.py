@@ -184,16 +184,16 @@ class Power:
         return any(map(has_power, system.drones))
 
     def look(self, state: PlantState) -> None:
-        """Let the voltages follow the present speeds; no time passes."""
+        """Update the voltages for the present speeds without advancing time."""
         speed = state.rotor_speed_rad_s
         draw(speed, speed.copy(), self.rotors, self.batteries, 0.0)
 
     def apply(self, change: RotorEfficiency, write: Writes) -> None:
-        """Let a rotor that gives less torque draw less; a stopped one draws nothing."""
+        """Scale the torque of a damaged rotor, and with it its current."""
         write(self.rotors["health"], change.rows, change.efficiency)
 
     def step(self, state: PlantState, inputs: PlantInputs) -> list[int]:
-        """Let a period act on the inputs, see `run_motors`; returns as `newly_empty`."""
+        """Apply motors and batteries to the inputs of a period, see `run_motors`."""
         speed, command, wrench = (
             state.rotor_speed_rad_s,
             inputs.rotor_command_rad_s,

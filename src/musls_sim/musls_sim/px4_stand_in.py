@@ -257,7 +257,7 @@ def check_hooks(session: Session, scenario: Scenario) -> None:
 def stand_in_session(
     scenario: Scenario, loss_action: NavState = NavState.LAND, *, force: bool = False
 ) -> tuple[Session, Sequence[Commander]]:
-    """Make a session whose drones do what their commanders are told.
+    """Make a session whose drones follow the commands to their PX4 stand-ins.
 
     The scenario's mission only tells where an air start hangs.
     """

@@ -599,7 +599,7 @@ def _errors(
 def _late_bodies(
     real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], cut: CutStage, limit_s: float
 ) -> list[str]:
-    """Bodies later or earlier than all others; on a circle one beside its place looks the same."""
+    """Bodies whose clock differs from all others; on a circle a displaced body looks the same."""
     lags = {body: _best_lag_s({body: real[body]}, {body: sim[body]}, cut, limit_s) for body in sim}
     notes = []
     for body, lag_s in lags.items():

@@ -141,7 +141,7 @@ def find_values(recording: Recording, name: str) -> Values | None:
 
 
 def values_of(recording: Recording, name: str) -> Values:
-    """The same.
+    """Values of a quantity in a recording.
 
     Raises:
         ConfigError: The recording has it not.

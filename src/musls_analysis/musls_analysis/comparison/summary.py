@@ -347,7 +347,7 @@ CARRIED_PERCENTILE = 90.0
 def flight_warnings(
     recording: Recording, parameters: Mapping[str, float] | None = None
 ) -> list[str]:
-    """Why nobody should learn from a flight flown with these parameters of PX4, a line each."""
+    """Why a flight with these parameters of PX4 is not representative, a line each."""
     return [
         *_warning_events(recording),
         *_upside_down(recording),
@@ -536,7 +536,7 @@ def summarise(
     controller: str = "",
     parameters: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Condense a recording to numbers that fit into JSON, with the keys in the module's text.
+    """Summarise a recording in numbers that fit into JSON, with the keys in the module's docstring.
 
     `controller` is the kind that flew, `parameters` those of PX4 that are not at their default.
     """

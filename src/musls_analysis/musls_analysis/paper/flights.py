@@ -74,7 +74,7 @@ _TURNED_RAD = 0.02
 
 @dataclass(frozen=True)
 class FittedField:
-    """A field of a trajectory: number or point; differences up to `known_to` are not told apart."""
+    """Field of a trajectory: number or point; differences up to `known_to` count as none."""
 
     value: float | tuple[float, ...]
     known_to: float

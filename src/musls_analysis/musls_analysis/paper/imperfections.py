@@ -416,7 +416,7 @@ class StageModel:
     recording: Array
 
     def recordings(self) -> list[StageModel]:
-        """The same of each recording alone."""
+        """Estimate of each recording alone."""
         rows = [self.recording == k for k in np.unique(self.recording)]
         return [
             replace(
@@ -585,7 +585,7 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
 
 
 def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int = 0) -> Estimated:
-    """Estimate the parameters from the units of all stages, with a bootstrap of so many draws.
+    """Estimate the parameters from the units of all stages, with a bootstrap.
 
     Every stage has the same weight, however many cycles it has: what is wrong with the model is the
     same in all of them. `prior` is the standard deviation of each parameter before anything is

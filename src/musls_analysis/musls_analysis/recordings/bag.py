@@ -152,7 +152,7 @@ def _as_it_is(msgtype: str, data: bytes) -> bytes:
 
 
 def _from_ros1(connections: Iterable[Any]) -> Callable[[str, bytes], bytes]:
-    """What makes messages of ROS 1 to those of ROS 2, whose headers do not count."""
+    """Converter of messages of ROS 1 to those of ROS 2, whose headers do not count."""
     from rosbags.typesys import Stores, get_typestore
 
     former = get_typestore(Stores.ROS1_NOETIC)
@@ -309,7 +309,7 @@ def _number(msgtype: str) -> tuple[str, int] | None:
 
 
 def _numbers(stack: CdrStack, msgtype: str, count: int) -> np.ndarray:
-    """Numbers of so many messages of a type one after another, (n, count, k)."""
+    """Numbers of consecutive messages of a type, (n, count, k)."""
     dtype, each = _number(msgtype) or ("", 0)
     numbers = stack.numbers(dtype, each * count).reshape(stack.size, count, each)
     return numbers[..., [3, 0, 1, 2]] if msgtype == "geometry_msgs/msg/Quaternion" else numbers

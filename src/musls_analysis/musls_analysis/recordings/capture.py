@@ -119,7 +119,7 @@ _BODY = re.compile(r"load|drone_[1-9][0-9]{0,8}")
 
 
 def body_of(name: str) -> tuple[str, int | None, bool] | None:
-    """What a name looks like: "load" or "drone", the drone's number, whether a set-point."""
+    """Meaning of a column's name: "load" or "drone", the drone's number, whether a set-point."""
     parts = name.strip("/").lower().split("/")
     for k in range(len(parts) if name.startswith("/") else 1):
         text = "/".join(parts[k:])
@@ -472,7 +472,7 @@ def _other_length(unit: str) -> str:
 
 
 def _question_axes(poses: Mapping[str, PoseTrack]) -> None:
-    """Refuse drones that fly beside their load, at one height, but all above it in y."""
+    """Refuse drones beside their load at one height that are all above it in y: y is up."""
     if LOAD not in poses or len(poses) < 2:
         return
     load = _middle(poses[LOAD].position_enu_m)

@@ -18,7 +18,7 @@ from musls_sim.recording.signals import STAGE, qos
 
 @dataclass(frozen=True)
 class BodyContents:
-    """What was recorded of one body.
+    """Recorded quantities of one body.
 
     Attributes:
         samples: Poses that are left after reading.
@@ -42,7 +42,7 @@ class BodyContents:
 
 
 def contents(recording: Recording) -> list[BodyContents]:
-    """What was recorded of each body."""
+    """Recorded quantities of each body."""
     return [_contents(recording, body, track) for body, track in recording.bodies.items()]
 
 

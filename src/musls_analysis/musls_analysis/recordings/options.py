@@ -40,7 +40,7 @@ def _one_of_each(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
 
 @spec
 class ReadOptions:
-    """What the file of a recording does not say.
+    """Options of a reader: what the file of a recording does not say.
 
     Attributes:
         format: Name of the reader ("vicon", "motive", ..., see `musls list readers`); None finds
@@ -96,7 +96,7 @@ def kept_options(recording: Path) -> dict[str, Any]:
 
 
 def with_kept(recording: Path, options: ReadOptions | None) -> ReadOptions:
-    """Options with those that were kept beside the file in the place of defaults."""
+    """Options in which defaults are replaced by those kept beside the file."""
     kept = kept_options(recording)
     if not kept:
         return options or ReadOptions()
@@ -104,7 +104,7 @@ def with_kept(recording: Path, options: ReadOptions | None) -> ReadOptions:
 
 
 def keep_options(recording: Path, options: ReadOptions) -> Path | None:
-    """Keep what was said of a recording beside it; the file, or None where that was known.
+    """Keep options beside the recording; returns the file, or None if it had them.
 
     Raises:
         OSError: The folder cannot be written.

@@ -190,7 +190,7 @@ def _reader_of(path: Path, options: ReadOptions) -> Reader:
 
 
 def _captures_in(folder: Path, options: ReadOptions) -> Capture:
-    """What the files of a folder hold, where each is of one body."""
+    """Captures of the files in a folder, where each holds one body."""
     captures = []
     for file in sorted(f for f in folder.iterdir() if f.is_file()):
         try:

@@ -127,7 +127,7 @@ class Geometry(Shown):
     setup: fit.Setup
 
     def shown(self) -> Iterator[str | Table]:
-        """Parameters with intervals, errors of each recording, what was left away or not told."""
+        """Table of parameters with intervals, errors of each recording, and what was left out."""
         rows = [
             (p.name, f"{v:.4g}", f"{INTERVAL * s:.2g}", p.unit, f"{b:.4g}")
             for p, v, s, b in zip(self.parameters, self.value, self.std, self.start, strict=True)

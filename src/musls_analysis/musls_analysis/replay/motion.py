@@ -108,7 +108,7 @@ def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPa
 
 
 def _continuous(quaternions: Array) -> Array:
-    """The same rotations with signs that do not jump from sample to sample."""
+    """Quaternions with signs that do not jump from sample to sample."""
     dots = np.sum(quaternions[1:] * quaternions[:-1], axis=1)
     signs = np.cumprod(np.concatenate([[1.0], np.where(dots < 0.0, -1.0, 1.0)]))
     return quaternions * signs[:, None]

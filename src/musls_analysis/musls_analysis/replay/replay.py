@@ -133,7 +133,7 @@ NOTE_EVERY = 5
 
 @dataclass(frozen=True, repr=False)
 class Prediction(Shown):
-    """Load that was found from the motion of the drones, beside the recorded one.
+    """Load predicted from the drones' motion, and the recorded load.
 
     Attributes:
         load: Its pose as the recording would have it (reference point, frame and time stamps), from
@@ -235,7 +235,7 @@ class Replay:
         spec: ReplaySpec | None = None,
         cable_model: str = RIGID_LINKS,
     ) -> ReplayResult:
-        """Replay with a system and one of `CABLE_MODELS`; `progress` is told the share done."""
+        """Replay with a system and one of `CABLE_MODELS`; `progress` gets the share done."""
         self.check(system)
         spec = spec or self.spec
         system = with_links(system, cable_model)
@@ -311,7 +311,7 @@ class _Track:
         self._miss = np.maximum(self._miss, [distance.max(), angle.max()])
 
     def note(self, clock_s: float, load: tuple[Array, Array]) -> None:
-        """Note the present state beside the recorded load."""
+        """Keep the present state together with the recorded load."""
         state, force = self._plant.state, self._plant.reaction.end_force_n.copy()
         turns = Rotation.from_quat(state.orientation_wxyz[1:], scalar_first=True)
         arms = np.cross(state.omega_body_rad_s[1:], self._hooks)

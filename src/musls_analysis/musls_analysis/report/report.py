@@ -72,7 +72,7 @@ GROUPED_FROM = 10_000
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write so many significant digits, all before the point, never powers of ten."""
+    """Write a number with a number of significant digits, never as a power of ten."""
     if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
         text = f"{value:,.0f}".replace(",", "\u202f")
         return text if abs(value) >= GROUPED_FROM else text.replace("\u202f", "")
@@ -129,7 +129,7 @@ def _verdict(recording: Recording, summary: Mapping[str, Any]) -> list[str]:
 
 
 def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the flight is known by."""
+    """Rows that identify the flight."""
     rows = [("Recorded", f"{number(recording.end_s - recording.start_s)} s")]
     if "seed" in summary:
         rows.append(("Seed", str(summary["seed"])))

@@ -241,7 +241,7 @@ class Store:
     def finished(
         self, ids: Iterable[str], *, failed_too: bool = True, damaged: list[str] | None = None
     ) -> set[str]:
-        """Runs that are done; those with a damaged file are not, `damaged` is told the file."""
+        """Runs that are done, without damaged files, which `damaged` gets."""
         done = set()
         for i in ids:
             try:

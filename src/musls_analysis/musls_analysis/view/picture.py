@@ -639,7 +639,7 @@ class Picture:
         return seen
 
     def _placed_names(self, sampled: Sequence[scene.Sampled]) -> list[Text]:
-        """Names of the drones that are seen, put beside them."""
+        """Names of the visible drones, placed beside them."""
         areas = self._areas(self._subjects[0], sampled[0])
         widths = {body: self._widths_px[body] for body in areas if body != LOAD}
         for body, place in place_names(widths, areas, self._frame, self._sides).items():

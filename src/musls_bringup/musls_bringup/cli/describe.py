@@ -211,7 +211,7 @@ def file_schema(file: str) -> dict[str, Any]:
 
 
 def _allow(nodes: dict[str, Any], key: str, short: dict[str, Any]) -> None:
-    """Let a short form stand in the place of a node."""
+    """Allow a short form in the place of a node."""
     node = nodes[key]
     kept = {k: node.pop(k) for k in ("description", "default") if k in node}
     nodes[key] = {**kept, "anyOf": [short, node]}

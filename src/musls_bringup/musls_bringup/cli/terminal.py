@@ -65,7 +65,7 @@ PREPARING = "preparing (compiles on first use, some 20 s)"
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at what is written: a terminal or a notebook."""
+    """Whether a person sees the output: a terminal or a notebook."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
@@ -115,7 +115,7 @@ class ProgressDisplay:
             self._bar.stop()
 
     def update(self, text: str, share: float | None = None) -> None:
-        """Tell where the work stands."""
+        """Show the progress."""
         self._text = text
         if self._bar is None:
             return
@@ -128,7 +128,7 @@ class ProgressDisplay:
             self._next_draw_s = now + DRAW_EVERY_S
 
     def flight(self, remark: str = "") -> Observer:
-        """What tells of a flight while it flies."""
+        """Progress display of a flight."""
         from musls_sim.session.loop import Progress
 
         begin: list[float] = []  # simulated and real time of the first look after compiling
@@ -149,11 +149,11 @@ class ProgressDisplay:
         return Progress(show)
 
     def share(self, share: float) -> None:
-        """Tell which part of the work is done."""
+        """Show the share that is done."""
         self.update(f"{100 * share:.0f} %", share)
 
     def count(self, done: int, total: int) -> None:
-        """Tell how many of several flights are done."""
+        """Show how many of several flights are done."""
         self.update(f"{done} of {total} done", done / total)
 
     def note(self, text: str) -> None:

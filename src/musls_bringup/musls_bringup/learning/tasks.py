@@ -88,7 +88,7 @@ class Track(Task):
 
 @dataclass
 class Gate(Task):
-    """Bring the load to a place beyond a gate; a world that passes beside the opening is lost."""
+    """Bring the load to a place beyond a gate; passing beside the opening ends the episode."""
 
     scenario: ClassVar[str] = "gate"
     overrides: ClassVar[Mapping[str, Any]] = {

@@ -257,7 +257,7 @@ def _with_meshes(root: Element, path: Path) -> str:
 
 
 def _mesh_places(name: str, path: Path, root: Element) -> list[Path]:
-    """Where a mesh may be: beside the file, in its package, in those that ROS knows."""
+    """Possible files of a mesh: beside the file, in its package, in the packages of ROS."""
     compiler = root.find("mujoco/compiler")
     folder = path.absolute().parent
     beside = folder / ("" if compiler is None else compiler.get("meshdir", ""))
@@ -355,7 +355,7 @@ def _leads_somewhere(element: Element, known: Mapping[str, Element]) -> bool:
 
 
 def _included(include: Element, path: Path) -> Path:
-    """File of an included model: in the folders beside the one of the model, or Gazebo's paths."""
+    """File of an included model: in the model's neighbouring folders, or in Gazebo's paths."""
     uri = include.findtext("uri", "").strip()
     name = uri.removeprefix("model://").removeprefix("file://").strip("/")
     places = [path.parent.parent, path.parent]

@@ -72,7 +72,7 @@ class StartingLoad:
 def starting_load(
     kind: LoadKind, edges_m: Sequence[float], mass_kg: float, count: int
 ) -> StartingLoad:
-    """Load of a kind with attachments for so many cables."""
+    """Load of a kind with attachments for a number of cables."""
     length, width, height = edges_m
     least = {LoadKind.L: 3, LoadKind.ring: 2}.get(kind, 1)
     if count < least:
@@ -290,7 +290,7 @@ class Airframe:
     motor: Motor | None = None
 
     def by(self, table: MotorTable, speed_constant_rpm_v: float | None) -> tuple[Airframe, float]:
-        """The same with rotors that hover as a table says and have its full thrust.
+        """The airframe with rotors that hover and have full thrust as a table says.
 
         Also returns by how much the motor's power misses the table's, 0 without a speed constant.
         """

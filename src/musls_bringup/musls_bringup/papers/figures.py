@@ -97,7 +97,7 @@ def draw(figure: PaperFigure, flights: Mapping[str, Recording]) -> bytes:
 
 
 def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figure:
-    """The same, not written yet."""
+    """The figure, not written to a file yet."""
     drawn = style.new_figure(0.5 + PANEL_IN * len(figure.panels))
     drawn.set_layout_engine("constrained")
     axes = drawn.subplots(len(figure.panels), 1, sharex=True, squeeze=False)[:, 0]

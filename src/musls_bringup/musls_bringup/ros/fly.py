@@ -106,7 +106,7 @@ def check_messages(firmware: Firmware, prefix: Path = Path(sys.prefix)) -> None:
 
 @contextmanager
 def px4_consoles(out: Path, work: Path, failures: Sequence[MuslsError]) -> Iterator[Path]:
-    """Folder of PX4's consoles: joins the results, or stays beside them where a flight failed.
+    """Folder of PX4's consoles: joins the results; stays beside them where a flight failed.
 
     Messages name it there.
     """

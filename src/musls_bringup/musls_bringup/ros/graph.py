@@ -142,11 +142,11 @@ class Graph:
         return (self.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     def last_line(self, name: str) -> str:
-        """What a node said last of errors, or at all."""
+        """Last error that a node wrote, or else its last line."""
         return last_words(self.log(name)) or "it printed nothing"
 
     def failure(self, name: str) -> NodeFailed:
-        """Error of a node that gives up, with what it said; waits for its end."""
+        """Error of a node that gave up, with its last line; waits for its end."""
         code = self._wait(name)
         return NodeFailed(f"node {name} {why_ended(code, self.log(name))}")
 
@@ -156,7 +156,7 @@ class Graph:
         return self._wait(name)
 
     def end(self, name: str) -> int:
-        """The same for a node that may have ended already, or was never started."""
+        """End a node; it may have ended already, or was never started."""
         if name not in self._processes:
             return 0
         return self.stop(name) if self.running(name) else self._processes[name].returncode
@@ -197,7 +197,7 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Running:
-    """A process of a node; an `orphan` is one whose starter is gone."""
+    """A node's process; an `orphan` is one whose starter has ended."""
 
     name: str
     pid: int

@@ -151,7 +151,7 @@ def _listed(given: Mapping[str, str], name: str, kind: type) -> dict[str, list[A
 
 
 def _in_namespace(nodes: list[graph.NodeSpec], namespace: str) -> list[graph.NodeSpec]:
-    """The same nodes in a namespace, such as hall1 or /hall1."""
+    """The nodes in a namespace, such as hall1 or /hall1."""
     full = f"/{namespace.strip('/')}" if namespace else ""
     if not re.fullmatch(r"(/[A-Za-z_]\w*)*", full):
         raise ConfigError(f"namespace:={namespace}: must be a namespace of ROS, such as hall1")

@@ -116,7 +116,7 @@ class Incremental:
 
 @compiled()
 def measure(drones, bodies, speeds2, wrenches, commands, coefficients, period):
-    """Smooth what each drone feels beside what was counted on."""
+    """Filter the part of each drone's measured force and moment that the model does not explain."""
     for i in range(len(drones)):
         drone, body = drones[i], bodies[i]
         wrench = wrenches[i] @ speeds2[i]

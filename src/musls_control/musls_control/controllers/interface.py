@@ -135,7 +135,7 @@ class Controller(ABC):
 
 
 def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
-    """Tell a controller what it is to fly."""
+    """Give a controller the system and mission that it will fly."""
     with user_code(lambda: " before the flight", type(controller), "prepare"):
         controller.prepare(setup)
 
@@ -179,7 +179,7 @@ class WatchedController:
         self.keeps_headings = bool(getattr(controller, "keeps_headings", False))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
-        """Tell it that it takes over."""
+        """Start the controller: from now on it flies."""
         with user_code(lambda: f" at {time_s:.3f} s", type(self._controller), "start"):
             self._controller.start(time_s, estimate)
 

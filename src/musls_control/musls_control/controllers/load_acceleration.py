@@ -42,7 +42,7 @@ class LoadAcceleration(Controller):
         self._watched = WatchedController(asking, ((3,), (4,)))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
-        """Tell both."""
+        """Start the controller and the distribution of its forces."""
         self._watched.start(time_s, estimate)
         self._payload.start(time_s, estimate)
 

@@ -58,7 +58,7 @@ MIN_COSINE = 0.5
 
 
 def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
-    """Largest thrust, (n,), and moments, (n, 3), that rotors leave beside hover's thrust, (n,)."""
+    """Largest thrust, (n,), and moments, (n, 3), that rotors have left at hover's thrust, (n,)."""
     thrust, moments = [], []
     for drone, hover in zip(drones, hover_n, strict=True):
         inverse = np.linalg.pinv(wrench_of_thrusts(drone))
@@ -72,7 +72,7 @@ def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
 
 
 class CascadedPid:
-    """The six PIDs of all drones; see the module's text.
+    """The six PIDs of all drones, as compiled code runs them.
 
     Attributes:
         integrals: Of the errors forward, to the left, upwards, of roll, pitch and yaw, (n, 6)

@@ -39,7 +39,7 @@ class SeenLoadSpec:
     kind: Literal["mocap"] = "mocap"
 
     def build(self, setup: EstimatorSetup) -> None:
-        """No estimator beside that of the drones."""
+        """No estimator of the load but those of the drones."""
 
 
 @LOAD_ESTIMATORS.register("python")

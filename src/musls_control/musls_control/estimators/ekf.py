@@ -103,7 +103,7 @@ class EkfSpec:
 
 
 class Ekf(LoadEstimator):
-    """See the module's text.
+    """Extended Kalman filter of the load; equations in the module's docstring.
 
     Attributes:
         covariance: Of the error: position [m], turn [rad], velocity [m/s], angular velocity

@@ -85,7 +85,7 @@ class LoadEstimator(ABC):
         """Write the load's motion (row 0 of `estimate`) and `estimate.tension_n`."""
 
     def doubt(self) -> str:
-        """Why nobody should trust the estimates of the flight, in one line; empty if nothing.
+        """Reason to doubt the flight's estimates, in one line; empty if there is none.
 
         Asked at the flight's end; it becomes a warning of the flight.
         """

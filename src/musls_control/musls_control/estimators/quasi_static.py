@@ -58,7 +58,7 @@ class QuasiStaticSpec:
 
 
 class QuasiStatic(LoadEstimator):
-    """See the module's text; velocities are those with which the hanging place moves."""
+    """Load where it would hang at rest below the drones; velocities are the rate of that place."""
 
     def __init__(self, lag_s: float = 0.2) -> None:
         self._lag_s = lag_s

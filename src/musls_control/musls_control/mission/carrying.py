@@ -57,7 +57,7 @@ long cables, over their length; and for how many of its swings it is waited for,
 
 @dataclass(frozen=True)
 class Carried:
-    """What the drones hold while the load hangs in formation.
+    """Forces that the drones hold while the load hangs in formation.
 
     Attributes:
         weight_n: Of each drone alone, (n,).

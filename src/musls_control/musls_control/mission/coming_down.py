@@ -48,7 +48,7 @@ what it holds when nothing pulls; how far its place to land is aside of the plan
 
 
 def nothing_found(n_drones: int) -> tuple[NDArray[np.void], Array]:
-    """What was looked at, (1,), and found, (n, 6), before the way down."""
+    """Arrays for the places found before the descent: (1,) and (n, 6), nothing found yet."""
     down = np.zeros(1, DOWN)
     for name, value in NOTHING_SEEN.items():
         down[name] = value

@@ -32,7 +32,7 @@ MIN_LEFT = 3
 
 
 class LossKind(Enum):
-    """What has become of a drone that does not carry any more."""
+    """Why a drone does not carry any more."""
 
     FALLS = "falls"
     SLACK = "has no load on its cable and flies on"

@@ -198,7 +198,7 @@ WEIGH_EVERY_S, LONGEST_STEP_S = 0.02, 0.5
 
 @dataclass
 class Outlet:
-    """What guidance has to say; who flies it puts in who listens.
+    """Receivers of what guidance reports and requests; the flight's driver fills them in.
 
     Attributes:
         tell: Gets what happened: time, kind and text.
@@ -211,7 +211,7 @@ class Outlet:
 
 
 def hook_requests(given: DeliverySpec, n_cables: int) -> list[dict[str, Any]]:
-    """What closes the hooks of a delivery that are open at first; nothing where they are closed."""
+    """Requests that close hooks that are open at first; none where all are closed."""
     if given.pick_up != "hook":
         return []
     close = {"distance_m": given.hook_distance_m, "speed_m_s": given.hook_speed_m_s}
@@ -327,7 +327,7 @@ class Delivery:
                 self._out.ask(hook)
 
     def passes(self, gate: Gate, time_s: float) -> bool:
-        """Whether a gate lets the next row through; gives up after its time."""
+        """Whether a gate admits the next row; it gives up after its time."""
         if self._waits_since_s is None:
             self._waits_since_s = time_s
             if gate.what == WEIGHED:

@@ -62,7 +62,7 @@ HELD_LOOKS = 10
 
 @dataclass
 class Known:
-    """What is known of load and drones; who flies them keeps it up to date.
+    """Known state of load and drones; the flight's driver keeps it up to date.
 
     Attributes:
         estimate: Their motion, and the tensions of the cables; NaN where nobody knows.
@@ -107,7 +107,7 @@ class Known:
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
     def missing(self, time_s: float) -> list[str]:
-        """What a start waits for: poses, the offboard node, whose last words outlive it, drones."""
+        """What a start waits for: poses, drones, the offboard node."""
         found = [f"no pose of {body}" for body in self.unseen(time_s)]
         if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
             found.append("no heartbeat of the offboard node")
@@ -167,7 +167,7 @@ class FlightGuidance:
 
     @property
     def gone(self) -> list[str]:
-        """Drones that do not fly any more, or that nobody guides."""
+        """Drones that do not fly any more, or that have no guidance."""
         way = self.contingency
         return [] if way is None else [f"drone_{i + 1}" for i in np.flatnonzero(way.gone)]
 
@@ -295,7 +295,7 @@ class FlightGuidance:
             self._held_looks[drone] = looks + 1 if holds else 0
 
     def _survive(self, time_s: float, bodies: dict[str, Health]) -> bool:
-        """Go on without drones that are lost, where there is a way."""
+        """Continue without lost drones where there is a way."""
         way, known, player, guard = self.contingency, self.known, self.player, self.guard
         if way is None or set(known.unseen(time_s)) - set(self.gone):
             return False
@@ -320,7 +320,7 @@ class FlightGuidance:
         return any([self._go_on_without(way, loss, time_s) for loss in due])
 
     def _go_on_without(self, way: Contingency, loss: Loss, time_s: float) -> bool:
-        """Let go what is lost, and change the plan; a person's pause is kept to in the end."""
+        """Release the lost drones' cables and replan; a pause by a person stays in force."""
         player, name = self.player, f"drone_{loss.drone + 1}"
         places = self.known.estimate.drones.position_enu_m
         answer = way.without(loss, player.plan, player.row, places)
@@ -376,7 +376,7 @@ class FlightGuidance:
                 player.swap(rest, time_s, hold_row=0)
 
     def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
-        """Do what the guard says, and tell it."""
+        """Carry out the guard's decision, and report it."""
         player, guard = self.player, self.guard
         assert guard is not None
         if step is GuardStep.PAUSE and player.moving:

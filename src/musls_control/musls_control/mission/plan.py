@@ -198,7 +198,7 @@ class FlightPlan:
 
     @cached_property
     def rows(self) -> NDArray[np.void]:
-        """What `look_down` knows of each row, records of `ROW`."""
+        """Records of the rows (`ROW`) as `look_down` reads them."""
         phases = {**dict.fromkeys(LOWERING, LOWERS), LANDING[0]: SPREADS}
         rows = np.zeros(len(self.stage), ROW)
         rows["phase"] = np.array([phases.get(name, CARRIES) for name in self.stage_names])[
@@ -416,7 +416,7 @@ class Draft:
     def wait(
         self, lowest_m: float = -np.inf, highest_m: float = np.inf, still_s: float = 0.0
     ) -> None:
-        """Let the next row wait until all drones are in place, and the load at a height.
+        """Make the next row wait until all drones are in place and the load is at a height.
 
         `still_s`: for so long the load has to stay near a place, whichever.
         """
@@ -434,7 +434,7 @@ class Draft:
         return resting_m + (0.0 if self.carried is None else self.carried.sag_m)
 
     def carry_share(self, name: str, share: float) -> None:
-        """Let the drones take over the load's weight up to a share, or give it back."""
+        """Move the load's weight to the drones up to a share, or back."""
         carried, begin = self.carried, self.share
         if carried is None or share == begin:
             return
@@ -584,7 +584,7 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
 
 
 def hung(plan: FlightPlan, held: Held, *, follows: bool) -> FlightPlan:
-    """The plan with what the drones hold along it: what changes of their pull is fed forward.
+    """The plan with the forces that the drones hold along it, whose changes are fed forward.
 
     `follows`: the load's set-point is where it hangs, as nothing else is asked of it.
     """

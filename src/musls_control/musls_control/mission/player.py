@@ -136,7 +136,7 @@ class FlightPlayer:
 
     @property
     def next_s(self) -> float:
-        """When the next row is due; now while it waits, and after the last row."""
+        """Time at which the next row is due; now while it waits, and after the last row."""
         return np.inf if self.state is PlayState.PAUSED else self._next_s
 
     @property
@@ -146,7 +146,7 @@ class FlightPlayer:
 
     @property
     def reference(self) -> Reference:
-        """What is asked of the load since `begin_s`; at rest while paused or idle."""
+        """Reference of the load since `begin_s`; at rest while paused or idle."""
         return self._rest or self.plan.reference
 
     @property
@@ -180,7 +180,7 @@ class FlightPlayer:
         self._next_s = time_s if held else self.begin_s + (due + 1) / rate
 
     def missed(self, places_enu_m: Array) -> str:
-        """What was not in place when the last wait ended; empty if nothing new was."""
+        """What was not in place when the last wait ran out of time; empty if nothing new."""
         count, before = int(self._play["missed"][0]), self._missed
         self._missed = count
         return "" if count == before else self._what_is_off(places_enu_m)
@@ -278,7 +278,7 @@ class FlightPlayer:
         self._rest = Reference.rest(self.plan.load_pose[self.row])
 
     def resume(self, time_s: float) -> None:
-        """Go on after a pause.
+        """Continue after a pause.
 
         Raises:
             Refused: Not paused.
@@ -290,7 +290,7 @@ class FlightPlayer:
         self._paused_at_s = None
 
     def stand_still(self, time_s: float) -> None:
-        """For a time nobody played: the plan goes on where it was, so that nothing jumps."""
+        """Skip a time in which the plan was not played; it continues where it was, no jumps."""
         if self.state is PlayState.PAUSED:
             return
         self._play["begun"] += time_s
@@ -396,7 +396,7 @@ class FlightPlayer:
         self.state = PlayState.DONE
 
     def _replace(self, plan: FlightPlan, time_s: float) -> None:
-        """Go on with another plan, which begins with the present set-points."""
+        """Continue with another plan, which begins with the present set-points."""
         self._rows_before += self.row + 1
         self._take(plan, time_s)
         self._gates, self._paused_at_s = [], None

@@ -77,7 +77,7 @@ def rests(play, wait, places):
 
 @compiled()
 def due_row(play, waits, planned, places, time):
-    """The row of a plan that is due; a row that waits comes later, and all that follow.
+    """The row of a plan that is due; a row that waits delays itself and all that follow.
 
     `planned` are the places of the drones by rows, (k, n, 3) or more columns. Once in the time of a
     row is looked whether all is in place. The number may be beyond the last row.

@@ -55,7 +55,7 @@ class MissionAction:
     def show_progress(
         self, stage: str, state: str, time_left_s: float, errors_m: Sequence[float]
     ) -> None:
-        """Tell how the flight goes."""
+        """Log the flight's progress."""
         if self._goal is not None:
             self._goal.publish_feedback(
                 FlyMission.Feedback(

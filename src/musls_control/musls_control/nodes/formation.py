@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 
 class HeardTopics:
-    """What the node hears of load, drones and the offboard node."""
+    """Subscriptions of the node: load, drones and the offboard node."""
 
     def __init__(self, node: SteppedNode, known: ReceivedMotion) -> None:
         self._node, self._known = node, known
@@ -118,7 +118,7 @@ class HeardTopics:
             known.heard_s[OFFBOARD] = time_s
 
     def listen(self, heard: Callable[[], None] | None) -> None:
-        """Listen to poses, twists and rotor speeds, too; `heard` is called after each message."""
+        """Subscribe to poses, twists and rotor speeds; `heard` is called after each message."""
         for subscription in self._motion:
             self._node.destroy_subscription(subscription)
         self._motion = []
@@ -243,7 +243,7 @@ class FormationTopics:
         )
 
     def show_reference(self, player: FlightPlayer, time_s: float) -> None:
-        """Show where the load is to be, as long as somebody listens."""
+        """Publish the load's reference while there are subscribers."""
         if self._reference.get_subscription_count():
             asked = player.reference_at(time_s)
             place, turn = point(asked.position_enu_m), quaternion(asked.orientation_wxyz)
@@ -295,7 +295,7 @@ class FormationTopics:
         *,
         flying: bool,
     ) -> None:
-        """Tell the state of all bodies, as diagnostic_updater tells it."""
+        """Report the state of all bodies as diagnostic_updater does."""
         statuses, name = [], self._node.get_name()
         for body, health in bodies.items():
             fault = guard.fault(health)
@@ -330,7 +330,7 @@ class FormationTopics:
 
 
 class FormationNode(ManagedNode):
-    """See the module's text."""
+    """The node: flies the mission's plan through the topics of the offboard node."""
 
     def __init__(self) -> None:
         super().__init__("formation")
@@ -471,7 +471,7 @@ class FormationNode(ManagedNode):
         self._step(time_s)
 
     def _heard(self) -> None:
-        """Go on with a step that waited, if all of its motion is there."""
+        """Continue a step that waited, once all of its motion is there."""
         if self._pending and self._known.is_complete_until(self.time_s):
             self._pending = False
             self._step(self.time_s)
@@ -548,7 +548,7 @@ class FormationNode(ManagedNode):
         self._wanted = self.get_parameter("autostart").value
 
     def _opens_hooks(self) -> bool:
-        """Whether somebody listens to what is to happen."""
+        """Whether a node is there that carries out events, such as hooks that open."""
         return self._apply_out is not None and self._apply_out.get_subscription_count() > 0
 
     def _checked_plan(self) -> FlightPlan:
@@ -580,7 +580,7 @@ class FormationNode(ManagedNode):
         self.say(told, error=kind in _ERRORS)
 
     def _request(self, request: dict[str, Any]) -> None:
-        """Let autopilots land, or an event happen."""
+        """Request landings of autopilots, or an event."""
         if request["kind"] == "land":
             self._land.call_async(Trigger.Request())
         elif self._apply_out is not None:

@@ -40,7 +40,7 @@ INPUTS = ("poses", "mocap4r2")
 
 
 class MocapRelayNode(SteppedNode):
-    """See the module's text."""
+    """The node: forwards poses of motion capture to PX4 and to this project's topics."""
 
     def __init__(self) -> None:
         super().__init__("mocap_relay")
@@ -91,7 +91,7 @@ class MocapRelayNode(SteppedNode):
         self.publish_alone(next(iter(topics.values())))
 
     def _listen(self, kind: str, names: Sequence[str]) -> None:
-        """Best effort, as capture drivers publish; reliable publishers are heard as well."""
+        """Subscribe with best effort, as capture drivers publish; reliable ones match as well."""
         if kind == "poses":
             for body, name in zip(self._bodies, names, strict=True):
                 self.create_subscription(

@@ -226,7 +226,7 @@ class DroneLink:
         self._believed_s = self._seen_s = self._compared_s = -np.inf
 
     def unproved(self) -> str:
-        """What is missing of the proof that the vehicle is the drone of its poses."""
+        """What still lacks to prove that the vehicle is the drone of its poses."""
         missing = [
             name
             for name, heard in (
@@ -239,7 +239,7 @@ class DroneLink:
 
 
 class OffboardNode(ManagedNode):
-    """See the module's text."""
+    """The node: sends set-points to PX4s, arms and lands them."""
 
     def __init__(self) -> None:
         super().__init__("offboard")
@@ -298,7 +298,7 @@ class OffboardNode(ManagedNode):
             self._heartbeat_out.publish(in_world(time_s))
 
     def start_over(self) -> None:
-        """Begin with all vehicles anew."""
+        """Restart with all vehicles."""
         for link in self._links.values():
             link.start_over()
 
@@ -342,7 +342,7 @@ class OffboardNode(ManagedNode):
                 link.stream(time_s)
 
     def _explain_silence(self) -> None:
-        """Say why a vehicle may not be heard."""
+        """Log why a vehicle may be silent."""
         if self.time_s == 0.0:
             self.get_logger().warning("nothing on /clock: does the simulator run?")
             return

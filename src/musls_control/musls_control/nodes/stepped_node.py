@@ -146,14 +146,14 @@ class SurvivingNode(DescribedNode):
 
     @contextmanager
     def surviving(self) -> Iterator[None]:
-        """Around what is done for one drone: what fails there must not stop the others."""
+        """Context for one drone's work: an exception in it must not stop the others."""
         try:
             yield
         except Exception as error:
             self.survive(error)
 
     def survive(self, error: Exception) -> None:
-        """Go on after an exception in a callback: say it once, count it on `/diagnostics`.
+        """Continue after an exception in a callback: log it once, count it on `/diagnostics`.
 
         Raises:
             MuslsError: The same, if the node may end.
@@ -183,7 +183,7 @@ class SteppedNode(SurvivingNode, ABC):
     active = True
 
     def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
-        """Make a node of so many steps a second; with /clock every message is a step."""
+        """Make a node with a number of steps a second; with /clock each message is a step."""
         super().__init__(name)
         self._checks = 0
         self._watched: str | None = None
@@ -267,7 +267,7 @@ class _Unattended(CallbackGroup):
 
 
 def unattended(node: Node, kind: type, topic: str) -> Subscription:
-    """A subscription whose newest message waits until `newest` takes it: nobody is called."""
+    """Subscription without a callback: the newest message waits until `newest` takes it."""
     return node.create_subscription(kind, topic, _not_called, NEWEST, callback_group=_Unattended())
 
 
@@ -397,7 +397,7 @@ def _begin(args: list[str] | None) -> None:
 
 
 def _spin(node: SurvivingNode, interrupt: Interrupt) -> None:
-    """Call what is due; drones must not lose their guidance by an exception in one callback."""
+    """Call what is due; an exception in one callback must not end the drones' guidance."""
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     while not interrupt.came and rclpy.ok():

@@ -148,7 +148,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """What it asks for, in words."""
+        """The command in words."""
         if self.number == COMMAND_ARM_DISARM:
             return "arm" if self.param1 else "disarm"
         return {COMMAND_LAND: "land", COMMAND_SET_MODE: "take offboard mode"}[self.number]
@@ -174,7 +174,7 @@ class Status:
 
     @property
     def failsafe_word(self) -> str:
-        """What is to be said of the failsafe that is flown, "" where it lands as it ought to."""
+        """Text about the failsafe in force; "" where it is the expected landing."""
         if not (self.armed and self.took_off and self.failsafe):
             return ""
         if self.nav_state in (NAVIGATION_STATE_LAND, NAVIGATION_STATE_OFFBOARD):
@@ -187,7 +187,7 @@ class Status:
 
 
 def other_loss_parameters(chosen: Mapping[str, float]) -> str:
-    """Tell that a user's PX4 parameters change what happens when nobody guides a drone, or ""."""
+    """Warning of a user's PX4 parameters that change what happens without guidance; "" for none."""
     others = [
         f"{name} = {chosen[name]:g} (docs: {value:g})"
         for name, value in LOSS_PARAMETERS.items()
@@ -216,7 +216,7 @@ class Placement:
 
 
 def belief_error(believed: Placement, seen: Placement, settings: OffboardSettings) -> str:
-    """Tell how a PX4's estimate contradicts the poses of its drone, "" where it does not.
+    """How a PX4's estimate contradicts the poses of its drone; "" where it does not.
 
     On a busy computer one may be older than the other: the way that the drone flies meanwhile is no
     contradiction. Headings are not compared: they depend on the frame of the estimate.
@@ -328,12 +328,12 @@ class OffboardSession:
             self.disarm = status.armed
 
     def heard(self, time_s: float) -> bool:
-        """Whether the vehicle's status comes."""
+        """Whether the vehicle's status arrives."""
         return time_s - self._status_s <= self.settings.status_timeout_s
 
     @property
     def may_fly(self) -> bool:
-        """Whether a command to land can be for this vehicle: it was heard at least once."""
+        """Whether a land command can reach this vehicle: its status has arrived at least once."""
         return np.isfinite(self._status_s)
 
     def heartbeat_due(self, time_s: float) -> bool:
@@ -460,7 +460,7 @@ def stand_down_together(sessions: Iterable[OffboardSession]) -> None:
 def start_refusal(
     phases: Mapping[str, str], reasons: Mapping[str, str], *, guided: bool = True
 ) -> str:
-    """Tell why a start that waits for armed drones must be given up, "" while it may go on.
+    """Why a start that waits for armed drones must be given up; "" while it may go on.
 
     Args:
         phases: Of each drone, as on its topic.

@@ -170,7 +170,7 @@ def note_hover_thrust(s, hover, p):
 
 @compiled()
 def has_ground_contact(s, vehicle, thrust, descent_speed, p):
-    """Tell whether an armed drone that is told to go down no longer moves."""
+    """Whether an armed drone that is commanded down no longer moves."""
     factor = LANDED_FACTOR if s.maybe_landed.state != 0 else 1.0
     moves_z = abs(vehicle.velocity[2]) > p.LNDMC_Z_VEL_MAX * factor
     moves_xy = math.hypot(vehicle.velocity[0], vehicle.velocity[1]) > p.LNDMC_XY_VEL_MAX
@@ -226,7 +226,7 @@ IN_AIR_HEIGHT_M = 1.0
 
 @compiled()
 def reset_hover_thrust(s, p):
-    """Start the filter anew from MPC_THR_HOVER; the learned offsets stay, as in PX4."""
+    """Restart the filter at MPC_THR_HOVER; the learned offsets stay, as in PX4."""
     s.hover_thrust = p.MPC_THR_HOVER
     s.variance = p.HTE_HT_ERR_INIT * p.HTE_HT_ERR_INIT
     s.accel_noise_variance = FIRST_ACCEL_NOISE_VARIANCE

@@ -80,7 +80,7 @@ class ReceivedMotion(Known):
         self._stamps_s[:2] = -np.inf
 
     def expect_rotors(self, n_rotors: int) -> None:
-        """Hear so many rotors of each drone from now on."""
+        """Expect a number of rotors of each drone from now on."""
         self.rotor_speed_rad_s = np.zeros((len(self.drones), n_rotors))
         self._stamps_s[2] = -np.inf
         self._stamps_s[2, 0] = np.inf  # a load has no rotors
@@ -112,11 +112,11 @@ class ReceivedMotion(Known):
         self.rotor_speed_rad_s[body - 1] = speed_rad_s
 
     def is_complete_until(self, time_s: float) -> bool:
-        """Whether everything was heard up to a time."""
+        """Whether everything up to a time has been received."""
         return bool((self._stamps_s >= time_s - _STAMP_TOLERANCE_S).all())
 
     def oldest_s(self, time_s: float) -> float:
-        """Age of the oldest thing that is known; infinite before all was heard."""
+        """Age of the oldest value that is known; infinite before all were received."""
         return time_s - float(self._stamps_s.min())
 
     def turn_rates(self) -> None:
@@ -134,7 +134,7 @@ STEP_S = 0.02
 
 
 class GraphControl:
-    """Runs a controller of level `autopilot_forces` on what was heard.
+    """Runs a controller of level `autopilot_forces` on the received state.
 
     Attributes:
         controller: The controller.
@@ -168,7 +168,7 @@ class GraphControl:
         self.rest()
 
     def rest(self) -> None:
-        """Somebody else flies; the next step takes over anew."""
+        """Control was handed back; the next step re-initialises."""
         self.flies = False
 
     def numbers(self) -> dict[str, float]:
@@ -184,7 +184,7 @@ class GraphControl:
     def asked(
         self, flight: FlightGuidance, motion: ReceivedMotion, time_s: float
     ) -> tuple[Array, Array] | None:
-        """What it asks for where it flies, as `step`; None where the formation does."""
+        """Last command of the controller, as of `step`; None where the formation flies."""
         if flight.controls(motion.oldest_s(time_s)):
             return self.step(time_s, flight.player.reference_at(time_s), motion)
         self.rest()

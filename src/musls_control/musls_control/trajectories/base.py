@@ -41,7 +41,7 @@ class CycleRule(str, Enum):
 
 
 class Trajectory(ABC):
-    """Base of trajectories, ours and users' own: what others must know of a path of the load.
+    """Base of trajectories, ours and users' own: what others need to know of the load's path.
 
     Attributes:
         kind: Name in scenario files and of the stage in recordings.
@@ -158,7 +158,7 @@ _NEEDED = ("pose", "derivatives", "duration_s")
 
 
 def watched(kind: type) -> type:
-    """Let the methods of a user's class check what they return and say where they failed.
+    """Wrap the methods of a user's class: they check their results and name where they failed.
 
     The class is changed in place, once; what it inherits is left alone.
     """
@@ -182,7 +182,7 @@ def watched(kind: type) -> type:
 
 
 def _watched(kind: type, function: Any) -> Callable[..., Any]:
-    """The same function, but what it raises or returns wrongly is told in one line."""
+    """Wrap a function: its exceptions and wrong results become one line."""
     name = function.__name__
 
     @wraps(function)

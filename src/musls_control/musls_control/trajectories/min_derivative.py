@@ -245,7 +245,7 @@ def _kept(spline: Spline, bounds: list[list[Bound]]) -> bool:
 
 
 def _refined(spline: Spline, segment_s: Array, parts: int) -> Spline:
-    """The same curve with each segment cut into parts."""
+    """The curve with each segment cut into parts."""
     times = np.concatenate([[0.0], np.cumsum(segment_s / spline.unit_s)])
     knots = clamped_knots(_cut(times, parts), spline.order)
     degree = 2 * spline.order - 1

@@ -201,7 +201,7 @@ def load_class(source: str) -> type:
 
 @spec
 class OwnClass:
-    """A class of one's own.
+    """A user's own class.
 
     Attributes:
         kind: "python".

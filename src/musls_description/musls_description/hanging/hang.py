@@ -219,7 +219,7 @@ class Hanging:
 
     @cached_property
     def on_massless_cables(self) -> HangingEquilibrium:
-        """The same below the same drones with straight cables without mass.
+        """How the load hangs below the same drones on straight, massless cables.
 
         Plants without chains begin here: below a chain the load would hang a little higher.
         """

@@ -134,7 +134,7 @@ class StraightCables:
         return np.concatenate([forces.sum(axis=0) - [0.0, 0.0, 1.0], moment / self.arm_m])
 
     def room(self, x: Array) -> Array:
-        """What is left of the limits, >= 0: rotors apart, slopes of the cables, tilt."""
+        """Distances to the limits, >= 0: rotors apart, slopes of the cables, tilt."""
         places = self.drones_at(x)[:, :2]
         gap = places[self.pairs[0]] - places[self.pairs[1]]
         apart = (gap * gap).sum(axis=1) / self.apart_m**2 - 1.0

@@ -113,7 +113,7 @@ class Body:
         )
 
     def turned(self, turn: Array) -> tuple[Array, Array]:
-        """The same from the rotation of a joint with axes, (3, 3)."""
+        """Angles of a joint with axes for a rotation, (3, 3)."""
         rotation = self.joint_in_parent_rotation @ turn @ self.joint_in_child_rotation.T
         return rotation, self.joint_in_parent_position_m - rotation @ self.joint_in_child_position_m
 

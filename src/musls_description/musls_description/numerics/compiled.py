@@ -226,7 +226,7 @@ def _cache_folder(name: str) -> Path:
 
 @functools.cache
 def _temporary() -> Path:
-    """Folder of this account for temporary caches; nobody else may write code into it."""
+    """Folder of this account for temporary caches; not writable by others: code lies in it."""
     folder = Path(tempfile.gettempdir()) / f"musls-{os.getuid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -73,7 +73,7 @@ def pointer(typing_context, address):
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def beyond(typing_context, record, offset):
-    """What is so many bytes beyond the begin of a record, as a pointer."""
+    """Pointer to a place a number of bytes beyond the begin of a record."""
 
     def generate(context, builder, signature, arguments):
         begin = builder.bitcast(arguments[0], context.get_value_type(types.voidptr))
@@ -113,7 +113,7 @@ def memory_at(address, size):
 
 @compiled()
 def vector_at(record, offset):
-    """Three numbers, so many bytes beyond a record."""
+    """Three numbers, a number of bytes beyond a record."""
     return carray(beyond(record, offset), (3,), np.float64)
 
 
@@ -159,7 +159,7 @@ def fill(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
 
 
 def lead_to(place: NDArray[Any], table: NDArray[Any]) -> None:
-    """Write into a `PLACE`, (1,), where a table is."""
+    """Write the distance to a table into a `PLACE`, (1,)."""
     place[0] = distance(place, table), len(table), math.prod(table.shape[1:])
 
 
@@ -189,7 +189,7 @@ def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
 
 
 def grid_opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
-    """The same for a table of two dimensions."""
+    """As `opener`, for a table of two dimensions."""
 
     @compiled()
     def grid(t):
@@ -206,7 +206,7 @@ def record_at(address, dtype):
 
 @compiled()
 def record_beyond(record, offset, dtype):
-    """The record so many bytes beyond another one."""
+    """The record a number of bytes beyond another one."""
     return carray(beyond(record, offset), (1,), dtype)[0]
 
 

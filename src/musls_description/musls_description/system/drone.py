@@ -317,7 +317,7 @@ class Drone:
         check_drag("rotors: drag_n_s2_m_rad at full speed", of_rotors, self.mass_kg)
 
     def as_written(self) -> dict[str, Any]:
-        """Fields as they were given, see `schema.to_data`: what follows is not written."""
+        """Fields as the user gave them, see `schema.to_data`; derived ones are left out."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         del fields["shape" if self.shape is None else "inertia_kg_m2"]
         fields["rotors"] = [_numbers(rotor) for rotor in vars(self)["_given"]]

@@ -460,7 +460,7 @@ class Load:
             object.__setattr__(self, "collision", around)
 
     def as_written(self) -> dict[str, Any]:
-        """Fields as they were given, see `schema.to_data`: what follows is not written."""
+        """Fields as the user gave them, see `schema.to_data`; derived ones are left out."""
         written = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if self.shape is None:
             del written["shape"]
@@ -738,7 +738,7 @@ class SlungLoadSystem(RigSystem):
         return self
 
     def carried_by(self, drones: Sequence[int]) -> SlungLoadSystem:
-        """The same load on the cables of some drones (from 0) alone."""
+        """The load on the cables of some drones (from 0) alone."""
         hooks = tuple(self.load.cable_attachments_m[i] for i in drones)
         return dataclasses.replace(
             self,

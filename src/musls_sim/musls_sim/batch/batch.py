@@ -224,7 +224,7 @@ class Batch(TiedToMemory):
         self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
-        """A part of the start's memory, in all worlds, (worlds, ...)."""
+        """Array of a name in the start's memory, in all worlds, (worlds, ...)."""
         offset = distance(self._starts[0].memory, part)
         return np.ndarray(
             (self.worlds, *part.shape),
@@ -243,7 +243,7 @@ class Batch(TiedToMemory):
 
     @property
     def velocity_enu_m_s(self) -> Array:
-        """Of these, world, (worlds, 1 + n, 3)."""
+        """Velocities of the centres of mass, world, (worlds, 1 + n, 3)."""
         return self.motion[..., 3:6]
 
     @property
@@ -268,12 +268,12 @@ class Batch(TiedToMemory):
 
     @property
     def landed(self) -> NDArray[np.bool_]:
-        """Whether its drones were found landed at the end, (worlds,)."""
+        """Whether the drones of each world had landed when its mission ended, (worlds,)."""
         return self.records["landed"] != 0
 
     @property
     def failed(self) -> NDArray[np.bool_]:
-        """Whether a world rests because its physics failed (`SimulationDiverged`), (worlds,)."""
+        """Whether a world stopped because its physics failed (`SimulationDiverged`), (worlds,)."""
         return self.records["failed"] != 0
 
     # ------------------------------------------------------------------------------- what is done
@@ -420,13 +420,13 @@ class Snapshot:
 
 
 class _Commanded(Controller):
-    """Stands for what is commanded from outside while a session is built."""
+    """Placeholder for commands that are set from outside once the session is built."""
 
     def __init__(self, level: ControlLevel) -> None:
         self.level = level  # type: ignore[misc]  # a class variable of `Controller`
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Never called."""
+        """Never called: its stage is compiled."""
         raise NotImplementedError
 
 
@@ -598,7 +598,7 @@ def _check_seeds(seeds: Sequence[int], worlds: int) -> None:
 
 
 def _check_memory(worlds: int, bytes_each: int) -> None:
-    """Refuse more worlds than fit, since Linux gives out memory that is not there."""
+    """Refuse more worlds than fit into memory, which Linux would grant all the same."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:  # no Linux: memory that is not there is not given out
@@ -620,7 +620,7 @@ def _refuse(scenario: Scenario, what: str) -> None:
 
 
 def _check_waits(session: Session) -> None:
-    """Refuse events whose time among others shows in flight, since the plan waits till then."""
+    """Refuse events whose time depends on the flight, since a batch's plan is fixed before it."""
     scenario, plan = session.scenario, session.components.plan
     if len(plan.waits) and len({event.when.stage is not None for event in scenario.events}) > 1:
         allowed = "all by stages or all by times: how long the plan waits shows in flight"
@@ -637,7 +637,7 @@ def _check_waits(session: Session) -> None:
 
 
 def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
-    """Refuse what a batch has not got, before anything is built."""
+    """Refuse scenarios that a batch cannot fly, before anything is built."""
     if asked := asks_for_python(scenario):
         _refuse(scenario, f"{asked}, which a batch has not")
     kind, by_mission = scenario.controller.kind, level is ControlLevel.DRONE_SETPOINTS and mission

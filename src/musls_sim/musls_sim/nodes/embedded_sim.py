@@ -159,10 +159,10 @@ class StandInDrone:
         return self._commander.armed
 
     def check(self, age_s: float) -> None:
-        """Nothing of it can be missing."""
+        """Nothing to check: the topics of a built-in autopilot cannot be missing."""
 
     def publish(self, time_us: int) -> None:
-        """Publish the motion if anybody listens, and the status when it is due."""
+        """Publish the motion if there are subscribers, and the status at its rate."""
         wanted = [kind for kind in _MOTION_TOPICS if self._pub[kind].get_subscription_count()]
         if wanted:
             self._publish_motion(time_us, wanted)
@@ -295,12 +295,12 @@ class StandInDrone:
 
 
 def _time_us(time_s: float | None) -> int:
-    """A time of the status, where 0 says that it has not been."""
+    """PX4's time of a moment [us]; 0 stands for one that has not come."""
     return 0 if time_s is None else max(microseconds(time_s), 1)
 
 
 def _message(kind: Any, **fields: Any) -> Any:
-    """A message with those of the fields that it has in the release of PX4 that is installed."""
+    """Message with those of the given fields that the installed release of PX4 has."""
     known = kind.get_fields_and_field_types()
     return kind(**{name: value for name, value in fields.items() if name in known})
 
@@ -334,10 +334,10 @@ class RealDrone:
         return bool(self._session.px4s.armed[self._index])
 
     def publish(self, time_us: int) -> None:
-        """PX4 speaks for itself."""
+        """Nothing: the real PX4 publishes its topics itself."""
 
     def check(self, age_s: float) -> None:
-        """See that PX4 is on the graph."""
+        """Check that PX4's topics are on the graph."""
         if not self._heard and age_s > STATUS_LIMIT_S:
             raise Px4Error(
                 f"drone_{self._index + 1}: PX4 runs, but nothing comes on {self._status_topic} "
@@ -364,7 +364,7 @@ LOSS_ACTIONS = {"hold": NavState.LOITER, "land": NavState.LAND}
 
 
 class EmbeddedSim(DescribedNode):
-    """See the module's text."""
+    """The node: steps the session and publishes its state, PX4's topics and the clock."""
 
     def __init__(self) -> None:
         super().__init__("embedded_sim")
@@ -426,7 +426,7 @@ class EmbeddedSim(DescribedNode):
     def _with_px4(
         self, scenario: Scenario, logs: Path, force: bool
     ) -> tuple[GraphSession, list[RealDrone]]:
-        """Real PX4s, up and waiting, and what is heard of them."""
+        """Start the real PX4s, and subscribe to their topics."""
         from musls_sim.px4.build import GraphSession  # pymavlink is slow to import
 
         log = self.get_logger()
@@ -441,7 +441,7 @@ class EmbeddedSim(DescribedNode):
         return session, [RealDrone(self, k, session, self._poller) for k in range(n)]
 
     def _offer_events(self) -> None:
-        """Let events happen now: those of the scenario by services, any other by a topic.
+        """Offer the scenario's events as services, and a topic for any other event.
 
         The services are `/musls/trigger_event/NAME` (std_srvs/Trigger) with the name of an event,
         or its kind where it has none; the topic takes the fields of an event as JSON.
@@ -473,7 +473,7 @@ class EmbeddedSim(DescribedNode):
         self.session.guidance.stage = message.data
 
     def destroy_node(self) -> None:
-        """End what was started."""
+        """End the processes and threads that this node started."""
         self.session.close()
         super().destroy_node()
 
@@ -493,7 +493,7 @@ class EmbeddedSim(DescribedNode):
             self._write_statistics()
 
     def _note_lost(self, drones: list[int]) -> None:
-        """Say who did not answer; on the ground that is how flights end.
+        """Log who did not answer; after a landing that is the flight's usual end.
 
         In real time nobody is waited for, and a set-point that comes late is taken all the same:
         a word now and then is enough.
@@ -549,7 +549,7 @@ class EmbeddedSim(DescribedNode):
         self._behind_s = time.perf_counter()
 
     def _wait_for_real_time(self) -> None:
-        """One window of real time; with `realtime` set-points take effect within 4 ms."""
+        """Wait for real time once a window; with `realtime` set-points take effect within 4 ms."""
         period = self.session.plant.period_s
         now = time.perf_counter()
         if now - self._behind_s > 1.0:  # too slow a machine: no catching up in a rush
@@ -586,20 +586,20 @@ class EmbeddedSim(DescribedNode):
                         )
 
     def say_once(self, text: str) -> None:
-        """Report what somebody does wrong."""
+        """Log a mistake of another node once."""
         if text not in self._warned:
             self._warned.add(text)
             self.get_logger().error(text)
 
 
 def _writer(topic: str) -> QoSProfile:
-    """Deep queues of what a recorder wants to have whole: in lockstep time does not wait for it."""
+    """Quality of service for recorders: a deep queue, since lockstep does not wait for them."""
     latched = profile_of(topic).durability is DurabilityPolicy.TRANSIENT_LOCAL
     return profile_of(topic, None if latched else WRITER_QUEUE)
 
 
 class EventPublisher(Observer):
-    """Publishes what happens to the system on `/events`, as text `kind: what`."""
+    """Publishes events on `/events`, as text `kind: details`."""
 
     def __init__(self, node: EmbeddedSim) -> None:
         """Offer the topic: late subscribers get what happened before."""

@@ -33,7 +33,7 @@ GRAPH_CHECK_S = 0.5
 
 
 class GazeboState(SurvivingNode):
-    """See the module's text."""
+    """The node: reads Gazebo's pose topics and publishes this project's."""
 
     def __init__(self) -> None:
         super().__init__("gazebo_state")

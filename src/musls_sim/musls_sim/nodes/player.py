@@ -36,7 +36,7 @@ DELIVERY_S = 1.0
 
 
 class Player(DescribedNode):
-    """See the module's text."""
+    """The node: waits for listeners, then publishes the messages at their times."""
 
     def __init__(self) -> None:
         super().__init__("player")
@@ -73,7 +73,7 @@ class Player(DescribedNode):
         self._pub[topic] = self.create_publisher(kind, relative(topic), profile_of(topic, QUEUE))
 
     def _wait_for_listeners(self, interrupt: Interrupt) -> None:
-        """Those that are there need a moment to find all topics."""
+        """Wait for listeners, which need a moment to find all topics."""
         before: list[int] = []
         since = time.perf_counter()
         while not interrupt.came and time.perf_counter() - since < STEADY_S:
@@ -100,7 +100,7 @@ class Player(DescribedNode):
         self._reader.close()
 
     def _sent(self, data: bytes) -> bytes:
-        """A message as it goes out: as motion capture it is stamped now."""
+        """Message to publish: that of the bag, or one stamped now where it is motion capture."""
         if not self._as_mocap:
             return data
         now = divmod(self.get_clock().now().nanoseconds, 1_000_000_000)

@@ -38,7 +38,7 @@ class Poller:
         self._services.append((self._node.create_service(kind, name, _unused), answer))
 
     def poll(self) -> int:
-        """Take everything that is there; returns how many messages."""
+        """Take all messages and requests that wait; returns the number of messages."""
         count = self._serve()
         for subscription, raw, take in self._inputs:
             with subscription.handle:
@@ -52,7 +52,7 @@ class Poller:
         return count
 
     def _serve(self) -> int:
-        """Answer the calls that have come; returns how many."""
+        """Answer the requests that wait; returns their number."""
         count = 0
         for service, answer in self._services:
             with service.handle:

@@ -32,7 +32,7 @@ ALERTS = ("guard:", "late:", "arming:", "lost:")
 
 
 class Recorder(DescribedNode):
-    """See the module's text."""
+    """The node: takes messages until the formation has finished, then closes the bag."""
 
     def __init__(self) -> None:
         super().__init__("recorder")
@@ -101,7 +101,7 @@ class Recorder(DescribedNode):
         return False
 
     def _add_fault(self) -> None:
-        """Record why whoever started this node ended the flight."""
+        """Write the fault into the bag for which the starter of this node ended the flight."""
         if self._fault is not None and self._fault.is_file() and self._stage:
             text = event_text(FAULT, " ".join(self._fault.read_text(encoding="utf-8").split()))
             self._bag.add(EVENTS, serialize(string(text)), self._newest_ns)

@@ -32,7 +32,7 @@ class PoseEnd(NamedTuple):
 
 
 class PoseEnds:
-    """Tells the motion at both ends of periods that follow each other."""
+    """Motion of the drones at both ends of consecutive periods."""
 
     def __init__(self, pose: Callable[[float], Pose]) -> None:
         self._pose = pose
@@ -69,7 +69,7 @@ class PoseEnds:
         return path, turning, begin.orientation_wxyz
 
     def ends(self, drone: int, begin_s: float, end_s: float) -> Array:
-        """The same cubics of a drone (from 0) as values at begin and end of the period, (2, 18).
+        """The cubics of a drone (from 0) as values at begin and end of the period, (2, 18).
 
         Position, velocity, acceleration; rotation vector and its two rates.
         """

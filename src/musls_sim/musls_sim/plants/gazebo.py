@@ -551,7 +551,7 @@ class BridgedPlant(GazeboPlant):
         )  # fmt: skip
 
     def stand(self) -> None:
-        """Let a control period pass before the mission begins, while the drones stand."""
+        """Advance a control period before the mission, while the drones stand."""
         super().step(self._idle)
         self._periods -= 1
         self._await_motors()

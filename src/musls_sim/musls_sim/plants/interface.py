@@ -62,11 +62,11 @@ class EnergyAudit:
 
     @property
     def relative_error(self) -> float:
-        """The same over the absolute work."""
+        """Missing work over the absolute work."""
         return self.missing_j / max(self.absolute_work_j, 1e-12)
 
     def add(self, later: EnergyAudit) -> None:
-        """Go on with the audit of the time that follows."""
+        """Append the audit of the time that follows."""
         self.work_j += later.work_j
         self.absolute_work_j += later.absolute_work_j
         self.loss_j += later.loss_j
@@ -438,14 +438,14 @@ class Plant(TiedToMemory):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """What `step` is now but for `account`, a function of a `STEP`; None if Python does more.
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
 
         Then the session calls it as one of its compiled stages, and `account` alone.
         """
         return None
 
     def _move(self, move: CompiledStage, inputs: PlantInputs, **others: Any) -> int:
-        """Let compiled code advance with the inputs held, see `STEP`; returns the verdict.
+        """Advance in compiled code with the inputs held, see `STEP`; returns the verdict.
 
         `others`: fields of the `STEP` that are not the plant's own, and arrays.
         """
@@ -471,7 +471,7 @@ class Plant(TiedToMemory):
         return int(record["verdict"][0])
 
     def _has(self, step: object) -> bool:
-        """Whether this is its own `step`, which nobody replaced."""
+        """Whether `step` is this one, replaced neither by a subclass nor on the instance."""
         return getattr(self.step, "__func__", None) is step
 
     @property
@@ -494,7 +494,7 @@ class Plant(TiedToMemory):
 
     @cached_property
     def write(self) -> Writes:
-        """Writes the numbers of a change."""
+        """Receiver of the numbers that a change writes."""
         return Writes()
 
     @property
@@ -503,7 +503,7 @@ class Plant(TiedToMemory):
         return np.zeros(0)
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """Let the rotors turn, (n_drones, n_rotors), and find the forces of the start again."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again."""
         self.state.rotor_speed_rad_s[:] = speed_rad_s
 
     def start_driving(self, inputs: PlantInputs) -> None:

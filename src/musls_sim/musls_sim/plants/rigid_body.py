@@ -265,7 +265,7 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
 
 
 def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = CORNER) -> Records:
-    """Corners of bodies, (k, 3) each, for each of so many surfaces, (sum k * surfaces,)."""
+    """Records of the corners of bodies, (k, 3) each, one for each surface, (sum k * surfaces,)."""
     of_bodies = [np.zeros((0, 3)), *corners_m]
     records = np.zeros(surfaces * sum(map(len, of_bodies)), dtype)
     records["place"] = np.concatenate([np.tile(corners, (surfaces, 1)) for corners in of_bodies])

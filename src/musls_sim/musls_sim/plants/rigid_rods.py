@@ -98,7 +98,7 @@ class RigidRodsPlant(LightLinesPlant):
         super()._begin(start)
 
     def _join(self, start: Motion) -> None:
-        """Let the whole move, and its parts with it."""
+        """Begin the motion of the structure as one body."""
         t, whole = self.records, self.composite
         t.bodies["place"], t.bodies["beside"] = whole.place_m, whole.attitude
         self.moving = body = t.whole

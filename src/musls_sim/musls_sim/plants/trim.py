@@ -53,7 +53,7 @@ STANDS_M = 0.005
 
 
 def turn_rotors(plant: Plant, setup: PlantSetup) -> None:
-    """Let the rotors of a start in a given state turn: as given, else as the drone hovers there.
+    """Set the rotor speeds of a start in a given state: as given, else those of hover there.
 
     Those of drones that stand on something rest.
     """
@@ -148,7 +148,7 @@ def _arm(name: str, point_m: tuple[float, ...], turns: Array) -> tuple[int, Arra
 
 
 def _hold(force: Array, moment: Array, arm: Array, pull: Array) -> None:
-    """Let a drone hold against the pull of a cable."""
+    """Balance a drone against the pull of a cable."""
     force -= pull
     moment -= np.cross(arm, pull)
 

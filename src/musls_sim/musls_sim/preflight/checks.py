@@ -28,7 +28,7 @@ from musls_sim.scenario.scenario import Scenario
 
 @dataclass(frozen=True)
 class Caution:
-    """What is to be known of a flight that is possible, one line."""
+    """A warning about a flight that is possible, one line."""
 
     text: str
 
@@ -74,7 +74,7 @@ def refuse_stages(scenario: Scenario) -> None:
 
 
 def plan_checks(scenario: Scenario, plan: FlightPlan) -> Iterator[Refusal]:
-    """What is to be said of how a rig hangs along its plan."""
+    """Refusals and warnings from how a rig hangs along its plan."""
     held = plan.held
     if held is None:
         return
@@ -107,7 +107,7 @@ def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
 def refuse_or_warn(
     scenario: Scenario, *, force: bool = False, plan: FlightPlan | None = None
 ) -> None:
-    """Refuse a flight that cannot work, and warn of what speaks against it.
+    """Refuse a flight that cannot work, and warn of doubtful ones.
 
     Looks at how the formation hangs, or at a `plan` of a rig or of drones on paths of their own.
 

@@ -289,7 +289,7 @@ class Feasibility:
 
     @property
     def can_be_flown(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no reason against the flight."""
         return not self.problems
 
     @property
@@ -299,7 +299,7 @@ class Feasibility:
 
     @property
     def thrust_margin(self) -> float:
-        """Least thrust margin in the formation at rest: the same that everything else prints."""
+        """Least thrust margin in the formation at rest; all commands print this number."""
         return _least(self.formation)
 
     @property
@@ -394,7 +394,7 @@ def _in_formation(
 def _in_rig(
     scenario: Scenario, plan: FlightPlan, held: Held
 ) -> tuple[Forces, list[DroneMargins], Moment]:
-    """The same of a rig that hangs at rest at the rows of its plan."""
+    """Prediction for a rig that hangs at rest at the rows of its plan."""
     _, (row, _) = rig_margins(scenario.system, held)
     at_rest, hardest = (_rig_forces(scenario, held, k) for k in (0, row))
     stage, begun = plan.stage_at(row), int(np.argmax(plan.stage == plan.stage[row]))
@@ -404,7 +404,7 @@ def _in_rig(
 
 
 def _rig_forces(scenario: Scenario, held: Held, row: int) -> Forces:
-    """What a rig's drones hold; of the cables the pull on each drone."""
+    """Forces that a rig's drones hold: the pull of its cables on each drone."""
     thrust = held.thrust_enu_n[row]
     weights = [drone.mass_kg * scenario.physics.gravity_m_s2 for drone in scenario.system.drones]
     pull = thrust - np.outer(weights, [0.0, 0.0, 1.0])

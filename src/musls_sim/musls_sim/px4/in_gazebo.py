@@ -106,7 +106,7 @@ class BridgeLink:
 
     @property
     def armed(self) -> bool:
-        """Whether the motors are told to turn: armed ones idle."""
+        """Whether the motors are commanded to turn: armed ones idle."""
         return bool(self._motors.speed_rad_s[self._index].any())
 
     @property

@@ -85,7 +85,7 @@ class CommandLink:
             self._api.sendto(data, self._address)
 
     def send_heartbeat(self) -> None:
-        """Tell PX4 that an operator is there."""
+        """Send PX4 the heartbeat of an operator."""
         self._mavlink.heartbeat_send(mavlink.MAV_TYPE_GCS, mavlink.MAV_AUTOPILOT_INVALID, 0, 0, 0)
 
     def send_setpoint(

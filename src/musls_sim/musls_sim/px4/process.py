@@ -202,7 +202,7 @@ class Instance:
     api: socket.socket
 
     def remove_socket(self) -> None:
-        """Remove what an ended PX4 leaves behind; while the ports are held, so nobody else's."""
+        """Remove the socket of an ended PX4 while its ports are held: nobody else has it then."""
         with suppress(OSError):
             os.unlink(SOCKET_FILE.format(self.number))
 
@@ -253,7 +253,7 @@ def _claim(number: int) -> Instance | None:
 
 
 def _of_somebody_else(path: str) -> bool:
-    """Whether a file is there that is not ours."""
+    """Whether a file exists that this account does not own."""
     try:
         return os.lstat(path).st_uid != os.geteuid()
     except OSError:
@@ -292,7 +292,7 @@ def find_agent(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class XrceAgent(Program):
-    """A running agent, and how a PX4 is told to join the ROS graph through it.
+    """A running agent, and the settings by which a PX4 joins the ROS graph through it.
 
     Names count drones, not PX4 instances: drone i is `px4_i` with system id i + 1 in its graph,
     whichever instances of PX4 were free. The DDS domain is that of ROS_DOMAIN_ID.
@@ -339,7 +339,7 @@ class XrceAgent(Program):
 
 
 def _free_port() -> int:
-    """A UDP port that is free on all interfaces now: the agent cannot be told to use loopback."""
+    """UDP port that is free on all interfaces, since the agent cannot be bound to loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("", 0))
         return probe.getsockname()[1]

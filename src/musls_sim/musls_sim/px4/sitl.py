@@ -307,7 +307,7 @@ class Px4Sitl(Autopilot):
         self._survey(estimate)
 
     def _survey(self, estimate: Estimate) -> None:
-        """Let the estimators settle, then see where they believe to be: estimated minus true.
+        """Wait until the estimators settle, and keep their errors of place, estimated minus true.
 
         Added to a place in the world this gives the place in PX4's local frame, whose origin is
         its first noisy fix.
@@ -544,7 +544,7 @@ class GraphPx4(Px4Sitl):
                 vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
 
     def _survey(self, estimate: Estimate) -> None:
-        """Let each local frame begin at a place instead of at its first noisy fix.
+        """Set the origin of each local frame to a place instead of to the first noisy fix.
 
         Whoever guides them knows no survey.
         """

@@ -80,7 +80,7 @@ class ReceivedBag:
         self._counted = _Counted(system)
 
     def begin(self, time_ns: int) -> None:
-        """Say when the bag begins: what came before and is older is dropped."""
+        """Set the bag's begin: older messages that came before are dropped."""
         self._begun = True
         self._forget(time_ns)
 

@@ -130,7 +130,7 @@ class MemoryRecorder(Observer):
         self._asked: list[tuple[float, Reference, float]] = []
 
     def observe(self, time_s: float, loop: Loop) -> None:
-        """Record what the session is like, and the shape of the cables when that is due."""
+        """Record the session's state, and the cables' shapes at their rate."""
         if self._by_rows:  # all but the shape
             self._until_shape = round(time_s / self._step_period_s) % self._shape_period
             if self._until_shape == 0:

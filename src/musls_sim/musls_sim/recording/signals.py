@@ -464,7 +464,7 @@ class Place(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a recording has only where it is asked for.
+    """Signals that are recorded only on request.
 
     Attributes:
         readings: Names of the numbers of each of the scenario's own sensors.

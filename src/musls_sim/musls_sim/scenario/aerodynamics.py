@@ -89,7 +89,7 @@ class Air:
         return thrust
 
     def apply(self, change: RotorEfficiency, write: Writes) -> None:
-        """Let a rotor that gives less thrust do less here, too."""
+        """Scale the effect of a damaged rotor."""
         write(self.rotors["thrust"], change.rows, change.efficiency * self._whole[change.rows])
 
 
@@ -122,7 +122,7 @@ class CompiledModel(AerodynamicModel):
 
 
 class Aerodynamics:
-    """What the aerodynamic models of a scenario work on; those in Python are a step of the session.
+    """Inputs of a scenario's aerodynamic models; models in Python are a stage of the session.
 
     Attributes:
         arrays: Of the models in compiled code, by their names in `WORLD`.
@@ -283,7 +283,7 @@ def shed_wakes(motion, rotors, speed, wind, density, wakes):
 
 @compiled()
 def wake_velocity(wakes, point, drone, growth):
-    """Velocity of the wakes at a point, world, without those of a drone's own (its row) [m/s]."""
+    """Velocity of the other drones' wakes at a point, world [m/s]; leaves out the row's own."""
     flux, way = 0.0, (0.0, 0.0, 0.0)
     for k in range(len(wakes)):
         wake = wakes[k]

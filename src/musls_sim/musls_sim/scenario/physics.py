@@ -251,12 +251,12 @@ class Wind:
         self.velocity_enu_m_s = self.mean_enu_m_s + self.gust_enu_m_s
 
     def add(self, velocity_enu_m_s: Sequence[float], write: Writes) -> None:
-        """Let more wind blow from now on."""
+        """Add a wind that blows from now on."""
         write(self.mean_enu_m_s, ..., self.mean_enu_m_s + velocity_enu_m_s)
         write(self.velocity_enu_m_s, ..., self.mean_enu_m_s + self.gust_enu_m_s)
 
     def fill(self, changes: Array) -> None:
-        """Draw what joins the gust in the next periods, (periods, 3) [m/s]."""
+        """Draw the white noise that drives the gusts of the next periods, (periods, 3) [m/s]."""
         changes[:] = self.scale_m_s * self.generator.standard_normal(changes.shape)
 
     def step(self) -> None:

@@ -125,7 +125,7 @@ class AutopilotSpec:
 
 @spec
 class RecordingSpec:
-    """What is recorded, and how often.
+    """What is recorded, and at which rates.
 
     Attributes:
         rate_hz: Rate of poses, twists, tensions and rotor speeds; must divide 250 Hz.
@@ -216,7 +216,7 @@ class Scenario(Shown):
         return self._hang(self.formation)
 
     def hanging_for(self, what: str) -> Hanging:
-        """The same for what flies a formation; raises ConfigError where there is none."""
+        """The hanging of a scenario with a formation; raises ConfigError where there is none."""
         if self.hanging is None:
             slung_system(self.system, what)
             raise ConfigError(f"{what}: mission.stages is missing: no formation is flown")

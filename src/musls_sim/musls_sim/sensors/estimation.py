@@ -50,7 +50,7 @@ from musls_sim.scenario.sensors import MotionCaptureSpec, SensorModel, SensorSet
 
 
 class Estimator(Protocol):
-    """Turns the plant's state into what the autopilots are told, in compiled code.
+    """Computes what the autopilots know of their motion from the plant's state, in compiled code.
 
     Attributes:
         noisy: Whether it draws noise.
@@ -163,7 +163,7 @@ class LoadCells:
 
 @compiled()
 def read_load_cells(cells, force, noise, tick, measured, tension):
-    """Take the samples that are due, (cells, 2), and show the last ones among the tensions.
+    """Take the samples that are due, (cells, 2); the last ones stand for the tensions.
 
     `force`: of the cables, (n_cables, 2, 3); `noise`: standard normal numbers, (cells, 2).
     """
@@ -296,7 +296,7 @@ class SensorNoise:
 
 
 class MotionCapture:
-    """Motion capture fused with the IMU, see the module's text.
+    """Motion capture fused with the IMU: poses with noise, delay and dropouts, velocities filtered.
 
     Attributes:
         sensors: How each body is measured, (bodies,) of `SENSORS`.
@@ -332,7 +332,7 @@ class MotionCapture:
             self.ring[name] = self.estimate.records[name]
 
     def see(self, drones: Sequence[int], write: Writes, *, seen: bool, load: bool) -> None:
-        """Let motion capture see drones (from 0) again, or not any more."""
+        """Let motion capture see drones (from 0) from now on, or lose them."""
         write(self.sensors["seen"], [0] * load + [1 + i for i in drones], seen)
 
 

@@ -144,7 +144,7 @@ class CollisionWatch:
         return self._new(tick, found | {collision.bodies: collision for collision in touched})
 
     def look_at_cables(self, tick: int) -> list[Collision]:
-        """The same for obstacles that cables touch."""
+        """Note which cables begin to touch obstacles."""
         touched = self._obstacles_at_cables((tick + 1) * self._plant.period_s)
         return self._new(tick, {collision.bodies: collision for collision in touched})
 
@@ -337,7 +337,7 @@ class SeparationWatch:
     def look_at(
         self, times_s: Sequence[float], position_enu_m: Array
     ) -> Iterator[tuple[float, str, str]]:
-        """The same of many times with their positions, (T, 1 + n, 3)."""
+        """Check many times at once, with their positions, (T, 1 + n, 3)."""
         if self._note_closest(times_s, position_enu_m)[2] >= max(self._limits_m.values()):
             self._below = set()
             return

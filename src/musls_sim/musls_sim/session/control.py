@@ -190,7 +190,7 @@ class Control:
     # ------------------------------------------------------------------- the same in compiled code
 
     def choose(self, tick: int) -> Parts:
-        """What compiled code does from this period on; nothing where `step` is to be called."""
+        """Choose the compiled stage that controls from this period on; none where Python does."""
         controller = self._controller
         if controller is None or (self._by_cascade and not self._guidance.controls):
             if self._flies:
@@ -212,7 +212,7 @@ class Control:
         return self._by_law
 
     def parts_of(self, level: ControlLevel) -> Parts:
-        """What compiled code makes of commands of a level."""
+        """Compiled functions that apply commands of a level."""
         return (*OF_LEVEL[level], *(self._by_cascade if level in BY_AUTOPILOT else ()))
 
     def _law_can_fly(self) -> bool:
@@ -228,16 +228,16 @@ class Control:
         return controls and self._level is ControlLevel.AUTOPILOT_FORCES
 
     def choose_announcements(self, tick: int) -> Parts:
-        """Tell what it asks for as long as it flies."""
+        """Compiled stage that announces the controller's commands while it flies."""
         return (announce,) if self._flies else ()
 
     def next_events(self, tick: int) -> float:
-        """First period, from one on, in which a controller may report something."""
+        """First period, from one on, in which the controller may report an event."""
         lawful = self._controller is not None and self._lawful
         return -(-tick // REPORT_EVERY) * REPORT_EVERY if lawful else tick
 
     def take_over(self, time_s: float) -> None:
-        """Let the controller fly from now on."""
+        """Give control to the controller."""
         assert self._controller is not None
         self._flies, self._by_law = True, ()
         if self._level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
@@ -255,7 +255,7 @@ class Control:
             self._guidance.keep_headings(time_s, yaw_of(self._estimate.orientation_wxyz[1:]))
 
     def _hand_back(self) -> None:
-        """Let the autopilot go on from the present thrust, as after a long hover."""
+        """Give control back to the autopilot at the present thrust, as after a long hover."""
         self._flies = False
         wrench, speeds = self._inputs.wrench_body, self._state.rotor_speed_rad_s
         if self._level is ControlLevel.IDEAL_THRUST_MOMENT:  # the rotors carry what these carried
@@ -316,7 +316,7 @@ class Control:
         self._guidance.on_controller_setpoints(tick)
 
     def _ask_for_forces(self, commands: Array, tick: int) -> None:
-        """Let the autopilot exert the wanted forces, by acceleration set-points."""
+        """Command the wanted forces to the autopilots, as acceleration set-points."""
         self.ask(commands, self._command.throttle)
         if tick % ANNOUNCE_EVERY == 0:
             self._guidance.on_controller_acceleration(tick, self._guidance.setpoint.data[:, 6:9])
@@ -366,5 +366,5 @@ class Control:
         wrench[1:, 0:3], wrench[1:, 5] = commands[:, 1:4], commands[:, 0]
 
     def _turn_rotors(self, commands: Array, tick: int) -> None:
-        """Hand rotor speeds on as they are."""
+        """Pass rotor speeds on."""
         self._command.omega_cmd_rad_s[:] = commands

@@ -154,7 +154,7 @@ _Rows = Callable[[Array], Array]
 
 
 class RigDriver:
-    """Writes what a scenario's `rig` asks for the coming period."""
+    """Writes the scenario's `rig` inputs of the coming period."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class RigDriver:
             self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
 
     def _ramp(self, winch: int) -> None:
-        """Go on with a winch's ramp to the value that an event asks for."""
+        """Continue a winch's ramp to the value that an event set."""
         (_, now), (wanted, change) = self._inputs.winch[winch], self._inputs.winch_ramp[winch]
         then = now + change
         if change == 0.0 or (wanted - then) * change <= 0.0:

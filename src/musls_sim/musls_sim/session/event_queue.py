@@ -44,7 +44,7 @@ class EventQueue:
         observers: Sequence[Observer],
         period_s: float,
     ) -> None:
-        """`stage_now`: tells the present stage of the mission."""
+        """`stage_now`: returns the present stage of the mission."""
         self._context, self._stage_now, self._observers = context, stage_now, observers
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
@@ -54,15 +54,15 @@ class EventQueue:
         self.happened: list[EventRecord] = []
 
     def add(self, event: Event) -> None:
-        """Let an event happen when its trigger comes."""
+        """Queue an event, which happens at its trigger."""
         self._waiting.append(_Waiting(self.check(event)))
 
     def apply(self, event: Event | Mapping[str, Any]) -> None:
-        """Let an event, or one of such fields, happen in the next period, whatever `when` says."""
+        """Make an event, or one of such fields, happen in the next period, whatever `when` says."""
         self._waiting.append(_Waiting(self.check(event), at_once=True))
 
     def trigger(self, name: str) -> None:
-        """Let an event that waits happen at the beginning of the next period."""
+        """Make a waiting event happen at the beginning of the next period."""
         for waiting in self._waiting:
             if name in waiting.event.names:
                 waiting.at_once = True
@@ -85,7 +85,7 @@ class EventQueue:
         return min(times, default=np.inf) - ROUNDING_S
 
     def step(self, tick: int) -> None:
-        """Begin and end what is due."""
+        """Start and end the events that are due."""
         stage = self._stage_now()
         if stage is not self._stage and stage != self._stage:  # also for events added later
             self._stage, self._stage_began_s = stage, tick * self._period_s
@@ -113,7 +113,7 @@ class EventQueue:
                 self._active.append((time_s + lasts_s, event))
 
     def note(self, time_s: float, kind: str, what: str) -> None:
-        """Write down something that happened."""
+        """Record something that happened."""
         self._begun_s.setdefault(kind, time_s)
         self.happened.append(EventRecord(time_s, kind, what))
         for observer in self._observers:
@@ -171,14 +171,14 @@ _KINDS: dict[type, tuple[Any, str]] = {
 def _asked(
     event: Event, name: str, time_s: float, kind: type[Answer], context: EventContext
 ) -> Answer:
-    """Answer of an event's method."""
+    """Result of an event's method."""
     with user_code(lambda: f" at {time_s:.3f} s", type(event), name):
         answer = getattr(event, name)(context)
     return _checked(event, name, answer, kind, time_s)
 
 
 def _checked(event: Event, name: str, answer: Any, kind: type[Answer], time_s: float) -> Answer:
-    """Answer of an event, checked for its type."""
+    """Result of an event's method, checked for its type."""
     kinds, words = _KINDS[kind]
     if isinstance(answer, kinds) and (kind is not float or answer > 0.0):
         with user_code(lambda: f" at {time_s:.3f} s", type(event), name):

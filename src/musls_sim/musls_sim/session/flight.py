@@ -61,7 +61,7 @@ ENERGY_PERIODS = 250
 
 
 class Flight(Loop):
-    """What a `Session` is made of, and what is read of it.
+    """Parts of a `Session`, and the state that others read of it.
 
     Attributes:
         scenario: What is simulated.
@@ -108,7 +108,7 @@ class Flight(Loop):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """What is done in a period, in its order."""
+        """Names of the stages of a period, in their order."""
         return self._stages
 
     @property
@@ -145,7 +145,7 @@ class Flight(Loop):
     # ---------- Stages in Python
 
     def watch_energy(self, tick: int) -> None:
-        """Note once a second whether a good deal of energy came from nothing or got lost; once."""
+        """Record once a second whether the integration made or lost much energy; warn once."""
         audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
         if audit is None or self._energy_doubted:
             return
@@ -157,18 +157,18 @@ class Flight(Loop):
             self.events.note(self.time_s, "doubtful", what)
 
     def doubt_estimator(self, tick: int) -> None:
-        """Note in the last period what is doubtful about the load's estimate."""
+        """Record in the last period why the load's estimate is doubtful."""
         estimation = self.components.load_estimation if self.finished else None
         if estimation is not None and (what := estimation.doubt()):
             self.events.note(self.time_s, "doubtful", what)
 
     def watch_collisions(self, tick: int) -> None:
-        """Note what begins to collide."""
+        """Record collisions that begin."""
         assert self.collisions is not None
         self._note_collisions(tick, self.collisions.look(tick))
 
     def watch_cables(self, tick: int) -> None:
-        """Note which cables begin to touch obstacles."""
+        """Record cables that begin to touch obstacles."""
         assert self.collisions is not None
         self._note_collisions(tick, self.collisions.look_at_cables(tick))
 
@@ -180,7 +180,7 @@ class Flight(Loop):
                 raise CollisionError(f"collision at {time_s:.3f} s: {collision}")
 
     def note_empty_batteries(self, tick: int) -> None:
-        """Note which batteries have become empty."""
+        """Record batteries that have become empty."""
         assert self.power is not None
         for drone in self.power.newly_empty():
             self.events.note(tick * CONTROL_PERIOD_S, "battery_empty", f"drone_{drone}")
@@ -191,7 +191,7 @@ class Flight(Loop):
         self.tension_peaks.note(tick, self.plant.state.tension_peak_n)
 
     def note_cable_events(self, tick: int) -> None:
-        """Note what happened to cables by itself."""
+        """Record events of the cables."""
         happened = self.plant.happened
         if happened:
             for event in happened:
@@ -199,7 +199,7 @@ class Flight(Loop):
             happened.clear()
 
     def note_controller_events(self, tick: int) -> None:
-        """Note what the controller reports."""
+        """Record events of the controller."""
         controller, time_s = self.flying, tick * CONTROL_PERIOD_S
         assert controller is not None
         with user_code(lambda: f" at {time_s:.3f} s", type(controller), "happened"):

@@ -79,7 +79,7 @@ class Guidance:
 
     @property
     def reference(self) -> Reference | None:
-        """What is asked of the load since `begin_s`; None for what the mission's plan asks."""
+        """Reference of the load since `begin_s`; None for that of the mission's plan."""
         return None
 
     def reference_at(self, time_s: float) -> LoadReference | None:
@@ -121,7 +121,7 @@ class MissionGuidance(Guidance):
         period_s: float,
         out: Outlet,
     ) -> None:
-        """`out`: what the flight tells and asks for, see `act_through`."""
+        """`out`: receivers of the flight's reports and requests, see `act_through`."""
         plan = flight.player.plan
         super().__init__(plan.drone_yaw_rad.shape[1])
         self.flight, self._autopilot, self._observers = flight, autopilot, observers
@@ -196,7 +196,7 @@ class MissionGuidance(Guidance):
         return min(flight.next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
 
     def abort(self, why: str) -> None:
-        """Give the delivery up, as soon as the drones fly in formation; not while they land."""
+        """Give the delivery up once the drones fly in formation; not during the landing."""
         if self.watch is not None:
             self.watch.abort(why)
 
@@ -234,7 +234,7 @@ class MissionGuidance(Guidance):
         self._enter(time_s, self.plan.stage_at(self.row))
 
     def _fly_row(self) -> None:
-        """Ask the drones for what the plan says now."""
+        """Send the set-points of the plan's present row."""
         self.setpoint.data[:] = self._planned()
         if (way := self.flight.contingency) is not None:
             self.setpoint.armed[way.gone] = 0.0
@@ -244,7 +244,7 @@ class MissionGuidance(Guidance):
         return plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
 
     def on_controller_setpoints(self, tick: int) -> None:
-        """Announce what a controller asks of the drones, in the place of the formation's poses.
+        """Announce the controller's set-points instead of the formation's poses.
 
         A part that it leaves open (NaN) is announced as the formation has it.
         """

@@ -76,7 +76,7 @@ class SetpointLink:
         luck[:] = self._generator.random(luck.shape)
 
     def step(self, tick: int) -> None:
-        """The same as the compiled stage, for an autopilot that Python calls."""
+        """Deliver set-points as the compiled stage does, for an autopilot that Python calls."""
         luck = np.zeros(len(self.links))
         if self.jitters:
             self.fill(luck)
@@ -161,25 +161,25 @@ class DroneLinks:
 
     @property
     def any_lost(self) -> bool:
-        """Whether any drone hears nothing."""
+        """Whether any link is cut."""
         return bool(self._lost)
 
     def lose(self, drone: int, action: str) -> None:
-        """Let nothing through to a drone (from 0) any more; its flight stack holds or lands."""
+        """Cut the link to a drone (from 0); its flight stack holds or lands."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=False)
         elif drone not in self._lost:
             self._lost[drone] = _LostLink(action, self._sent[drone].copy())
 
     def restore(self, drone: int) -> None:
-        """Guide the drone again."""
+        """Restore the link to a drone."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=True)
         else:
             self._lost.pop(drone, None)
 
     def step(self, tick: int) -> None:
-        """Hand the set-points on; those that hear nothing go on by themselves."""
+        """Deliver the set-points; drones without a link go on by themselves."""
         time_s = tick * CONTROL_PERIOD_S
         if self._guided:
             self.heard.data[:] = self._sent
@@ -213,7 +213,7 @@ class CommandLatency:
     """
 
     def __init__(self, periods: int, before_rad_s: Array) -> None:
-        """`before_rad_s`: what is commanded at first."""
+        """`before_rad_s`: the commands before the flight."""
         self.ring = np.tile(before_rad_s, (periods, 1, 1))
         self.delayed_rad_s = before_rad_s.copy()
 
@@ -222,7 +222,7 @@ class CommandLatency:
 
 
 class TiltedThrust:
-    """What tilted rotors do to the wrenches of a period, see `compiled_stages.world.tilt_thrust`.
+    """Effect of tilted rotors on the wrenches, see `compiled_stages.world.tilt_thrust`.
 
     The plants let rotors push along the body's z axis. The difference to the tilted axis is taken
     at the rotor speeds of the period's begin: the tilt's part of the thrust, some per cent of it,
@@ -254,5 +254,5 @@ class TiltedThrust:
         return None
 
     def apply(self, change: RotorEfficiency, write: Writes) -> None:
-        """Let a rotor that gives less thrust do less here, too."""
+        """Scale the thrust of a damaged rotor."""
         write(self.health, change.rows, change.efficiency)

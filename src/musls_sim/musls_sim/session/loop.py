@@ -41,7 +41,7 @@ class Observer:
         return -(-tick // self.every) * self.every
 
     def takes_rows(self, loop: Loop) -> bool:
-        """Whether `record` is called from now on, with many times at once, beside `observe`."""
+        """Whether `record` is called from now on, with many times at once, besides `observe`."""
         return False
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
@@ -73,7 +73,7 @@ class Progress(Observer):
     _PERIOD_S = 0.1
 
     def __init__(self, report: Callable[[float, Any], None]) -> None:
-        """Keep the function, which is told the simulated time and the session."""
+        """Keep the function, which gets the simulated time and the session."""
         self._report, self._next_s = report, 0.0
 
     def observe(self, time_s: float, loop: Loop) -> None:
@@ -128,7 +128,7 @@ def never(tick: int) -> float:
 
 @dataclass(frozen=True)
 class Stage:
-    """What is done at a place of the control period.
+    """A stage of the control period: a name, and a function in Python or in compiled code.
 
     Attributes:
         step: Its function in Python; None where compiled code does everything.
@@ -185,7 +185,7 @@ class Loop:
         self._stages = list(stages)
 
     def insert_before(self, name: str, new: str, step: Step) -> None:
-        """Put a step of one's own before another one.
+        """Insert your own stage before another one.
 
         Args:
             name: The other one, see `step_names`.
@@ -198,7 +198,7 @@ class Loop:
         self._insert(name, 0, new, step)
 
     def insert_after(self, name: str, new: str, step: Step) -> None:
-        """Put a step of one's own after another one, see `insert_before`."""
+        """Insert your own stage after another one, see `insert_before`."""
         self._insert(name, 1, new, step)
 
     def _insert(self, name: str, behind: int, new: str, step: Step) -> None:
@@ -216,7 +216,7 @@ class Loop:
         self._closing.callback(observer.close)
 
     def look(self, tick: int) -> None:
-        """Let the observers look at what holds from now on; a step of the loop."""
+        """Call the observers with the present state and set-points; a stage of the loop."""
         for observer in self.observers:
             if tick % observer.every == 0:
                 observer.observe(tick * self.plant.period_s, self)
@@ -243,7 +243,7 @@ class Loop:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody ended the run before its end."""
+        """Whether the run was ended before its end."""
         return self._stopped
 
     def stop(self) -> None:

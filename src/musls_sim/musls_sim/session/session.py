@@ -218,15 +218,15 @@ class Session(TiedToMemory, Flight):
         self._runs: Runs | None = None
 
     def add_event(self, event: Event) -> None:
-        """Let something happen that is not in the scenario (raises ConfigError)."""
+        """Queue an event that is not in the scenario (raises ConfigError)."""
         self.events.add(event)
 
     def apply(self, event: Event | Mapping[str, Any]) -> None:
-        """Let something happen at once, see `EventQueue.apply` (raises ConfigError)."""
+        """Make an event happen at once, see `EventQueue.apply` (raises ConfigError)."""
         self.events.apply(event)
 
     def trigger(self, name: str) -> None:
-        """Let an event that waits happen at once, see `EventQueue.trigger` (raises ConfigError)."""
+        """Make a waiting event happen at once, see `EventQueue.trigger` (raises ConfigError)."""
         self.events.trigger(name)
 
     def start(self) -> None:

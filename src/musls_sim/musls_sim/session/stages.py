@@ -28,12 +28,12 @@ Asks = Callable[[Scenario], str]
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the table.
+    """A row of the table: condition, and function that makes the stage.
 
     Attributes:
-        what: It does, for the documentation.
-        where: It stands, likewise.
-        make: The stage of a flight; None where it needs none.
+        what: What it does, for the documentation.
+        where: Its place in the period, likewise.
+        make: Function that makes the stage of a flight; None where it needs none.
         asks: Key and value of a scenario that ask for it in Python where many worlds at once, which
             have no Python, cannot do without; "" for none.
     """
@@ -52,7 +52,7 @@ TABLE: list[Entry] = []
 def entry(
     what: str, where: str, asks: Asks = lambda scenario: ""
 ) -> Callable[[Callable[[Flight], Stage | None]], None]:
-    """Put a stage into the table: of the decorated function's name, which makes it."""
+    """Add the decorated function, which makes the stage of its name, to the table."""
 
     def add(make: Callable[[Flight], Stage | None]) -> None:
         TABLE.append(Entry(make.__name__.strip("_"), what, where, make, asks))
@@ -61,12 +61,12 @@ def entry(
 
 
 def in_python(name: str, step: Step | None, due: Due = always) -> Stage | None:
-    """Stage that Python does, None where there is nothing to do."""
+    """Stage in Python, None where there is nothing to do."""
     return None if step is None else Stage(name, step, due)
 
 
 def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
-    """In the period of the next of some times."""
+    """When a stage in Python is due: at the next of some times."""
     period_s = flight.plant.period_s
 
     def due(tick: int) -> float:
@@ -342,7 +342,7 @@ def stages_of(flight: Flight) -> list[Stage]:
 
 
 def asks_for_python(scenario: Scenario) -> str | None:
-    """The first stage that a scenario needs in Python, and the key that asks for it; None: none."""
+    """The first stage that needs Python in a scenario, and its key; None if all are compiled."""
     for row in TABLE:
         if key := row.asks(scenario):
             return f"{key}: needs the stage '{row.name}' in Python"

@@ -229,7 +229,7 @@ def _in_root(
 
 
 def _with_attitudes(tracks: Mapping[str, RawTrack]) -> dict[str, RawTrack]:
-    """Local positions of PX4s with the attitudes that stand on topics beside them."""
+    """Local positions of PX4s joined with the attitudes on other topics."""
     found = {}
     for name, track in tracks.items():
         space, _, last = name.rpartition("/")

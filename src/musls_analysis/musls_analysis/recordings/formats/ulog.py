@@ -19,7 +19,7 @@ _POSITION, _ATTITUDE = "vehicle_local_position", "vehicle_attitude"
 
 
 def is_ulog(first_lines: Sequence[str]) -> bool:
-    """Never: such a file is no text, its suffix tells."""
+    """Never from the text: a binary file is known by its suffix."""
     return False
 
 

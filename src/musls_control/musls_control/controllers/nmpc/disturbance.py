@@ -38,7 +38,7 @@ MOST_SHARE = 0.5
 
 
 class DisturbanceObserver:
-    """See the module's text.
+    """Observer of the forces on load and drones that the model lacks; equations in the module.
 
     Attributes:
         missing_n: Missing forces e^ of load (row 0) and drones, world, (1 + n, 3).

@@ -155,7 +155,7 @@ def _disturbance(body: Body, k: int) -> Any:
 
 
 def rate(body: Body, x: Any, u: Any) -> Any:
-    """Rate of a state, see the module's text."""
+    """Rate of a state; equations in the module's docstring."""
     n = len(body.lengths_m)
     s, r, a, _, b = _cable_states(x, n)
     linear, angular = _load_accelerations(body, x)

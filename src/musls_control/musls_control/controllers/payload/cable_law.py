@@ -265,7 +265,7 @@ def pull_along(cable, order):
 
 @compiled()
 def drone_force(cable, load, w):
-    """Return the force of a drone, see the module's text."""
+    """Return the force of a drone; equations in the module's docstring."""
     q, rate, m = cable.direction, cable.direction_rate, cable.drone_mass
     arm = cable.attachment
     turning = add(cross(w, cross(w, arm)), cross(load.angular_acceleration, arm))

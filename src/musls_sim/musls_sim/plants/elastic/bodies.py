@@ -231,7 +231,7 @@ def external_wrenches(t, speed):
 
 @compiled()
 def balance(body, gravity):
-    """Right-hand side of a free body: what its momentum rates lack of the outside wrenches."""
+    """Right-hand side of a free body: outside wrench less the rates of its momenta."""
     force = add_scaled(body.external.force, -body.mass, body.stage.acceleration)
     put(body.force, (force[0], force[1], force[2] - body.mass * gravity))
     put(body.moment, sub(body.external.moment, body.stage.torque))
@@ -394,7 +394,7 @@ def add_point(matrix, arm, block):
 
 @compiled()
 def settle_corners(t, body):
-    """After a step: let go of corners in the air, drag along the springs of those that slip."""
+    """After a step: corners in the air let go; the springs of those that slip are dragged along."""
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         settle_corner(t, corner, point_position(body.stage, corner.place))
@@ -402,7 +402,7 @@ def settle_corners(t, body):
 
 @compiled()
 def settle_nodes(t, cable):
-    """The same for the inner nodes of a cable."""
+    """Settle the contacts of a cable's inner nodes, as `settle_corners`."""
     for k in range((cable.segments - 1) * cable.surfaces):
         node = nodes_of(t)[cable.first_node + 1 + k // cable.surfaces]
         settle_corner(t, corners_of(t)[cable.first_corner + k], node.stage.position)
@@ -410,7 +410,7 @@ def settle_nodes(t, cable):
 
 @compiled()
 def settle_corner(t, corner, place):
-    """The same for one corner at a place."""
+    """Settle the contact of one corner at a place."""
     corner.touched = corner.normal_force
     if corner.normal_force == 0.0:
         corner.active = 0.0

@@ -316,14 +316,14 @@ class Engine(Plant):
         return self._take(steps, REFINEMENTS, self.period_s)
 
     def _take(self, steps: int, refinements: int, period_s: float) -> int:
-        """The number of steps it took, see `step.move_plant`."""
+        """Run the compiled step; returns the number of steps, see `step.move_plant`."""
         record = self._step_record[0]
         record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
         move_plant(self._step_record.ctypes.data)
         return int(record["verdict"]) or steps
 
     def _make_step_record(self) -> np.ndarray:
-        """What `move` is given: the inputs are where they are to be."""
+        """Make the record of a period's inputs that the compiled step reads."""
         record, t = np.zeros(1, STEP), self.tables
         n, rotors = t.command.shape
         inputs = {name: getattr(t, name) for name in ("command", "wrench_body", "wrench_enu")}
@@ -429,7 +429,7 @@ class Engine(Plant):
         return energies(self.tables)
 
     def missing_energy_j(self) -> float:
-        """Work that is in no energy and no loss: what the integration took (negative: made)."""
+        """Work that the integration lost [J]; negative: energy that it made."""
         s = self.sums
         losses = s["loss_cables"] + s["loss_ground"] + s["loss_breaks"]
         return float(s["work"] - losses - (self.energy_j().sum() - self.start_energy_j))

@@ -72,7 +72,7 @@ def driven_by_rate(system: RigSystem, drives: RigSpec) -> set[int]:
 
 
 def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
-    """Length on a winch; of a feed that does not say, as much as is asked for."""
+    """Length on a winch; a feed without a given length has the length that is asked for."""
     drive = drives.winches.get(f"winch_{number}")
     if winch.stored_length_m is not None:
         return winch.stored_length_m
@@ -242,7 +242,7 @@ class ElasticPlant(Engine):
         self._show()
 
     def _drive(self, inputs: PlantInputs) -> None:
-        """Hand on what acts on bodies, what moves anchors, and the inputs of winches."""
+        """Pass on wrenches on bodies, the motion of anchors, and the inputs of winches."""
         self._wrench_body[...] = inputs.wrench_body
         self._wrench_enu[...] = inputs.wrench_enu
         if len(self._anchor_paths):
@@ -253,7 +253,7 @@ class ElasticPlant(Engine):
             self.brake_nm[:] = np.where(inputs.winch_brake, self._brakes_nm, 0.0)
 
     def _follow_anchors(self) -> None:
-        """Let the anchors that are not pushed follow their inputs."""
+        """Move the anchors that are not pushed to their inputs."""
         self._anchor_paths = self.tables.bodies["path"][self._first_anchor :]
         self._own_paths: dict[int, Path | None] = {}
         for b, row in enumerate(self._anchor_paths, start=self._first_anchor):
@@ -282,7 +282,7 @@ class ElasticPlant(Engine):
             state.motion[0, 13:16] = middle["acceleration"]
 
     def _show_reels(self) -> None:
-        """Write the free lengths, and tell of winches that came to their stops."""
+        """Write the free lengths, and report winches that reached a stop."""
         changing = self._changing
         self.state.free_length_m[changing] = self.tables.cables["rest_length"][changing]
         halted = self.halted[: len(self._halted)].tolist()
@@ -294,7 +294,7 @@ class ElasticPlant(Engine):
         self._halted = halted
 
     def _tell_breaks(self) -> None:
-        """Tell what broke since the last time."""
+        """Report the segments that broke since the last period."""
         for b in self.breaks[self._breaks_told :]:
             n = self.rig.cables[b.cable].segments
             what = (
@@ -323,7 +323,7 @@ class ElasticPlant(Engine):
                 )
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
-        """Let the drones follow a path, or fly again."""
+        """Move the drones along given paths from now on, or let them fly again."""
         self._motion = motion
         paths: dict[int, Path | None] = dict(self._own_paths)
         if motion is not None:
@@ -382,7 +382,7 @@ class ElasticPlant(Engine):
         return "speed_rad_s" if self.tables.shafts["by_rate"][winch] else "torque_n_m"
 
     def _change_load(self, mass_kg: float) -> None:
-        """Give the load another mass; velocities stay, energy is counted anew."""
+        """Change the load's mass; velocities stay, and the energy balance restarts."""
         row = self.tables.bodies[0]
         factor = mass_kg / row["mass"]
         row["mass"] = mass_kg

@@ -208,7 +208,7 @@ def _climb(x, half):
 
 @compiled()
 def begin_shafts(t):
-    """Begin a period; returns whether accelerations have to be found anew: whether a drive jumped.
+    """Begin a period; returns whether a drive jumped, so that accelerations must be found again.
 
     That is a torque or brake, or the slope of a rate: the jerk of a rate that jumps itself has no
     acceleration.
@@ -242,7 +242,7 @@ def predict_first_shafts(t, known):
 
 @compiled()
 def predict_second_shafts(t, wh, ahead):
-    """The same for the second stage."""
+    """Predict the shafts' second stage."""
     for s in shafts_of(t):
         s.known_angle = s.angle + wh * (s.rate + s.stage_rate)
         s.known_rate = s.rate + wh * (s.acceleration + s.stage_acceleration)
@@ -368,7 +368,7 @@ def react_shafts(t):
 
 @compiled()
 def settle_shafts(t):
-    """Make the stage the state; where friction slid, it sticks anew. Note what is at its end."""
+    """Take the stage over as the state; sticking restarts where friction slid."""
     for s in shafts_of(t):
         s.angle, s.rate, s.acceleration = s.stage_angle, s.stage_rate, s.stage_acceleration
         travel = STICKING_M / s.ratio

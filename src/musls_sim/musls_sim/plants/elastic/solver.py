@@ -130,7 +130,7 @@ def eliminate(rows, cable):
 
 @compiled()
 def _eliminate(rows, cable, reach):
-    """The same; a point's first row reaches so many columns."""
+    """Eliminate points whose first row couples to a number of further columns."""
     low, high, ends, right = cable.low, cable.high, cable.ends, cable.ends_right
     for k in range(cable.begin, cable.end, 3):
         r, s, t = rows[k].band, rows[k + 1].band, rows[k + 2].band
@@ -298,7 +298,7 @@ def add_ends(t, cable):
 
 @compiled()
 def _turn_with_shafts(t, cable):
-    """The same for the lengths that come out; those of drives by rate are no unknowns."""
+    """Add the columns of the paid-out lengths to the shafts; drives by rate have no unknown."""
     for end in range(2):
         i, cable.unknown[12 + end] = 12 + end, -1
         if cable.reel[end] >= 0:

@@ -165,7 +165,7 @@ STEPS_S = (10.0, 1.0, 0.3, 100.0)
 
 @dataclass(frozen=True)
 class RigRest:
-    """What holds a rig at rest.
+    """Thrusts, moments and tensions that hold a rig at rest.
 
     Attributes:
         thrust_enu_n: Force that the rotors of each drone must give, (n, 3).
@@ -214,7 +214,7 @@ def settle(rig: Rig, system: RigSystem, drives: RigSpec) -> RigRest:
 
 
 def _what_moves(engine: Engine, system: RigSystem) -> str:
-    """What is farthest from rest, and what would help it."""
+    """Name the body that is farthest from rest, and a cure."""
     nodes = [np.abs(engine.nodes(i)["acceleration"]).max() for i in range(system.n_cables)]
     bodies = np.abs(engine.tables.bodies["acceleration"]).max(axis=1)
     k, row = int(np.argmax(nodes)), int(np.argmax(bodies))
@@ -234,7 +234,7 @@ def _what_moves(engine: Engine, system: RigSystem) -> str:
 
 
 def _relaxed(rig: Rig) -> tuple[Engine, float]:
-    """Let everything that is free settle.
+    """Relax everything that is free.
 
     Cables that touch the ground jump between two sets of nodes on it: they settle on soft ground
     first, as high as they are thick.
@@ -255,7 +255,7 @@ def _relaxed(rig: Rig) -> tuple[Engine, float]:
 
 
 def _in_long_steps(rig: Rig) -> tuple[Engine, float]:
-    """Let everything that is free settle; the longest steps do not always get there."""
+    """Relax everything that is free in long steps; the longest steps do not always converge."""
     for step_s in STEPS_S:
         engine = Engine(rig)
         engine.brake_nm[:] = ANY_TORQUE_N_M
@@ -569,7 +569,7 @@ def _lay(
 
 
 def _relax_alone(made: RigCable, bodies: Sequence[RigBody], gravity: float, where: str) -> None:
-    """Let a cable that bends or pushes find its shape between ends that are held."""
+    """Relax a cable that bends or pushes between ends that are held."""
     chord = float(np.linalg.norm(made.nodes_enu_m[-1] - made.nodes_enu_m[0]))
     if chord < made.length_m * (1.0 - 1e-9):  # a first guess that is neither straight nor short
         sag = np.sqrt(3.0 / 8.0 * chord * (made.length_m - chord))
@@ -601,7 +601,7 @@ def _check_ends(made: RigCable, bodies: Sequence[RigBody], index: int) -> None:
 
 
 def _move_along(made: RigCable, bodies: Sequence[RigBody]) -> None:
-    """Let the nodes move along with the bodies at the ends."""
+    """Give the nodes velocities between those of the bodies at the ends."""
     ends = [
         bodies[b].velocity_enu_m_s + np.cross(bodies[b].omega_enu_rad_s, bodies[b].rotation @ point)
         for b, point in zip(made.bodies, made.points_m, strict=True)

@@ -365,7 +365,7 @@ def _predict_first(t, known, dh, time):
 
 @compiled()
 def _predict_second(t, wh, dh):
-    """The same for the second stage; its guess goes on along the change of the acceleration."""
+    """Predict the second stage; its guess extrapolates the change of the acceleration."""
     for node in nodes_of(t):
         stage = node.stage
         put(node.known_position, add_scaled(node.position, wh, add(node.velocity, stage.velocity)))
@@ -517,7 +517,7 @@ def _end_second(t, x, h, switched, rough):
 
 @compiled()
 def _rewind(t):
-    """Undo the stages of a step: what they overwrote beside the stage follows from the state."""
+    """Undo a step's stages: restore what they overwrote; the rest follows from the state."""
     for body in bodies_of(t):
         rewind_body(body)
     for corner in corners_of(t):
@@ -624,7 +624,7 @@ def _plan(t, at, end, bracket):
 
 @compiled()
 def _part(t, at):
-    """Part what is due, or overloaded without having been found by trials; returns how many."""
+    """Part what is due, and what is overloaded but was not found by trials; returns the number."""
     if overload(t) > 1.0 + BREAK_TOLERANCE:
         mark_broken(t, 1.0)
     return part(t, at)
@@ -635,7 +635,7 @@ def _part(t, at):
 
 @compiled()
 def remember_start(address):
-    """Let the segments have been for long as they are: their memory at the start."""
+    """Set the segments' memory at the start: as after a long time at rest."""
     t = record_at(address, SYSTEM)
     t.since = LONG_S
     remember_strains(t)

@@ -178,7 +178,7 @@ def move_structure(t, speed):
 
 @compiled()
 def rod_forces(t):
-    """Force of each rod on the load: what its drone does not need for its own acceleration.
+    """Force of each rod on the load: the force on its drone beyond that for its own acceleration.
 
     Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
     without assumptions; how clamped rods share the load does not enter.

@@ -170,7 +170,7 @@ def pull_load(load, out):
 
 @compiled()
 def pull_drone(cable, drone, out):
-    """The same for the drone of a cable."""
+    """Add the pull of a cable to the rate, or its impulse to the state, of its drone."""
     if drone.free != 0:
         increase(out.velocity, scale(-cable.solution * drone.inverse_mass, cable.along))
         increase(out.omega, scale(-cable.solution, cable.drone_turn))
@@ -216,7 +216,7 @@ def solve_active(load, cables):
 
 @compiled()
 def solve_with_factor(load, cables):
-    """The same with the factor that there is."""
+    """Solve the active cables' equations with the present factor."""
     for c in cables:
         c.solution, c.left = 0.0, c.right
     solve_for_left(load, cables)
@@ -354,7 +354,7 @@ def separation(t):
 
 @compiled()
 def impact(t, now):
-    """Let the marked cables take up impacts until none of them separates."""
+    """Apply impacts to the marked cables until none of them separates."""
     for bounce in range(20):
         fastest = separation(t)
         if fastest <= STILL_M_S:
@@ -414,7 +414,7 @@ LEAVING_M_S = 1e-9
 
 @compiled()
 def decide(t, speed, now, moving, shallow_m):
-    """Find anew which cables are taut: impacts, then tensions; leaves the derivatives there.
+    """Find which cables are taut, by impacts, then tensions; leaves the derivatives there.
 
     `shallow_m`: the excursion of a slack cable that is not followed, see `capture`.
     """

@@ -156,7 +156,7 @@ class LightLinesPlant(Plant):
         self._periods += 1
 
     def _tell(self, count: int) -> None:
-        """Note so many events of the period; rods have none."""
+        """Record the events of the period; rods have none."""
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
@@ -171,7 +171,7 @@ class LightLinesPlant(Plant):
         return LineState(self)
 
     def forget_inputs(self) -> None:
-        """Look at the cables anew in the next step: something was changed from outside."""
+        """Check in the next step which cables are taut: something was changed from outside."""
         self.write(self.records.system["wind"], ..., np.nan)
 
     @property
@@ -255,7 +255,7 @@ class MasslessPlant(LightLinesPlant):
         return count
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
-        """Let the drones follow a path, or fly again."""
+        """Move the drones along given paths from now on, or let them fly again."""
         self._motion, free = motion, motion is None
         self._paths = None if motion is None else PoseEnds(motion.pose)
         for body, drone in zip(self.records.bodies[1:], self.system.drones, strict=True):
@@ -267,7 +267,7 @@ class MasslessPlant(LightLinesPlant):
         self._start_j = self.energy_j
 
     def _tell(self, count: int) -> None:
-        """Turn the events of the period into text."""
+        """Report the events of the period as text."""
         begin_s = self.time_s
         for event in self.records.events[: min(count, MAX_EVENTS)]:
             cable = f"cable_{event['cable'] + 1}"

@@ -215,7 +215,7 @@ def rotated_rows(r, inertia):
 
 @compiled()
 def yield_at(body, arm, b):
-    """Let a point at an arm r from the joint lose force B times its acceleration.
+    """Reduce the force at an arm r from the joint by B times the acceleration there.
 
     B is symmetric: xx, xy, xz, yy, yz, zz. Adds B, [r] B and [r] B [r]^T.
     """
@@ -295,7 +295,7 @@ def eliminate(t, k, h):
 
 @compiled()
 def slide_below(row, body, inertia, coupling, mass, h):
-    """Take a first link's slide away, the last axis of its joint: what is left of I, H and M."""
+    """Eliminate a first link's slide, the last axis of its joint, from I, H and M."""
     e = read3(row.along)
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
     u, v = times9(coupling, e), sym_times(mass, e)
@@ -312,7 +312,7 @@ def slide_below(row, body, inertia, coupling, mass, h):
 
 @compiled()
 def pull_of(row, h):
-    """Tension of a stretched cable at no acceleration, and what it loses by acceleration.
+    """Tension of a stretched cable at no acceleration, and its loss per acceleration.
 
     The length is that of half the step.
     """

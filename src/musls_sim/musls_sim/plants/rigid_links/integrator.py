@@ -401,7 +401,7 @@ def along_and_across(n, along, across):
 
 @compiled()
 def push_joint(body, arm, force):
-    """Let a force at an arm from the joint act on a body."""
+    """Apply a force at an arm from the joint to a body."""
     put(body.force, sub(body.force, force))
     put(body.moment, sub(body.moment, cross(arm, force)))
 

@@ -440,14 +440,14 @@ def tree_coordinates(tree: Tree, bodies: Records) -> Records:
 
 
 def take_over(t: Tables, old: Tables) -> None:
-    """Let records of another tree of the same bodies take over what is not of their motion."""
+    """Copy all that is not motion from the records of another tree of the same bodies."""
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
 
 
 def share_shown(t: Tables, old: Tables) -> Tables:
-    """Let them go on with the memory of what is shown."""
+    """Share the memory of the shown state with another set of records."""
     names = "rotors", "speed", "shown", "force", "peak"
     for name in names:
         lead_to(t.system[name], getattr(old, name))
@@ -455,7 +455,7 @@ def share_shown(t: Tables, old: Tables) -> Tables:
 
 
 def set_positions(t: Tables, positions: Array) -> None:
-    """Enter coordinates of the tree: rotation vector and place of free bodies, angles of joints."""
+    """Set coordinates of the tree: rotation vector and place of free bodies, joint angles."""
     if t.bodies["even"].any():
         rotations = np.empty((len(t.bodies), 3, 3))
         for freedom, axes in ((2, "YZ"), (3, "XYZ"), (6, "")):
@@ -476,7 +476,7 @@ def set_positions(t: Tables, positions: Array) -> None:
 
 
 def positions_of(t: Tables) -> Array:
-    """The same back, (c,)."""
+    """Coordinates of the tree, the inverse of `set_positions`, (c,)."""
     own = own_positions_of(t)
     if not t.bodies["even"].any():
         return own
@@ -495,7 +495,7 @@ def set_own_positions(t: Tables, positions: Array) -> None:
 
 
 def own_positions_of(t: Tables) -> Array:
-    """The same back, (c,)."""
+    """Coordinates with rotation vectors, the inverse of `set_own_positions`, (c,)."""
     positions: Array = t.angle.copy()
     for body, first, last in _with_attitudes(t):
         turn = rotation_vector(body["attitude"])

@@ -121,7 +121,7 @@ def move_plant(address):
 
 @compiled()
 def advance_guided(address, h, inputs, limits, poses, load):
-    """The same with the drones on paths, and a further moment and force on the load, (count, 6).
+    """One period with the drones on paths and a further wrench on the load, (count, 6).
 
     `poses` are those in the middle of each step and of the one after the last, (count + 1, n, 7).
     In the middle of the first step the drones are off them by what steps of another length left,
@@ -288,7 +288,7 @@ def collect(t, period):
 
 @compiled()
 def restart(address):
-    """Show a state that was set from outside; energy is counted anew."""
+    """Take over a state that was set from outside and restart the energy balance."""
     t = record_at(address, SYSTEM)
     place_bodies(t)
     move_bodies(t, t.rate)

@@ -90,7 +90,7 @@ def closed(pieces: Pieces, body: int, original: Body, placed: Placed) -> Pieces:
 
 
 def _with(pieces: Pieces, body: int, joint: Body, place: Array, rate: Array) -> Pieces:
-    """The same with another joint of a body, and its coordinates and rates."""
+    """Pieces with another joint of a body, and its coordinates and rates."""
     first, size = pieces.tree.first_coordinate[body], pieces.tree.bodies[body].freedom
     bodies = list(pieces.tree.bodies)
     bodies[body] = joint

@@ -299,7 +299,7 @@ class RigidLinksPlant(Plant):
         self.start_moving(self.velocities)
 
     def reset_counters(self) -> None:
-        """Take a state over that was set in the records; energy is counted anew."""
+        """Take over a state that was set in the records and restart the energy balance."""
         self._spurious_before_j = self.spurious_energy_j
         restart(self.address)
 
@@ -403,7 +403,7 @@ class RigidLinksPlant(Plant):
     # --------------------------------------------------------------- drones on prescribed paths
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
-        """Let the drones follow a path, or fly again."""
+        """Move the drones along given paths from now on, or let them fly again."""
         if motion is not None and self.tree is not self.whole:
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
         self._motion = motion
@@ -457,7 +457,7 @@ class RigidLinksPlant(Plant):
             super().apply(change)
 
     def _change_load(self, mass_kg: float) -> None:
-        """Give the load another mass; velocities stay, energy is counted anew."""
+        """Change the load's mass; velocities stay, and the energy balance restarts."""
         load = self.records.bodies[0]
         for name in ("inertia", "stiffness", "damping"):  # the contact's: it does not sink deeper
             load[name] *= mass_kg / load["mass"]
@@ -535,7 +535,7 @@ class RigidLinksPlant(Plant):
         return records
 
     def rebuild(self, pieces: Pieces) -> None:
-        """Go on with another tree; energy is counted anew."""
+        """Continue with another tree; the energy balance restarts."""
         if self._motion is not None:
             raise ConfigError("a cable cannot part while drones are moved along a recording")
         self._spurious_before_j = self.spurious_energy_j

@@ -100,7 +100,7 @@ def _on_gazebo(
     configuration: Configuration,
     rotor_speed_rad_s: Array | None,
 ) -> GazeboPlant | BridgedPlant:
-    """The same on a Gazebo server, whose step nothing refines: it has to hold jerks as well."""
+    """The plant on a Gazebo server, whose step is never refined: it has to resolve jerks."""
     from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
 
     physics, start = setup.physics, setup.start

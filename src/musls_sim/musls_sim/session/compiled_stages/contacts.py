@@ -214,7 +214,7 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
 
 @compiled()
 def watch_cable(nodes, solids, closest, touching, time_s):
-    """The same for the segments of a cable, (k, 3); `touching`: (obstacles,)."""
+    """Check the segments of a cable, (k, 3), against the obstacles; `touching`: (obstacles,)."""
     touches = False
     for record in touching:
         record.speed = -1.0

@@ -33,7 +33,7 @@ from musls_sim.session.compiled_stages.world import (
 
 @compiled()
 def release_bodies(w):
-    """Let no wrench of the period before act on."""
+    """Clear the wrenches of the last period."""
     wrench = grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
     for i in range(1 + w.n_drones):
         for k in range(6):

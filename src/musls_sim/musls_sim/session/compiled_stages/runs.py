@@ -65,7 +65,7 @@ class Runs:
         self._world.refresh()
 
     def _cut_by(self, due: tuple[bool, ...]) -> list[_Run | Step]:
-        """Runs of compiled stages and, between them, those stages in Python that are due."""
+        """Runs of compiled stages, and between them the stages in Python that are due."""
         if due not in self._cuts:
             parts, run, moves, is_due = list[_Run | Step](), list[int](), False, iter(due)
             for stage, compiled in self._order:

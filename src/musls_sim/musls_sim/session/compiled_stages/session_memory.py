@@ -31,7 +31,7 @@ def motion_capture_of(session: Flight) -> MotionCapture | None:
 
 
 def sources_of(session: Flight) -> dict[str, Callable[[Array], None]]:
-    """What draws the noise of the next periods, by the array of `WORLD` that it fills."""
+    """Sources of the noise of the next periods, by the array of `WORLD` that they fill."""
     components, link = session.components, session.setpoint_link
     sources: dict[str, Callable[[Array], None]] = {}
     if not components.wind.steady:
@@ -117,7 +117,7 @@ def power_arrays(session: Flight) -> Arrays:
 
 
 def state_of(session: Flight) -> Arrays:
-    """Arrays of the state of a session's plant, and what its motors are told."""
+    """Arrays of the state of a session's plant, and of its motor commands."""
     state = session.plant.state
     return {
         "plant": session.plant.record,
@@ -188,7 +188,7 @@ CHANGING = (
 
 @dataclass(frozen=True)
 class Rows:
-    """What compiled code keeps of many periods.
+    """Arrays that compiled code keeps of many periods.
 
     Attributes:
         every: Periods between two rows; 0 for none.

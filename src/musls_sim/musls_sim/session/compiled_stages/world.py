@@ -213,7 +213,7 @@ CHANGE = np.dtype([("tick", np.int64), ("place", np.int64), ("word", np.int64)])
 
 @compiled()
 def advance_worlds(stages, address, apart, count, periods):
-    """Advance worlds, so many bytes apart in memory, each until it finishes or fails.
+    """Advance worlds, a number of bytes apart in memory, each until it finishes or fails.
 
     `stages`: addresses of what is done in a period, or in a part of one, in its order. A world
     that is watched rests after a period of which there is something to tell, too.
@@ -240,13 +240,13 @@ def world_at(address):
 
 @compiled()
 def sent_of(w):
-    """What the autopilots are to follow, (n, 12)."""
+    """Set-points that guidance sends to the autopilots, (n, 12)."""
     return carray(beyond(w, w.sent), (w.n_drones, 12), np.float64)
 
 
 @compiled()
 def setpoint_of(w):
-    """What they have heard of it, (n, 12)."""
+    """Set-points that have arrived at the autopilots, (n, 12)."""
     return carray(beyond(w, w.setpoint), (w.n_drones, 12), np.float64)
 
 
@@ -264,7 +264,7 @@ def sensed_of(w):
 
 @compiled()
 def estimate_of(w):
-    """What is known of it, (1 + n, 16)."""
+    """Estimate of the motion, (1 + n, 16)."""
     return carray(beyond(w, w.estimate), (1 + w.n_drones, 16), np.float64)
 
 
@@ -285,7 +285,7 @@ def asked_of(w):
 
 @CompiledStage
 def follow_plan(address):
-    """Hand out the row that is due; after the last one wait for the landing and disarm."""
+    """Send the plan's row that is due; after the last one wait for the landing and disarm."""
     w = world_at(address)
     time, setpoint = w.tick * w.period, sent_of(w)
     planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
@@ -337,7 +337,7 @@ def come_down(w, planned):
 
 @CompiledStage
 def let_events_happen(address):
-    """Write the words of `CHANGE` that are due."""
+    """Write the values of events (`CHANGE`) that are due."""
     w = world_at(address)
     tick = w.tick - round(w.begun / w.period) if w.in_plan != 0 else w.tick
     changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
@@ -376,7 +376,7 @@ def announce(address):
 
 @compiled()
 def copy_row(w, rows, row, source, count):
-    """Copy so many numbers from a place of the world into a row of a table at another."""
+    """Copy a number of values from a place of the world into a row of a table."""
     copy_numbers(
         carray(beyond(w, rows + 8 * row * count), (count,), np.float64),
         carray(beyond(w, source), (count,), np.float64),
@@ -396,7 +396,7 @@ def delay_setpoints(address):
 
 @CompiledStage
 def delay_commands(address):
-    """Hand on what the motors were told some periods ago, see `CommandLatency`."""
+    """Pass on the motor commands of some periods ago, see `CommandLatency`."""
     w = world_at(address)
     throttle = throttle_of(w)
     ring = carray(beyond(w, w.delayed), (w.latency, w.n_drones, w.n_rotors), np.float64)
@@ -418,7 +418,7 @@ def let_wind_blow(address):
 
 @CompiledStage
 def drive_rotors(address):
-    """Let motors and batteries act, see `power.run_motors`."""
+    """Apply motors and batteries, see `power.run_motors`."""
     w = world_at(address)
     told = carray(beyond(w, w.told), (w.n_drones, w.told_apart), np.float64)
     w.emptied = run_motors(
@@ -453,7 +453,7 @@ def tilt_thrust(address):
 
 @compiled()
 def air_around(w):
-    """Motion, constants of the rotors and their speeds, and what acts on bodies in their frames."""
+    """Arrays that aerodynamic models read and write: motion, rotors, wrenches in body frames."""
     n, rotors = w.n_drones, w.n_rotors
     return (
         motion_of(w),
@@ -465,7 +465,7 @@ def air_around(w):
 
 @CompiledStage
 def blow_down(address):
-    """Let wakes press on what is below, see `Downwash`."""
+    """Apply the drag of rotor wakes on bodies below, see `Downwash`."""
     w = world_at(address)
     motion, rotors, speed, wrench = air_around(w)
     law = carray(beyond(w, w.downwash), (1,), DOWNWASH)[0]
@@ -476,7 +476,7 @@ def blow_down(address):
 
 @CompiledStage
 def lift_near_ground(address):
-    """Let the ground add to thrusts, see `GroundEffect`."""
+    """Add the thrust of rotors near the ground, see `GroundEffect`."""
     w = world_at(address)
     motion, rotors, speed, wrench = air_around(w)
     near = carray(beyond(w, w.near_ground), (w.n_drones,), NEAR_GROUND)
@@ -492,7 +492,7 @@ OF_AIR = {"downwash": blow_down, "ground_effect": lift_near_ground}
 
 @CompiledStage
 def tell_motors(address):
-    """Write the rotor speeds that the motors turn at, from what they are told."""
+    """Write the rotor speeds that follow from the motor commands."""
     w = world_at(address)
     command = grid_at(w, w.command, w.n_drones, w.n_rotors)
     motors = carray(beyond(w, w.motors), (w.n_drones,), np.float64)
@@ -566,7 +566,7 @@ def feel_tension(w):
 
 @CompiledStage
 def sense_motion(address):
-    """Write the motion that tilted boards and marks beside the centres find: `SensedState`."""
+    """Write the motion that tilted boards and displaced markers sense: `SensedState`."""
     w = world_at(address)
     n = w.n_drones
     true, sensed = (

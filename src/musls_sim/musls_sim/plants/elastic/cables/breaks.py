@@ -89,7 +89,7 @@ def next_cut(t, after, end):
 
 @compiled()
 def part(t, at):
-    """Part all segments that are marked, or whose cut is due, and book what they held.
+    """Part the marked segments and those whose cut is due; record the tensions they held.
 
     The tension vanishes at once, and so does the bending of the joints at both ends.
     """

@@ -159,7 +159,7 @@ def sum_of(a, b):
 
 @compiled()
 def _direction_at(t, cable, i):
-    """Direction of a cable at a node: the mean of the segments beside it that are not broken."""
+    """Direction of a cable at a node: the mean of its unbroken neighbouring segments."""
     first, mean = cable.first_segment + i, (0.0, 0.0, 0.0)
     if i > 0 and segments_of(t)[first - 1].alive > 0.0:
         mean = add(mean, segments_of(t)[first - 1].direction)

@@ -317,7 +317,7 @@ def line_of(
     damping_n_s: float | None = None,
     ei_n_m2: float | None = None,
 ) -> Line:
-    """Material of a cable: what is given here, else by its description, else the default line."""
+    """Material of a cable: as given here, else as in its description, else the default line."""
     law = given.law if ea_n is None else None
     ea = ea_n or given.ea_n or EA_N
     if law is not None:  # the stiffness of small strains
