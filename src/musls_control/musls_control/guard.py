@@ -124,7 +124,7 @@ class Guard:
         waits: bool = False,
         carries: bool = True,
     ) -> GuardStep | None:
-        """Take a look at all bodies; returns what is to be done now, None for nothing new.
+        """Check all bodies; returns the action that is due, None for nothing new.
 
         `waits`: whether the formation is in a pause of the guard's that nobody has taken over.
         `carries`: whether the load hangs on the drones.
@@ -159,7 +159,7 @@ class Guard:
         return faulty[0] if alone and lasts and seen else ""
 
     def survive(self, time_s: float) -> GuardStep:
-        """A drone is given up: watch the others."""
+        """Continue without a lost drone: watch the others."""
         return self._do(GuardStep.SURVIVE, time_s)
 
     def _do(self, step: GuardStep, time_s: float) -> GuardStep:

@@ -108,7 +108,7 @@ class Contingency:
     def look(
         self, time_s: float, estimate: Estimate, setpoint_enu_m: Array, *, lifting: bool
     ) -> list[Loss]:
-        """Losses that measurements tell, each until it is answered or noted.
+        """Losses found in the measurements; each is returned until it is answered or noted.
 
         Args:
             time_s: Of the measurements.
@@ -132,7 +132,7 @@ class Contingency:
         return not known and (not self._ahead or self._key(loss) in self._found)
 
     def note(self, loss: Loss) -> None:
-        """A drone does not carry any more; what is answered from now on counts with that."""
+        """Note that a drone does not carry any more; later answers count with that."""
         self._noted[loss.drone] = loss.kind
 
     def without(self, loss: Loss, plan: FlightPlan, row: int, drones_enu_m: Array) -> Answer | None:

@@ -239,7 +239,7 @@ class Delivery:
         rotor_speed_rad_s: Array,
         gravity_m_s2: float,
     ) -> None:
-        """Nothing is known yet.
+        """Begin with no masses known.
 
         The mission has a `delivery`. `estimate` and `rotor_speed_rad_s`, (n, n_rotors), are
         measured; their memory stays the same.
@@ -269,14 +269,14 @@ class Delivery:
             self._out.ask({"kind": "release"})
 
     def on_event(self, kind: str) -> None:
-        """Something has happened: a hook has closed, or the delivery is to be given up."""
+        """Take note of an event: a hook has closed, or the delivery is to be given up."""
         if kind == "attach":
             self._closed += 1
         elif kind == "abort":
             self.abort("asked for")
 
     def stand_still(self, time_s: float) -> None:
-        """For a time the flight was held: no gate has waited meanwhile."""
+        """Skip a time in which the flight was held: no gate has waited meanwhile."""
         if self._waits_since_s is not None:
             self._waits_since_s += time_s
 

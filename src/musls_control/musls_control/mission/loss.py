@@ -75,7 +75,7 @@ class LossDetector:
         self._slack_s, self._taut_s, self._carried = *np.zeros((2, n)), np.zeros(n, bool)
 
     def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
-        """Drones (from 0) that fall, and what was seen.
+        """Drones (from 0) that fall, and the measurement that shows it.
 
         `setpoint_enu_m`: where the drones are to be, (n, 3).
         """

@@ -209,7 +209,7 @@ class FlightPlan:
         return rows
 
     def moved(self, way_m: Array, begun: int = 0, rows: int | None = None) -> FlightPlan:
-        """Its drones come out aside of where they would, by (n, 2), smoothly from a row on.
+        """The plan with drones moved aside by (n, 2), smoothly from a row on.
 
         `rows`: in so many; by default in the first phase.
         """
@@ -220,7 +220,7 @@ class FlightPlan:
         return replace(self, drone_position_enu_m=drones)
 
     def given_back(self, found: Array, row: int) -> FlightPlan:
-        """After a row the pull that drones were found to hold is given back, see `look_down`."""
+        """The plan after a row in which the drones' pull was found, given back from there on."""
         assert self.drone_acceleration_enu_m_s2 is not None
         assert self.share is not None
         fed = self.drone_acceleration_enu_m_s2.copy()
@@ -449,7 +449,7 @@ class Draft:
         self.fed_m_s2, self.share = fed[-1].copy(), share
 
     def let_go(self) -> None:
-        """Nothing pulls aside any more from the next row on: the load is dropped."""
+        """Stop feeding pulls forward from the next row on: the load is dropped."""
         if self.carried is not None:
             self.fed_m_s2 = self.fed_m_s2.copy()
             self.fed_m_s2[:, :2] -= self.carried.aside_m_s2(self.share, float(self.last[3]))

@@ -392,7 +392,7 @@ class FlightPlayer:
         self._hold_row = hold_row if held else -1
 
     def finish(self) -> None:
-        """All drones are down and disarmed."""
+        """End the flight: all drones are down and disarmed."""
         self.state = PlayState.DONE
 
     def _replace(self, plan: FlightPlan, time_s: float) -> None:

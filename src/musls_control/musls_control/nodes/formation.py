@@ -198,7 +198,7 @@ class FormationTopics:
         self.forget()
 
     def forget(self) -> None:
-        """The next flight is another one."""
+        """Forget the flight that has ended."""
         self._row, self._published = -1, dict[str, tuple[float, ...]]()
 
     @property
@@ -207,7 +207,7 @@ class FormationTopics:
         return self._stage_out.get_subscription_count()
 
     def tell_event(self, kind: str, what: str) -> None:
-        """Say what happened."""
+        """Publish an event."""
         self._events.publish(String(data=f"{kind}: {what}"))
 
     def stream(
@@ -217,7 +217,7 @@ class FormationTopics:
         flight_s: float,
         time_s: float,
     ) -> None:
-        """Say what all drones are to do now; last what simulated time waits for.
+        """Publish set-points of all drones; last the one that simulated time waits for.
 
         `asked`: accelerations and yaws of a controller; None while it does not fly.
         """
@@ -251,7 +251,7 @@ class FormationTopics:
             self._reference.publish(PoseStamped(header=in_world(time_s), pose=pose))
 
     def show_setpoint(self, now: FormationSetpoint, plan: FlightPlan, time_s: float) -> None:
-        """Show set-points that have changed, and the stage."""
+        """Publish set-points that have changed, and the stage."""
         if self._row == now.row:
             return
         self._row = now.row
@@ -272,14 +272,14 @@ class FormationTopics:
         self._setpoints[body].publish(PoseStamped(header=in_world(time_s), pose=place))
 
     def enter(self, stage: str) -> None:
-        """Say that a stage begins."""
+        """Publish that a stage begins."""
         if stage != self.stage:
             self.stage = stage
             self._stage_out.publish(String(data=stage))
             self._node.get_logger().info(f"stage {stage}")
 
     def show_state(self, state: str) -> None:
-        """Say in which state the formation is."""
+        """Publish the state of the formation."""
         if self._action is not None:
             self._action.show_state(state)
         if state != self._state:
@@ -406,11 +406,11 @@ class FormationNode(ManagedNode):
 
     @property
     def busy(self) -> str:
-        """A mission is flown."""
+        """Why the node must not end now: a mission is flown."""
         return "" if self._player is None else f"a mission is {self._player.state.value}"
 
     def _explain_waiting(self) -> None:
-        """Say what a start that was asked for waits for, and the end of a flight."""
+        """Log what a start that was asked for waits for, and the end of a flight."""
         flight = self._flight
         if flight is not None and flight.player.touches_down and flight.end.waits_for:
             left = [f"{drone} is {phase}" for drone, phase in flight.end.waits_for.items()]
@@ -449,7 +449,7 @@ class FormationNode(ManagedNode):
             self.create_subscription(String, EVENTS, self._on_event, 100)
 
     def step(self, time_s: float) -> None:
-        """Make the plan when everybody is there, start it when all fly, stream it.
+        """Make the plan when all poses are known, start it when all drones fly, stream it.
 
         A controller or a delivery waits for the motion of that time, at most until the next step.
         """
@@ -520,7 +520,7 @@ class FormationNode(ManagedNode):
         self._refusal, self._refused_s = why, time_s
 
     def _look(self, time_s: float) -> None:
-        """Take the poses; let the guard act on what is wrong, and tell how all are."""
+        """Take the poses, let the guard act on faults, and report the state."""
         self._hears.take_newest(time_s)
         flight, shows = self._flight, self._shows
         if flight is None:
@@ -574,7 +574,7 @@ class FormationNode(ManagedNode):
         )
 
     def _tell(self, time_s: float, kind: str, what: str) -> None:
-        """Say what happened."""
+        """Publish and log an event."""
         self._shows.tell_event(kind, what)
         told = f"not started: {what}" if kind == "arming" else f"{kind}: {what}"
         self.say(told, error=kind in _ERRORS)
@@ -647,7 +647,7 @@ class FormationNode(ManagedNode):
         return self._ask("pause" if ask.data else "resume", answer)
 
     def _ask(self, what: str, answer: SetBool.Response | Trigger.Response):
-        """Ask the player; its refusal is the answer."""
+        """Pass a request to the player; its refusal is the answer."""
         try:
             if self._player is None:
                 raise Refused(f"cannot {what}: not flying")

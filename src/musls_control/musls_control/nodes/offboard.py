@@ -280,7 +280,7 @@ class OffboardNode(ManagedNode):
 
     @property
     def busy(self) -> str:
-        """Drones hear set-points."""
+        """Why the node must not end now: drones follow set-points."""
         guided = [name for name, link in self._links.items() if link.guided]
         return f"set-points go to {', '.join(guided)}" if guided else ""
 

@@ -198,7 +198,7 @@ class SteppedNode(SurvivingNode, ABC):
         """Do one step."""
 
     def start_over(self) -> None:
-        """Simulated time went back: forget everything that was; to be overridden."""
+        """Forget everything: simulated time went back; to be overridden."""
 
     def publish_alone(self, topic: str) -> None:
         """Name a topic on which only this node may publish."""
@@ -219,7 +219,7 @@ class SteppedNode(SurvivingNode, ABC):
             self.step(self.time_s)
 
     def _check_duplicate(self) -> None:
-        """A second node that comes up ends at once; the first one goes on.
+        """End this node if one of the same name runs already.
 
         Checks are counted, because a starved node may make its first one late.
         """
@@ -321,13 +321,13 @@ def steady_clock() -> SteadyClock:
 
 
 def stamp(time_s: float) -> Time:
-    """A time as ROS says it."""
+    """A time as a ROS message."""
     sec, nanosec = divmod(round(time_s * 1e9), 1_000_000_000)
     return Time(sec=sec, nanosec=nanosec)
 
 
 def duration(time_s: float) -> Duration:
-    """A time span as ROS says it."""
+    """A time span as a ROS message."""
     return Duration(
         **dict(zip(("sec", "nanosec"), divmod(round(time_s * 1e9), 10**9), strict=True))
     )

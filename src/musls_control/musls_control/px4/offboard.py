@@ -303,7 +303,7 @@ class OffboardSession:
 
     @property
     def doubt(self) -> str:
-        """Why the vehicle is not the drone that it is taken for, "" where nothing tells so."""
+        """Why the vehicle may not be the drone that it is taken for; "" without a reason."""
         told = self.status.system_id
         if self.settings.prove_identity and self.system_id and told not in (0, self.system_id):
             return f"its PX4 has MAV_SYS_ID {told}, not {self.system_id} (system_ids)"

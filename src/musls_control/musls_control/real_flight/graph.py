@@ -74,7 +74,7 @@ class ReceivedMotion(Known):
         self.expect_rotors(n_rotors)
 
     def forget(self) -> None:
-        """Nothing is known of before, where load and drones stand."""
+        """Forget all motion."""
         self.heard_s.clear()
         self.expect_rotors(self.rotor_speed_rad_s.shape[1])
         self._stamps_s[:2] = -np.inf
@@ -150,7 +150,7 @@ class GraphControl:
             self._compile(system)
 
     def _compile(self, system: SlungLoadSystem) -> None:
-        """Ask once before anything flies: the first call of ours may compile for half a minute."""
+        """Call the controller once before the flight: that may compile for half a minute."""
         motion = ReceivedMotion(system.n_drones, system.n_rotors)
         motion.estimate.data[:, :6] = 0.0
         for place, root, cable in zip(
