@@ -23,7 +23,7 @@ from musls_analysis.recordings.recording import LOAD, Recording, main_stages
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
-from musls_control.parent import ProcessDied, worker_processes
+from musls_control.child_processes import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.config.strict_yaml import is_file, parse_yaml, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S

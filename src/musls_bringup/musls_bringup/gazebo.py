@@ -28,7 +28,7 @@ from musls_bringup.shipped import find_scenario
 from musls_control.px4.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
-from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.tree import Configuration
 from musls_description.system.slung_system import slung_system
 from musls_description.writers import world_sdf
 from musls_description.writers.sdf import drone_name

@@ -34,7 +34,7 @@ from musls_analysis.view.scene import aligning_shift_s
 from musls_bringup.cli.describe import schema_of
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
-from musls_control.parent import ending_with_us
+from musls_control.child_processes import ending_with_us
 from musls_description.config.documented_keys import Key, Keys, short
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_data

@@ -12,7 +12,7 @@ from ros_probe import needs_ros
 
 from musls_bringup.cli import main
 from musls_bringup.ros import graph
-from musls_control.parent import VARIABLE
+from musls_control.child_processes import VARIABLE
 
 SLEEP = (
     "import signal, time; signal.signal(signal.SIGINT, signal.{}); print('ready', flush=True); "
@@ -30,7 +30,7 @@ def gone(pid, within_s=60.0):
 def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
     """SIGKILL of `musls ros fly` cannot be caught: the kernel tells its nodes."""
     child = (
-        "import time; from musls_control.parent import end_with_parent\n"
+        "import time; from musls_control.child_processes import end_with_parent\n"
         "try:\n    end_with_parent(); print('ready', flush=True); time.sleep(60)\n"
         f"except KeyboardInterrupt:\n    open('{tmp_path}/end', 'w')\n"
     )

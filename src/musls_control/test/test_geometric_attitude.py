@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_control.chain.attitude import GeometricAttitude, reference_rates
+from musls_control.chain import GeometricAttitude, reference_rates
 from musls_control.estimate import Estimate
 
 INERTIA = np.array([[0.02, 0.001, -0.0005], [0.001, 0.03, 0.0], [-0.0005, 0.0, 0.05]])

@@ -5,9 +5,7 @@ import pytest
 from scipy.signal import butter, lfilter
 from scipy.spatial.transform import Rotation
 
-from musls_control.chain.attitude import GeometricAttitude
-from musls_control.chain.indi import CUT_OFF_HZ, Incremental
-from musls_control.chain.mixing import RotorMixer
+from musls_control.chain import CUT_OFF_HZ, GeometricAttitude, Incremental, RotorMixer
 from musls_control.estimate import Estimate
 from musls_description.system.system_files import load_system
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from musls_control.last_words import CallbackErrors, ending, last_words, plain, why_ended
+from musls_control.child_processes import CallbackErrors, ending, last_words, plain, why_ended
 
 OURS = """\
 [INFO] [1795804559.47] [offboard]: drone_1: idle

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musls_control.chain.mixing import RotorMixer, wrench_of_thrusts
+from musls_control.chain import RotorMixer, wrench_of_thrusts
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from musls_control.parent import worker_processes
+from musls_control.child_processes import worker_processes
 from musls_description.config.errors import MuslsError
 
 PARENT = """\
 import sys, time
 from multiprocessing import active_children
-from musls_control.parent import worker_processes
+from musls_control.child_processes import worker_processes
 
 if __name__ == "__main__":
     with worker_processes(2) as pool:

@@ -7,11 +7,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import (
-    configuration_from_directions,
-    level_rotation,
-    universal_chain,
-)
 from musls_description.hanging.equilibrium import (
     hanging_equilibrium,
     link_directions,
@@ -21,7 +16,12 @@ from musls_description.hanging.equilibrium import (
 )
 from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.straight_cables import StraightCables, even_shares, share_balance
-from musls_description.hanging.tree import build_tree
+from musls_description.hanging.tree import (
+    build_tree,
+    configuration_from_directions,
+    level_rotation,
+    universal_chain,
+)
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import load_system, system_names
 

@@ -20,8 +20,7 @@ from musls_description.numerics.records import Writes
 from musls_description.system.drone import Drone
 from musls_description.system.propulsion import Motor
 from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
 
 # ---------- Compiled: currents, charge, and the reaction of the rotors
 

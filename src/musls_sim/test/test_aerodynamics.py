@@ -11,8 +11,7 @@ import musls
 from musls_description.numerics.records import Writes
 from musls_description.system.drone import Box, BoxShape
 from musls_description.system.system_files import load_system
-from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import PlantState
+from musls_sim.plants.interface import PlantState, RotorEfficiency
 from musls_sim.scenario.aerodynamics import (
     WAKE,
     Air,

@@ -8,10 +8,10 @@ import pytest
 from elastic_rigs import G, anchor, beam_rig, hanging_rig, point_mass, run, straight
 
 from musls_description.config.errors import ConfigError
-from musls_sim.plants.changes import CutCable
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.output import bending_energy, momenta
 from musls_sim.plants.elastic.rig import Rig, RigCable
+from musls_sim.plants.interface import CutCable
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

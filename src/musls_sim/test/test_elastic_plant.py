@@ -12,10 +12,17 @@ from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.hang import hang
 from musls_description.system.system_files import load_system, system_names
-from musls_sim.plants.changes import LoadMass, ReleaseHook, RotorEfficiency
 from musls_sim.plants.elastic.output import momenta
 from musls_sim.plants.elastic.plant import ElasticPlant, build
-from musls_sim.plants.interface import Change, PlantInputs, PlantSetup, PrescribedMotion
+from musls_sim.plants.interface import (
+    Change,
+    LoadMass,
+    PlantInputs,
+    PlantSetup,
+    PrescribedMotion,
+    ReleaseHook,
+    RotorEfficiency,
+)
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec

@@ -9,8 +9,8 @@ from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
-from musls_sim.plants.changes import LoadMass
 from musls_sim.plants.elastic.output import momenta
+from musls_sim.plants.interface import LoadMass
 from musls_sim.scenario.events import EVENTS, Poke, RotorFailure, When
 from musls_sim.session.session import Session
 

@@ -13,9 +13,8 @@ from musls_description.config.schema import NO_INERTIA
 from musls_description.hanging.equilibrium import freed, hanging_equilibrium, on_massless_cables
 from musls_description.hanging.ground import ground_spawn
 from musls_description.system.system_files import load_system
-from musls_sim.plants.changes import RotorEfficiency
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion
+from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion, RotorEfficiency
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s

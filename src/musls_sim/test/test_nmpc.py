@@ -15,7 +15,7 @@ from musls_sim.session.session import Session
 
 ca = pytest.importorskip("casadi")
 
-from musls_control.controllers.nmpc.disturbance import DisturbanceObserver  # noqa: E402
+from musls_control.controllers.nmpc.controller import DisturbanceObserver  # noqa: E402
 from musls_control.controllers.nmpc.obstacles import Planes  # noqa: E402
 from musls_control.controllers.nmpc.ocp import POSE, Body, drone_motion, rate  # noqa: E402
 

@@ -9,8 +9,7 @@ from scipy.spatial.transform import Rotation
 from musls_bringup.api import load_scenario
 from musls_description.config.schema import build
 from musls_description.system.obstacles import WorldSpec, depth_and_normal
-from musls_sim.plants.changes import ReleaseHook
-from musls_sim.plants.interface import Plant, PlantInputs
+from musls_sim.plants.interface import Plant, PlantInputs, ReleaseHook
 from musls_sim.session.session import Session
 
 G = 9.80665

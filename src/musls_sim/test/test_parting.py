@@ -5,8 +5,13 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_description.config.errors import ConfigError
-from musls_sim.plants.changes import AttachHook, CutCable, ReleaseHook, RotorEfficiency
-from musls_sim.plants.interface import PlantInputs
+from musls_sim.plants.interface import (
+    AttachHook,
+    CutCable,
+    PlantInputs,
+    ReleaseHook,
+    RotorEfficiency,
+)
 from musls_sim.session.session import Session
 
 from plant_helpers import energy, kinetic_energy, momenta  # isort: skip

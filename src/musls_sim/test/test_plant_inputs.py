@@ -8,8 +8,13 @@ from plant_helpers import advance, hovering_plant, momenta, trio
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import Change, PlantInputs, PrescribedMotion, SimulationDiverged
+from musls_sim.plants.interface import (
+    Change,
+    PlantInputs,
+    PrescribedMotion,
+    RotorEfficiency,
+    SimulationDiverged,
+)
 
 
 def floating_plant():

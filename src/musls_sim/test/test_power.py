@@ -11,8 +11,7 @@ from musls_description.config.schema import build, to_data
 from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.system.system_files import load_system
-from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
 from musls_sim.power import Power
 from musls_sim.session.session import Session
 

@@ -24,7 +24,7 @@ from scipy.spatial.transform import Rotation, Slerp
 from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_analysis.replay.replay import ELASTIC, RIGID_LINKS, Replay, ReplayResult
-from musls_control.parent import worker_processes
+from musls_control.child_processes import worker_processes
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_json

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from musls_analysis.figures import style
 from musls_analysis.replay import fit
 from musls_analysis.replay.replay import RIGID_LINKS, Replay
-from musls_control.parent import worker_processes
+from musls_control.child_processes import worker_processes
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.numerics.arrays import Array

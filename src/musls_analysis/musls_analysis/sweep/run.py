@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
-from musls_control.last_words import last_words
-from musls_control.parent import end_with
+from musls_control.child_processes import end_with, last_words
 from musls_description import ONE_THREAD
 from musls_description.config.errors import MuslsError, install_command, is_full_disk, writing
 from musls_description.config.registry import load_file

@@ -15,7 +15,7 @@ from PIL import Image
 
 from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_analysis.view.scene import Subject
-from musls_control.last_words import ending, last_words
+from musls_control.child_processes import ending, last_words
 from musls_description.config.errors import ConfigError, MuslsError, install_command, whole_file
 
 PNG_SCALE, MP4_SCALE = 2.0, 1.5

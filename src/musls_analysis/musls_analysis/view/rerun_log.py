@@ -30,7 +30,7 @@ from musls_analysis.recordings.recording import LOAD, PoseTrack
 from musls_analysis.view import picture
 from musls_analysis.view.chart import Series, TensionScale, curves, differences
 from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
-from musls_control.parent import ending_with_us
+from musls_control.child_processes import ending_with_us
 from musls_description.config.errors import MuslsError, install_command, whole_file
 from musls_description.system.obstacles import shown_faces, triangles
 

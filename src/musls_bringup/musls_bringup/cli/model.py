@@ -14,7 +14,7 @@ from musls_bringup.cli.terminal import tell
 from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 
 if TYPE_CHECKING:
-    from musls_description.hanging.configuration import Configuration
+    from musls_description.hanging.tree import Configuration
     from musls_description.system.slung_system import SlungLoadSystem
 
 FILE_SUFFIXES = (".sdf", ".world", ".xacro", ".urdf")

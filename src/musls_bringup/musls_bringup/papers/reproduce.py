@@ -36,7 +36,7 @@ from musls_bringup import api
 from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario
-from musls_control.parent import worker_processes
+from musls_control.child_processes import worker_processes
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from musls_control.last_words import last_words, why_ended
-from musls_control.parent import STOP_S, VARIABLE
+from musls_control.child_processes import STOP_S, VARIABLE, last_words, why_ended
 from musls_description.config.errors import MuslsError
 
 

@@ -17,8 +17,7 @@ from musls_bringup.results import default_folder
 from musls_bringup.ros import graph
 from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
 from musls_bringup.shipped import find_scenario
-from musls_control.last_words import ending
-from musls_control.parent import EXIT_BAD_INPUT, STOP_S, VARIABLE
+from musls_control.child_processes import EXIT_BAD_INPUT, STOP_S, VARIABLE, ending
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import parse_yaml

@@ -20,7 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from musls_control.last_words import lines_of
+from musls_control.child_processes import lines_of
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import build, spec
 from musls_description.config.strict_yaml import read_text, read_yaml

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from musls_control.chain.attitude import GeometricAttitude
+from musls_control.chain import GeometricAttitude
 from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference

@@ -1,5 +1,5 @@
 """ROS 2 nodes of the drones' side; thin, their logic is in plain classes."""
 
-from musls_control.parent import end_quietly_while_starting
+from musls_control.child_processes import end_quietly_while_starting
 
 end_quietly_while_starting()

@@ -34,8 +34,7 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
-from musls_control.last_words import CallbackErrors
-from musls_control.parent import EXIT_BAD_INPUT, end_with_parent
+from musls_control.child_processes import EXIT_BAD_INPUT, CallbackErrors, end_with_parent
 from musls_description.config.documented_keys import json_schema, unit_of
 from musls_description.config.errors import MuslsError
 from musls_description.numerics import rotations

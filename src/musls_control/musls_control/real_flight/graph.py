@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.chain import ForcesToSetpoints
 from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import Controller, level_of
-from musls_control.controllers.load_acceleration import flying_controller
-from musls_control.controllers.payload.actuation import ForcesToSetpoints
+from musls_control.controllers.payload.controller import flying_controller
 from musls_control.estimate import Estimate
 from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency

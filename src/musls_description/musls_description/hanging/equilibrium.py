@@ -12,14 +12,16 @@ import numpy as np
 import scipy
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import (
+from musls_description.hanging.straight_cables import even_shares, share_balance
+from musls_description.hanging.tree import (
     Configuration,
+    build_tree,
+    cable_azimuths_rad,
     chain_from_directions,
     configuration_from_directions,
+    joint_in_load,
     level_rotation,
 )
-from musls_description.hanging.straight_cables import even_shares, share_balance
-from musls_description.hanging.tree import build_tree, cable_azimuths_rad, joint_in_load
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2

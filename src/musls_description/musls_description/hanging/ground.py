@@ -8,14 +8,12 @@ import numpy as np
 import scipy
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import (
-    Configuration,
-    configuration_from_directions,
-)
 from musls_description.hanging.tree import (
     GROUND_TIPS_M,
     SLACK_RATIO,
+    Configuration,
     cable_azimuths_rad,
+    configuration_from_directions,
     tips_apart_m,
 )
 from musls_description.numerics.arrays import Array

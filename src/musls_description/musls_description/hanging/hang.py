@@ -15,7 +15,6 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone
-from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.equilibrium import (
     HangingEquilibrium,
     NoEquilibriumError,
@@ -26,7 +25,7 @@ from musls_description.hanging.equilibrium import (
 from musls_description.hanging.fitting import fitting_formation, holds, why_none
 from musls_description.hanging.ground import ground_spawn, highest_rise_m
 from musls_description.hanging.reallocation import Reallocation, reallocate
-from musls_description.hanging.tree import tips_apart_m
+from musls_description.hanging.tree import Configuration, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_matrix, matrix, yaw_of

@@ -17,9 +17,9 @@ import numpy as np
 import scipy
 
 from musls_description.hanging.cone import Cone
-from musls_description.hanging.configuration import level_rotation
 from musls_description.hanging.equilibrium import drones_above
 from musls_description.hanging.straight_cables import StraightCables
+from musls_description.hanging.tree import level_rotation
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_rotation_vector, from_yaw, rotate
 from musls_description.system.drone import rotor_efforts, tip_radius_m

@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.hanging.configuration import Configuration
-from musls_description.hanging.tree import STOP_RAD, Body, build_tree
+from musls_description.hanging.tree import STOP_RAD, Body, Configuration, build_tree
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone

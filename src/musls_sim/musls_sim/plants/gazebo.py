@@ -22,8 +22,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import Configuration
-from musls_description.hanging.tree import build_tree
+from musls_description.hanging.tree import Configuration, build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -32,13 +31,14 @@ from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.writers import world_sdf
 from musls_description.writers.sdf import drone_name, link_names
-from musls_sim.plants.changes import RotorEfficiency, scale_rotors
 from musls_sim.plants.interface import (
     Change,
     Plant,
     PlantInputs,
     PlantState,
+    RotorEfficiency,
     SimulationDiverged,
+    scale_rotors,
 )
 from musls_sim.plants.rigid_body import (
     MOTION,

@@ -15,7 +15,7 @@ from shutil import which
 from types import MappingProxyType
 from typing import Any
 
-from musls_control.last_words import why_ended
+from musls_control.child_processes import why_ended
 from musls_control.px4.offboard import px4_namespace, target_system
 from musls_sim.px4.install import START_SCRIPT, Firmware, Px4Error, find_program
 

@@ -15,8 +15,8 @@ import numpy as np
 from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
+from musls_control.child_processes import lines_of
 from musls_control.estimate import Estimate
-from musls_control.last_words import lines_of
 from musls_control.px4 import RotorLayout
 from musls_control.px4.frames import world_enu_ned, yaw_enu_ned
 from musls_control.px4.offboard import target_system

@@ -55,8 +55,7 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.drone import Box, Drone, impossible_radius, propeller_radius_m
 from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.changes import RotorEfficiency
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
 from musls_sim.plants.rigid_body import Records, rotor_records
 
 AERODYNAMICS: Registry[Any] = Registry(

@@ -23,8 +23,17 @@ from musls_description.config.schema import (
 )
 from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.changes import AttachHook, CutCable, LoadMass, ReleaseHook, RotorEfficiency
-from musls_sim.plants.interface import Change, Plant, PlantInputs, refusal
+from musls_sim.plants.interface import (
+    AttachHook,
+    Change,
+    CutCable,
+    LoadMass,
+    Plant,
+    PlantInputs,
+    ReleaseHook,
+    RotorEfficiency,
+    refusal,
+)
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Air
 from musls_sim.scenario.physics import Wind

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
-from musls_control.chain.attitude import GeometricAttitude, tilting_rad_s
-from musls_control.chain.indi import Incremental
-from musls_control.chain.mixing import RotorMixer
+from musls_control.chain import (
+    ForcesToSetpoints,
+    GeometricAttitude,
+    Incremental,
+    RotorMixer,
+    tilting_rad_s,
+)
 from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
 from musls_control.controllers.interface import WatchedController, level_of
-from musls_control.controllers.load_acceleration import flying_controller
-from musls_control.controllers.payload.actuation import ForcesToSetpoints
+from musls_control.controllers.payload.controller import flying_controller
 from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError

@@ -18,7 +18,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import Writes, copy_numbers
 from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.changes import RotorEfficiency
+from musls_sim.plants.interface import RotorEfficiency
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
 from musls_sim.scenario.physics import CONTROL_PERIOD_S

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import carray
 
+from musls_control.chain import MIN_UPWARDS
 from musls_control.controllers.payload.allocation import Sharing, share_out, spread_out, spread_rate
 from musls_control.controllers.payload.load_law import (
     LOAD,
@@ -285,10 +286,6 @@ def drone_force(cable, load, w):
     swing = add(scale(dot(rate, rate), q), across)
     # The parts of m a along and across the cable are m a.
     return add_scaled(cable.along[0], m, add_scaled(a, cable.length, swing))
-
-
-MIN_UPWARDS = 0.3
-"""Least vertical part of a force, as an autopilot limits the tilt anyway."""
 
 
 @compiled()

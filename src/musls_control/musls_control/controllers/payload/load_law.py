@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from musls_control.chain.attitude import attitude_error
+from musls_control.chain import attitude_error
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
     add,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_control.chain.attitude import desired_axes, reference_rates
+from musls_control.chain import desired_axes, reference_rates
 from musls_control.controllers.payload.load_law import (
     attitude_errors,
     feed_back,

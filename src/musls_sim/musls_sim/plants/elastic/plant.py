@@ -9,21 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import Configuration
+from musls_description.hanging.tree import Configuration
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, Winch, slung_system
-from musls_sim.plants.changes import (
-    AttachHook,
-    CutCable,
-    LoadMass,
-    ReleaseHook,
-    RotorEfficiency,
-    check_cut,
-    scale_rotors,
-)
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
@@ -35,14 +26,21 @@ from musls_sim.plants.elastic.start import (
 )
 from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
+    AttachHook,
     Change,
+    CutCable,
     EnergyAudit,
     EventRecord,
+    LoadMass,
     Plant,
     PlantInputs,
     PlantSetup,
     PlantState,
     PrescribedMotion,
+    ReleaseHook,
+    RotorEfficiency,
+    check_cut,
+    scale_rotors,
     step_s,
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records

@@ -14,9 +14,8 @@ import numpy as np
 import scipy
 
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.configuration import Configuration
 from musls_description.hanging.equilibrium import slung_state
-from musls_description.hanging.tree import build_tree
+from musls_description.hanging.tree import Configuration, build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix

@@ -22,18 +22,12 @@ from musls_description.numerics.rotations import (
 )
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
-from musls_sim.plants.changes import (
-    AttachHook,
-    CutCable,
-    ReleaseHook,
-    RotorEfficiency,
-    check_cut,
-    scale_rotors,
-)
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
+    AttachHook,
     Change,
+    CutCable,
     EnergyAudit,
     EventRecord,
     LocalState,
@@ -43,12 +37,15 @@ from musls_sim.plants.interface import (
     PlantSetup,
     PlantState,
     PrescribedMotion,
+    ReleaseHook,
+    RotorEfficiency,
     SimulationDiverged,
+    check_cut,
     given_motion,
+    scale_rotors,
     step_s,
 )
-from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED
-from musls_sim.plants.massless.start import build_records
+from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.physics import CONTROL_PERIOD_S

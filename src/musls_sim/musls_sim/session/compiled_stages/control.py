@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from musls_control.chain.attitude import DRONE, attitude_moments
-from musls_control.chain.mixing import ROTOR, mix
+from musls_control.chain import DRONE, ROTOR, THRUST, ask_autopilot, attitude_moments, mix
 from musls_control.controllers import ControlLevel
-from musls_control.controllers.payload.actuation import THRUST, ask_autopilot
 from musls_control.px4.allocation import MIXER_COLUMNS
 from musls_control.px4.cascade import step_drones
 from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE

@@ -1,20 +1,24 @@
-"""End a process when the process that started it has ended, for any reason."""
+"""Processes that end with the one that started them, and what they said when they ended."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -78,7 +82,7 @@ def end_with(parent: int, number: int) -> None:
 
 
 _ENDING_WITH = (
-    "import os, sys; from musls_control.parent import end_with;"
+    "import os, sys; from musls_control.child_processes import end_with;"
     "end_with(int(sys.argv[1]), int(sys.argv[2])); os.execv(sys.argv[3], sys.argv[3:])"
 )
 
@@ -190,3 +194,82 @@ def worker_processes(count: int) -> Iterator[Executor]:
             pool.shutdown(wait=False, cancel_futures=True)
             for worker in workers:
                 worker.close()
+
+
+# ---------- What a program said when it ended, and how it ended, for a message of one line
+
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|[\r\x00-\x08]")
+OUR_ERROR = "musls: error: "
+_TOLD = (
+    re.compile(rf"^{OUR_ERROR}"),
+    re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b"),  # end of a traceback
+    re.compile(r"\b(?:FATAL|fatal|ERROR|error|Error|terminate called)\b"),
+    re.compile(r"\b(?:WARN|WARNING|warning)\b"),
+)
+"""What most likely says why, in this order."""
+
+
+def plain(text: str) -> str:
+    """A text without the codes by which terminals colour and move."""
+    return _ESCAPES.sub("", text)
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines that say something, plain and with single spaces."""
+    return [line for raw in plain(text).split("\n") if (line := " ".join(raw.split()))]
+
+
+def last_words(text: str) -> str:
+    """The line of a program's output that most likely says why it ended, "" without any line.
+
+    What libraries log after that, or beside it, is passed over.
+    """
+    lines = lines_of(text)
+    for told in _TOLD:
+        for line in reversed(lines):
+            if told.search(line):
+                return line.removeprefix(OUR_ERROR)
+    return lines[-1] if lines else ""
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words, from its return code."""
+    if code >= 0:
+        return f"ended with code {code}"
+    known = {s.value for s in signal.Signals}
+    return f"was ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
+
+
+def why_ended(code: int, output: str, more: Iterable[str] = ()) -> str:
+    """How a process ended and what it said, for the end of a sentence."""
+    said = [words for words in (last_words(output), *more) if words]
+    return ending(code) + (f": {'; '.join(said)}" if said else ", without a word")
+
+
+# ---------- Exceptions in callbacks that must not end a node while drones fly
+
+OWN = "musls_"
+"""Begin of the names of our packages' folders."""
+
+
+class CallbackErrors:
+    """Counts exceptions by what they are and where they were raised.
+
+    Attributes:
+        counts: By description, such as "TypeError: unsupported operand (formation.py:94)".
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def note(self, error: Exception) -> str:
+        """Count an exception; returns its description the first time, "" after that."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if OWN in frame.filename] or list(frames)
+        place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+        known = next((text for text in self.counts if text.endswith(place)), "") if own else ""
+        words = " ".join(str(error).split())
+        text = known or f"{type(error).__name__}: {words}{place}"
+        self.counts[text] += 1
+        return text if self.counts[text] == 1 else ""

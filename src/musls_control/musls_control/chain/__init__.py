@@ -1,1 +1,0 @@
-"""What completes a control level down to the rotors: attitude, INDI, mixing."""
