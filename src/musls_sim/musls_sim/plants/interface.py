@@ -258,7 +258,7 @@ STEP = np.dtype(
 
 
 class Change:
-    """A sudden change of the system itself, such as a motor that fails; see `plants.changes`.
+    """A sudden change of the system itself, such as a motor that fails, see the end of this module.
 
     Attributes:
         what: What it is called in messages.
