@@ -155,10 +155,12 @@ SLIDE = np.dtype(
         ("length", float),  # by which the first link has slid into its joint; negative: stretched
         ("rate", float),
         ("rest", float),  # tension at length 0
+        ("mean", float),  # of the tension about which it swings
         ("begin_state", np.int64),  # the same at the begin of the period
         ("begin_length", float),
         ("begin_rate", float),
         ("begin_rest", float),
+        ("begin_mean", float),
         ("begin_change", float),
         ("middle_rate", float),  # rate in the middle of the step, an estimate
         ("change", float),  # acceleration

@@ -9,10 +9,10 @@ first link of a cable has slid into its joint at the load, negative where the ca
 
 It begins when the chain would push with more than the cable's weight w (T0 = -w), or when its
 tension rises within a step by more than `jerk` (T0 is the tension before): s = 0 is the cable at
-T0. The weight keeps a chain from sliding that only leans or lies. T0 follows the tension, so slowly
-that a jerk does not notice, until s is back at zero; at rest there the chain has no slide any more.
-A calm flight has none, and costs nothing. Steps follow the swing of the spring while it is more
-than `jerk`; after that it only fades.
+T0. The weight keeps a chain from sliding that only leans or lies. Steps follow the swing of the
+spring about its mean while it is more than `jerk`. Once the swing is over, T0 follows the tension
+until s is back at zero, and the chain has no slide any more: a calm flight has none, and costs
+nothing. T0 that follows feeds each swing that is slower than sqrt(k / (c time)), so it waits.
 
 A taut chain has waves, and a step that is too long for the shortest of them is unstable. There the
 joints of the cable have as much damping as such a step needs (`steadying`). It does away with waves
@@ -40,13 +40,14 @@ from musls_sim.plants.rigid_links.mechanism import (
 )
 
 FOLLOW_S = 0.05
-"""Least time constant with which T0 follows the tension, by `jerk` in this time at most."""
+"""Time constant of the mean of the tension, and least one with which T0 follows the tension, by
+`jerk` in this time at most."""
 
 FOLLOW_RATIO = 3.0
 """And over m / c of the spring's swing: following takes m / time from its damping c."""
 
-RESTS = 0.01
-"""Share of `jerk` below which the swing of the tension makes no difference any more."""
+FADES, RESTS = 0.05, 0.01
+"""Shares of `jerk` below which the swing of the tension is over, and makes no difference."""
 
 CHANGES = 6
 """Maximum changes between sliding and sticking in a step."""
@@ -108,6 +109,7 @@ def slacks_hold(t, h, turn):
                 row.state, row.rest = SLACK, -row.weight
                 if not pushes:
                     row.state, row.rest = STRETCHED, max(force[i, 0], -row.weight)
+                row.mean = row.rest
                 body.slides, row.middle_rate = i, row.rate
                 put(row.along, along)
                 hold = False
@@ -142,15 +144,17 @@ def end_slack(t, h):
         t.loss -= work
         t.exchanged += abs(work)
         row.rate += h * row.change
-        off = -row.stiffness * (row.length + 0.5 * h * row.rate)
-        swing = off**2 + row.rate**2 * row.stiffness / row.lightness  # of the tension, squared
-        if row.rest + off > -row.weight and swing > row.jerk**2:
+        pull = max(row.rest - row.stiffness * (row.length + 0.5 * h * row.rate), -row.weight)
+        row.mean += min(h / FOLLOW_S, 1.0) * (pull - row.mean)
+        moving = row.rate**2 * row.stiffness / row.lightness
+        swing = (pull - row.mean) ** 2 + moving  # of the tension, squared
+        if pull > -row.weight and swing > row.jerk**2:
             t.stiff = max(t.stiff, row.stiffness * row.lightness)
-        if row.state == STRETCHED:
+        if row.state == STRETCHED and swing < (FADES * row.jerk) ** 2:
             missing = min(max(row.tension - row.rest, -row.jerk), row.jerk)
             inertia = FOLLOW_RATIO / row.lightness
             row.rest += h * missing * min(1.0 / FOLLOW_S, row.damping / inertia)
-            if swing < (RESTS * row.jerk) ** 2:
+            if missing**2 + moving < (RESTS * row.jerk) ** 2:
                 row.state = NONE
 
 
@@ -160,7 +164,7 @@ def keep_slack(t):
     rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.begin_state, row.begin_rest = row.state, row.rest
+        row.begin_state, row.begin_rest, row.begin_mean = row.state, row.rest, row.mean
         row.begin_length, row.begin_rate, row.begin_change = row.length, row.rate, row.change
 
 
@@ -170,5 +174,5 @@ def rewind_slack(t):
     rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.state, row.rest = row.begin_state, row.begin_rest
+        row.state, row.rest, row.mean = row.begin_state, row.begin_rest, row.begin_mean
         row.length, row.rate, row.change = row.begin_length, row.begin_rate, row.begin_change
