@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_analysis.paper.flights import turning_frame
-from musls_analysis.paper.imperfections import (
+from musls_analysis.estimation.drones import (
     StageModel,
-    alike,
     displacements,
     estimate,
     excess_deviation,
     heights_that_carry_over,
     units_of,
 )
+from musls_analysis.paper.flights import turning_frame
 
 PX4 = {"MPC_XY_P": 0.95, "MPC_XY_VEL_P_ACC": 1.8, "MPC_XY_VEL_I_ACC": 0.4, "MPC_XY_VEL_D_ACC": 0.2}
 RATE = 0.2
@@ -73,8 +72,8 @@ def test_intervals_of_90_per_cent_hold_so_often(cycles):
     """Made-up flights with as many cycles as the authors' have."""
     generator = np.random.default_rng(5)
     truth, held, rows = np.array([0.3, -0.2]), [], turning_answer()
-    for seed in range(250):
-        found = estimate(made_up(rows, generator, truth, cycles), np.full(2, 5.0), 120, seed)
+    for _ in range(250):
+        found = estimate(made_up(rows, generator, truth, cycles), np.full(2, 5.0))
         held.append((found.low <= truth) & (truth <= found.high))
     assert 0.85 <= np.mean(held) <= 0.95
 
@@ -85,7 +84,8 @@ def test_parameters_that_do_the_same_are_named_and_the_prior_holds_them():
     found = estimate(units_of("shm", rows, rows @ np.array([1.0, 1.0, 0.0]) + noise), np.ones(3))
     assert found.value[:2] == pytest.approx([1.0, 1.0], abs=0.02)  # their sum, shared
     assert found.value[2] == 0.0  # nothing is said about it
-    assert alike(["a", "b", "c"], found) == ["a and b are hard to tell apart (+1.00)"]
+    assert found.uncertainty.alike == ((0, 1),)
+    assert found.uncertainty.correlation[0, 1] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_height_of_one_flight_that_another_does_not_have_does_not_carry_over():

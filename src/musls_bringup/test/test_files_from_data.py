@@ -7,9 +7,9 @@ import sys
 import pytest
 import yaml
 
+from musls_analysis.estimation.estimate import with_fit
 from musls_analysis.figures.style import logarithmic, new_figure, styled
 from musls_analysis.recordings.readers import read_recording
-from musls_analysis.replay.fit import with_fit
 from musls_analysis.sweep.plan import MetricFigure, load_sweep
 from musls_analysis.view.film import FilmOptions
 from musls_bringup.cli import main

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_analysis.paper.imperfections import imperfections_of
+from musls_analysis.estimation.drones import imperfections_of
 from musls_bringup.api import plan_montecarlo
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from musls_analysis.estimation.estimator import INTERVAL
+from musls_analysis.estimation.replays import fit_replays
+from musls_analysis.estimation.system_parameters import Setup, put_all
 from musls_analysis.recordings.recording import PoseTrack, resample
 from musls_analysis.replay import Replay, ReplaySpec
-from musls_analysis.replay.fit import Setup, put_all
-from musls_analysis.replay.identify import INTERVAL, identify
 from musls_analysis.replay.replay import with_links
 from musls_bringup import api
 from musls_description.config.schema import to_data
@@ -46,13 +47,14 @@ def test_intervals_hold_what_was_flown():
     spec = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)
     flown = put_all(Setup(start, spec), TRUTH).system
     replays = [Replay(recorded(flown, motion, k), spec) for k, motion in enumerate(MOTIONS)]
-    found = identify(replays, start, [*TRUTH, "load_attachment_1_x"])
+    found = fit_replays(replays, start, [*TRUTH, "load_attachment_1_x"])
     assert {p.name for p in found.parameters} == set(TRUTH)
     assert list(found.dropped) == ["load_attachment_1_x"]
-    for p, value, std in zip(found.parameters, found.value, found.std, strict=True):
+    for p, value, std in zip(found.parameters, found.value, found.uncertainty.std, strict=True):
         # Stated intervals are narrower than errors by up to 1.6, see docs/replay.md.
         assert abs(value - TRUTH[p.name]) < 1.6 * INTERVAL * std, p.name
         assert std < (0.002 if p.name == "length" else 0.1), p.name
-    as_given, fitted, others = found.errors[:, :, 0].T
-    assert (fitted < 0.5 * as_given).all() and (others < 0.6 * as_given).all()
+    for errors in found.errors:
+        as_given, fitted, others = (at["translational_error_m"] for at in errors)
+        assert fitted < 0.5 * as_given and others < 0.6 * as_given
     assert "parameter" in repr(found) and "<table" in found._repr_html_()

@@ -136,8 +136,9 @@ def test_fit_then_replay_another_way_with_it(flown, tmp_path, capsys):
     assert "load_origin_z" in capsys.readouterr().out
     found = json.loads((tmp_path / "fit" / "fit.json").read_text())
     assert found["parameters"]["load_origin_z"]["value"] == pytest.approx(0.0, abs=5e-3)
-    assert found["after"]["translational_error_m"] < 0.01
-    assert found["before"]["translational_error_m"] > 0.04
+    (errors,) = found["errors"]
+    assert errors["fitted_to_all"]["translational_error_m"] < 0.01
+    assert errors["as_given"]["translational_error_m"] > 0.04
     system = str(tmp_path / "fit" / "system.yaml")
     carried = [*wrong, "--with-fit", str(tmp_path / "fit"), "--system", system]
     again = replayed(flown, tmp_path / "again", *carried)

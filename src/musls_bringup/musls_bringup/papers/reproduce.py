@@ -28,8 +28,8 @@ from musls_analysis.comparison.compare import (
     write_comparison,
 )
 from musls_analysis.comparison.cycles import CutStage, cut
+from musls_analysis.estimation.drones import DroneFit, identify, write_fit
 from musls_analysis.paper import flights
-from musls_analysis.paper.imperfections import DroneFit, identify, write_fit
 from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import Recording
 from musls_bringup import api

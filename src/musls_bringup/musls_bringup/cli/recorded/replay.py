@@ -16,8 +16,9 @@ from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from musls_analysis.estimation.estimate import Estimate
+    from musls_analysis.estimation.system_parameters import Setup
     from musls_analysis.replay import Replay
-    from musls_analysis.replay.fit import FitResult, Setup
     from musls_description.system.slung_system import SlungLoadSystem
 
 LONGEST_LEAD_IN_S = 3600.0
@@ -104,10 +105,10 @@ def run(
 
 def _fit_of(
     fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
-) -> Callable[..., FitResult]:
+) -> Callable[..., Estimate]:
     """A fit with these options; what is wrong shows before the recording is read."""
-    from musls_analysis.replay.fit import fit as fit_parameters
-    from musls_analysis.replay.fit import parameters
+    from musls_analysis.estimation.replays import fit_replays
+    from musls_analysis.estimation.system_parameters import parameters
     from musls_analysis.sweep.run import available_cores
 
     named = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
@@ -115,7 +116,7 @@ def _fit_of(
     parameters(names, setup)
     limits = {name: (low, high) for name, (low, high) in named}
     count = workers or available_cores()
-    return partial(fit_parameters, names=names, bounds=limits, cable_model=model, workers=count)
+    return partial(fit_replays, names=names, bounds=limits, cable_model=model, workers=count)
 
 
 def system_to_replay(name: str) -> SlungLoadSystem:
@@ -140,23 +141,25 @@ def _setup(
     with_fit: Path | None,
 ) -> Setup:
     """System and specification of the replay, with what an earlier fit found."""
-    from musls_analysis.replay import ReplaySpec, fit
+    from musls_analysis.estimation.estimate import with_fit as fitted
+    from musls_analysis.estimation.system_parameters import Setup
+    from musls_analysis.replay import ReplaySpec
 
     options.within("--lead-in", lead_in_s, 0.0, LONGEST_LEAD_IN_S, " s")
     spec = ReplaySpec(
         lead_in_s=lead_in_s, physics_step_s=_step(step_s), offsets_m=options.offsets_m(offset)
     )
-    setup = fit.Setup(system, spec)
-    return setup if with_fit is None else fit.with_fit(setup, with_fit)
+    setup = Setup(system, spec)
+    return setup if with_fit is None else fitted(setup, with_fit)
 
 
-def _fitted(replay: Replay, setup: Setup, fit: Callable[..., FitResult], work: Path) -> Setup:
+def _fitted(replay: Replay, setup: Setup, fit: Callable[..., Estimate], work: Path) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.replay.fit import write_fit
+    from musls_analysis.estimation.estimate import write_estimate
 
     with ProgressDisplay("fitting") as shown:
-        result = fit(replay, setup.system, progress=shown.update)
-    write_fit(result, replay.recorded.source, work)
+        result = fit([replay], setup.system, progress=shown.update)
+    write_estimate(result, work)
     print(result)
     return result.setup
 
@@ -293,20 +296,27 @@ def identify(
     """Identifies a system from recordings: what they tell of it, with 90 % intervals.
 
     Keeps what predicts recordings better that it was not fitted to. Writes system.yaml to fly with,
-    imperfections.yaml of the drones, identified.json and a figure.
+    imperfections.yaml of the drones, fit.json and a figure.
     """
+    from musls_analysis.estimation.drones import summary_of, write_fit
+    from musls_analysis.estimation.estimate import write_estimate
+    from musls_analysis.estimation.replays import fit_replays
+    from musls_analysis.estimation.taut_rows import geometry as taut_geometry
     from musls_analysis.paper.flights import some_cycles
-    from musls_analysis.paper.imperfections import summary_of, write_fit
     from musls_analysis.replay import Replay, ReplaySpec
-    from musls_analysis.replay import identify as several
-    from musls_analysis.replay.geometry import geometry as taut_geometry
     from musls_analysis.sweep.run import available_cores
     from musls_bringup.papers.reproduce import fit_drones
 
     folder = chosen_folder(out, "identify", overwrite=overwrite)
     chosen = system_to_replay(system)
     spec = ReplaySpec(offsets_m=options.offsets_m(offset))
-    replays = [Replay(read(file, reading), spec) for file in _recordings(flights)]
+    files = list(_recordings(flights))
+    if len(files) < 2:
+        raise ConfigError(
+            "identify: takes two recordings or more, since parameters are held against recordings "
+            "that they were not fitted to; for one take `musls replay --fit`"
+        )
+    replays = [Replay(read(file, reading), spec) for file in files]
     names = None if parameters is None else parameters.split(",")
     if geometry:
         taut = taut_geometry(replays, chosen)
@@ -316,11 +326,11 @@ def identify(
         print(taut)
     with result_folder(folder, overwrite=overwrite) as work:
         with ProgressDisplay("identifying", "compiles on first use") as shown:
-            found = several.identify(
+            found = fit_replays(
                 replays, chosen, names, cable_model=cable_model,
                 workers=workers or available_cores(), progress=shown.update,
             )  # fmt: skip
-        several.write_identified(found, work)
+        write_estimate(found, work)
         print(found)
         if drones:
             try:

@@ -93,8 +93,8 @@ def fit(
     Writes imperfections.yaml, for --set imperfections=FILE of any scenario, and posterior.yaml, for
     musls montecarlo --vary FILE: what another flight may have.
     """
+    from musls_analysis.estimation.drones import summary_of, write_fit
     from musls_analysis.paper.flights import some_cycles
-    from musls_analysis.paper.imperfections import summary_of, write_fit
     from musls_bringup.papers.reproduce import fit_drones
 
     folder = chosen_folder(out, "fit-drones", overwrite=overwrite)

@@ -16,10 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import cont2discrete, lfilter
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from musls_analysis.comparison.compare import phases, slices
 from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
+from musls_analysis.estimation.estimator import (
+    INTERVAL,
+    Derivatives,
+    Uncertainty,
+    alike,
+    choose,
+    correlation_of,
+)
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
 from musls_analysis.recordings.recording import (
     Recording,
@@ -40,7 +48,6 @@ from musls_sim.scenario.imperfections import (
 )
 
 PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
-_NORMAL_90 = 1.645
 
 UNOBSERVABLE = (
     "thrust_scale and motor_spread leave no trace in poses as long as the rotors have thrust left: "
@@ -107,12 +114,11 @@ def identify(
     between = between_recordings(again, factor, (*more[:2], still))
     between[0][-1] = np.hypot(between[0][-1], from_day_to_day(held_s))
     push, lean, height = (
-        replace(more, value=more.value + about, low=more.low + about, high=more.high + about)
+        replace(more, value=more.value + about)
         for more, about in zip(more, _values_of(faults), strict=True)
     )
-    height = replace(
-        height, value=height.value * carry, low=height.low * carry, high=height.high * carry
-    )
+    carried = replace(height.uncertainty, std=height.std * carry)
+    height = replace(height, value=height.value * carry, uncertainty=carried)
     dropped = ", ".join(f"drone_{i + 1}" for i in np.flatnonzero(~carry))
     notes = [f"heights of {dropped}: no help on recordings left out, taken as 0"] * bool(dropped)
     notes += [*_notes(push), *(line for mission in flown for line in mission.remarks)]
@@ -218,7 +224,7 @@ def between_recordings(
     push, lean, height = (
         excess_deviation(
             np.array([its.value - used.value for its in each]),
-            np.array([_deviation(its) for its in each]),
+            np.array([np.maximum(its.std, 1e-9) for its in each]),
         )
         for used, *each in zip(about, *alone, strict=True)
     )
@@ -246,25 +252,16 @@ def from_day_to_day(held_s: float) -> float:
     return held_s / 6.0**0.5
 
 
-def _deviation(its: Estimated) -> Array:
-    return np.maximum((its.high - its.low) / (2.0 * _NORMAL_90), 1e-9)
-
-
 def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
     """Drones whose height helps on recordings from which it was not learnt, (n,).
 
-    Each recording, a stage of a flight, is left out once and predicted by the mean of the others. A
-    height is kept if that lowers the mean square error by more than its standard error (Breiman et
-    al., Classification and Regression Trees, 1984, section 3.4.3). One recording cannot tell.
+    A recording is a stage of a flight. One recording cannot tell.
     """
-    every = [one.above for model in models for one in model.recordings()]
-    if len(every) < 2:
-        return np.ones(every[0].shape[-1], bool)
-    means = np.array([np.nanmean(above, axis=(0, 1)) for above in every])
-    others = (means.sum(axis=0) - means) / (len(every) - 1)
-    gain = means**2 - (means - others) ** 2
-    kept: NDArray[np.bool_] = gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(every))
-    return kept
+    means = [np.nanmean(m.above, axis=(0, 1)) for model in models for m in model.recordings()]
+    drones = range(len(means[0]))
+    found = [Derivatives(mean[None], -np.eye(len(mean))[None]) for mean in means]
+    kept = choose(found, {f"{i}": [i] for i in drones}, WORTH) if len(means) > 1 else None
+    return np.array([kept is None or f"{i}" in kept for i in drones])
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
@@ -284,13 +281,14 @@ def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Arr
 def _notes(push: Estimated) -> list[str]:
     n = len(push.value) // 2
     names = names_of(n)
-    wide = 0.5 * (push.high - push.low) > UNKNOWN_SHARE * _NORMAL_90 * _prior(n)
+    wide = push.std > UNKNOWN_SHARE * _prior(n)
     notes = [
         f"{name}: these recordings do not tell" for name, w in zip(names, wide, strict=True) if w
     ]
     if push.value[-1] < 0.0:
         notes.append(f"the delay came out as {push.value[-1]:.3f} s; taken as 0")
-    return [*notes, *alike(names, push), *UNOBSERVABLE]
+    same = [[names[i] for i in group] for group in push.uncertainty.alike]
+    return [*notes, *(f"hard to tell apart: {', '.join(group)}" for group in same), *UNOBSERVABLE]
 
 
 def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str] = ()) -> None:
@@ -312,7 +310,7 @@ def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str
         "parameters": {
             name: {"value": value, "low": low, "high": high} for name, value, low, high in _all(fit)
         },
-        "correlation": fit.push.correlation.round(3).tolist(),
+        "correlation": fit.push.uncertainty.correlation.round(3).tolist(),
         "notes": list(fit.notes),
     }
     (folder / "summary.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
@@ -326,7 +324,7 @@ def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
     `imperfections_of`. All worlds have `overrides`.
     """
     push, lean, height = (
-        np.hypot(_deviation(its), more)
+        np.hypot(np.maximum(its.std, 1e-9), more)
         for its, more in zip((fit.push, fit.lean, fit.height), fit.between, strict=True)
     )
     parameters: dict[str, Any] = {}
@@ -517,30 +515,29 @@ def displacements(
     return np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
 
 
-# ---------- Weighted least squares over cycles, with intervals by bootstrap
+# ---------- Weighted least squares over cycles
 #
 # A model is linear about a simulated flight: what is recorded minus what was simulated is the sum
 # of sensitivities times parameters, and noise. Cycles are independent of one another, samples of
-# one cycle are not; so cycles are drawn again, not samples. Where a stage has too few of them,
+# one cycle are not; so the spread is that from cycle to cycle. Where a stage has too few of them,
 # parts of cycles take their place.
 
 ENOUGH_CYCLES = 5
 PARTS = 6
 """Parts of a cycle, where a stage has fewer cycles than that."""
 CONFIDENCE = 0.9
-DRAWS = 400
-ALIKE = 0.95
-"""Correlation from which two parameters are said to be hard to tell apart."""
+WORTH = 0.01
+"""Share of the error of the recordings left out that a drone's height must take away."""
 UNKNOWN_SHARE = 0.8
 """Of the prior deviation: a parameter that the data leave so wide they do not tell."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Unit of the bootstrap, drawn as a whole: a cycle, or a part of one.
+    """What is independent of the others: a cycle, or a part of one.
 
     Attributes:
-        group: Stage; units are drawn among those of their own.
+        group: Its stage.
         sensitivity: (rows, p).
         residual: Recorded minus simulated, (rows,).
     """
@@ -552,17 +549,30 @@ class Unit:
 
 @dataclass(frozen=True)
 class Estimated:
-    """Parameters (p,) with the ends of their 90 % intervals (p,) and their correlation (p, p).
+    """Parameters (p,) with their uncertainty.
 
     Attributes:
         left_m: Root-mean-square residual before and after.
     """
 
     value: Array
-    low: Array
-    high: Array
-    correlation: Array
+    uncertainty: Uncertainty
     left_m: tuple[float, float]
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations, (p,)."""
+        return self.uncertainty.std
+
+    @property
+    def low(self) -> Array:
+        """Lower ends of the 90 % intervals, (p,)."""
+        return self.value - INTERVAL * self.std
+
+    @property
+    def high(self) -> Array:
+        """Upper ends, (p,)."""
+        return self.value + INTERVAL * self.std
 
 
 def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
@@ -584,62 +594,44 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     return found
 
 
-def estimate(units: Sequence[Unit], prior: Array, draws: int = DRAWS, seed: int = 0) -> Estimated:
-    """Estimate the parameters from the units of all stages, with a bootstrap.
+def estimate(units: Sequence[Unit], prior: Array) -> Estimated:
+    """Estimate the parameters from the units of all stages.
 
     Every stage has the same weight, however many cycles it has: what is wrong with the model is the
     same in all of them. `prior` is the standard deviation of each parameter before anything is
-    seen, (p,); it holds those that the data say nothing about.
+    seen, (p,); it holds those that the data say nothing about. The covariance is
+    H^-1 (sum_u (g_u - g)(g_u - g)^T) H^-1 with the gradient g_u of each unit, g their mean in a
+    stage: independent units, whatever correlation there is in one (Liang and Zeger, Biometrika 73,
+    1986).
     """
     groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
-    # Matrices and right sides of the normal equations, (units, p, p + 1).
-    normal = [
-        np.array([u.sensitivity.T @ np.column_stack([u.sensitivity, u.residual]) for u in group])
-        / sum(len(u.residual) for u in group)
-        for group in groups
-    ]
-    count = sum(len(u.residual) for u in units)
-    value, hold = np.zeros(len(prior)), np.zeros((len(prior), len(prior) + 1))
+    weight = {group[0].group: 1.0 / sum(len(u.residual) for u in group) for group in groups}
+    normal = sum(weight[u.group] * u.sensitivity.T @ u.sensitivity for u in units)
+    right = sum(weight[u.group] * u.sensitivity.T @ u.residual for u in units)
+    value, inverse = np.zeros(len(prior)), np.zeros(2 * (len(prior),))
     for _ in range(2):  # the noise is what is left, known only after a first solution
-        noise = np.mean(
-            [np.mean(np.concatenate([_left(u, value) for u in g]) ** 2) for g in groups]
+        left = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
+        inverse = np.linalg.inv(normal + np.diag(left / (np.asarray(prior) ** 2 * len(units))))
+        value = inverse @ right
+    spread = np.zeros_like(inverse)
+    for group in groups:
+        gradients = weight[group[0].group] * np.array(
+            [u.sensitivity.T @ _left(u, value) for u in group]
         )
-        hold[:, :-1] = np.diag(noise / (np.asarray(prior) ** 2 * max(len(units), 1)))
-        value = _solved(hold + sum(part.sum(axis=0) for part in normal))
-    generator = np.random.default_rng(seed)
-    drawn = hold
-    for part in normal:
-        k = len(part)
-        counts = generator.multinomial(k, np.full(k, 1.0 / k), size=draws)
-        drawn = drawn + np.tensordot(counts, part, 1)
-    drawn = _solved(drawn)
-    fewest = min(len(part) for part in normal)
+        centred = gradients - gradients.mean(axis=0)
+        spread += centred.T @ centred
+    std, correlation = correlation_of(inverse @ spread @ inverse)
     # Of few units the spread is found too small, by (n - 1) / n, and is itself uncertain.
-    wide = student.ppf(0.5 + 0.5 * CONFIDENCE, max(fewest - 1, 1)) * np.sqrt(
-        fewest / max(fewest - 1, 1)
-    )
-    sigma = drawn.std(axis=0)
-    spread = np.maximum(sigma, 1e-12)
-    correlation = np.cov(drawn.T).reshape(len(value), -1) / np.outer(spread, spread)
+    fewest = min(map(len, groups))
+    few = max(fewest - 1, 1)
+    wide = stdtrit(few, 0.5 + 0.5 * CONFIDENCE) * np.sqrt(fewest / few) / INTERVAL
     after = sum(float(np.sum(_left(u, value) ** 2)) for u in units)
     before = sum(float(np.sum(u.residual**2)) for u in units)
-    rms = float(np.sqrt(before / count)), float(np.sqrt(after / count))
-    return Estimated(value, value - wide * sigma, value + wide * sigma, correlation, rms)
+    count = sum(len(u.residual) for u in units)
+    told = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
+    return Estimated(value, told, (np.sqrt(before / count), np.sqrt(after / count)))
 
 
 def _left(unit: Unit, value: Array) -> Array:
     """Residual that parameters leave, (rows,)."""
     return unit.residual - unit.sensitivity @ value
-
-
-def _solved(equations: Array) -> Array:
-    """Solutions of normal equations (..., p, p + 1), (..., p)."""
-    return np.asarray(np.linalg.solve(equations[..., :-1], equations[..., -1:])[..., 0])
-
-
-def alike(names: Sequence[str], found: Estimated) -> list[str]:
-    """Pairs of parameters whose effects are nearly the same, one line each."""
-    return [
-        f"{names[j]} and {names[i]} are hard to tell apart ({found.correlation[i, j]:+.2f})"
-        for i, j in np.argwhere(np.abs(np.tril(found.correlation, -1)) > ALIKE)
-    ]

@@ -1,0 +1,1 @@
+"""Estimation of parameters from recordings: one estimator; replays, taut rows, drones as models."""

@@ -1,0 +1,355 @@
+"""One estimator of parameters: residuals of recordings in, estimates with their covariance out.
+
+A `Model` gives the residuals of recordings for values of its parameters. They are fitted by bounded
+non-linear least squares (trust region reflective, derivatives by differences), every recording with
+the same weight. Which groups of parameters are fitted at all can be chosen by cross-validation:
+with residuals r and derivatives J of each recording, what parameters fitted to some recordings
+leave of another follows from linear least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from musls_analysis.estimation.system_parameters import Parameter, Setup
+from musls_description.numerics.arrays import Array
+from musls_sim.plants.interface import SimulationDiverged
+
+DIFFERENCE = 0.1
+"""Step of the finite differences in units of a parameter's scale."""
+
+MAX_ROUNDS = 20
+TOLERANCE = 1e-3
+
+MAX_FITS = 3
+"""Times that groups are chosen: at the start, and where the fits have gone."""
+
+INTERVAL = 1.645
+"""Standard deviations of a 90 % interval on either side."""
+
+
+class Model(Protocol):
+    """Residuals of recordings for values of parameters.
+
+    Attributes:
+        setup: Where the values of a fit go.
+        parameters: Those that can be fitted, p.
+        recordings: Names of the r recordings.
+    """
+
+    setup: Setup
+    parameters: Sequence[Parameter]
+    recordings: list[str]
+
+    def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
+        """Residuals (k, channels) of each recording with each set of values, [values][recording].
+
+        Not a number where values make the physics fail.
+        """
+
+    def errors(self, residual: Array) -> dict[str, float]:
+        """Errors of a recording that people read, by name with unit."""
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Residuals of one recording, (k, channels), their derivatives per scale, (k, channels, p)."""
+
+    residual: Array
+    jacobian: Array
+
+    @property
+    def weight(self) -> float:
+        """That gives each recording the same."""
+        return float(self.residual.size**-0.5)
+
+    @property
+    def normal(self) -> Array:
+        """J^T J, (p, p)."""
+        return np.asarray(np.einsum("kci,kcj->ij", self.jacobian, self.jacobian))
+
+    def changed(self, columns: Sequence[int], by: Array) -> Array:
+        """Residuals after a change of some parameters, to first order, (k, channels)."""
+        return np.asarray(self.residual + self.jacobian[..., columns] @ by)
+
+
+def rms(residuals: Sequence[Array]) -> float:
+    """Root-mean-square length of residuals (k, channels); recordings have the same weight."""
+    return float(np.sqrt(np.mean([np.mean(np.sum(r**2, axis=1)) for r in residuals])))
+
+
+def derivatives(
+    model: Model, value: Array, free: Sequence[int], here: list[Array] | None = None
+) -> list[Derivatives]:
+    """Residuals, if not given, and their derivatives by some parameters, of each recording.
+
+    Forward differences, away from a bound that is near and from where the physics fails.
+
+    Raises:
+        SimulationDiverged: The physics fails with these values, or with all that are near.
+    """
+
+    def moved(column: int, by: float) -> Array:
+        p, changed = model.parameters[column], value.copy()
+        changed[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
+        return changed
+
+    steps = [
+        DIFFERENCE if moved(c, DIFFERENCE)[c] < model.parameters[c].upper else -DIFFERENCE
+        for c in free
+    ]
+    points = [moved(c, by) for c, by in zip(free, steps, strict=True)]
+    if here is None:
+        here, *there = model.residuals([value, *points])
+    else:
+        there = model.residuals(points)
+    for k, c in enumerate(free):
+        if not _finite(there[k]):
+            steps[k] = -steps[k]
+            (there[k],) = model.residuals([moved(c, steps[k])])
+    if not all(map(_finite, [here, *there])):
+        raise SimulationDiverged(
+            "a recording cannot be replayed with values near to those looked for; choose fewer "
+            "parameters or another --cable-model"
+        )
+    return [
+        Derivatives(
+            at,
+            np.stack([(row[r] - at) / by for row, by in zip(there, steps, strict=True)], axis=-1),
+        )
+        for r, at in enumerate(here)
+    ]
+
+
+def _finite(residuals: Sequence[Array]) -> bool:
+    return all(np.isfinite(r).all() for r in residuals)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters fitted to all recordings.
+
+    Attributes:
+        value: All values, the free ones fitted, (p,).
+        side: Of each free one: -1 at its lower bound, 1 at its upper, 0 between.
+        converged: False if the rounds were used up first.
+        derivatives: By the free parameters, at the value.
+    """
+
+    value: Array
+    side: Array
+    converged: bool
+    derivatives: list[Derivatives]
+
+
+def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
+    """Fit some parameters to all recordings, each with the same weight, in units of the scales."""
+    chosen = [model.parameters[c] for c in free]
+    known: dict[bytes, list[Array]] = {}
+    slopes: dict[bytes, list[Derivatives]] = {}
+
+    def values(x: Array) -> Array:
+        value = start.copy()
+        value[list(free)] = [p.from_scale(at * p.scale) for p, at in zip(chosen, x, strict=True)]
+        return value
+
+    def residual(x: Array) -> Array:
+        known.clear()
+        (known[x.tobytes()],) = model.residuals([values(x)])
+        return np.concatenate([r.ravel() * r.size**-0.5 for r in known[x.tobytes()]])
+
+    def jacobian(x: Array) -> Array:
+        slopes.clear()
+        slopes[x.tobytes()] = derivatives(model, values(x), free, known.get(x.tobytes()))
+        return np.vstack(
+            [one.weight * one.jacobian.reshape(-1, len(free)) for one in slopes[x.tobytes()]]
+        )
+
+    low, high, begin = (
+        [p.to_scale(value) / p.scale for p, value in zip(chosen, ends, strict=True)]
+        for ends in ([p.lower for p in chosen], [p.upper for p in chosen], start[list(free)])
+    )
+    found = least_squares(
+        residual, begin, jacobian, bounds=(low, high), method="trf",
+        ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
+    )  # fmt: skip
+    value = values(found.x)
+    at = slopes.get(found.x.tobytes()) or derivatives(model, value, free)
+    return Fit(value, found.active_mask, found.status > 0, at)
+
+
+# ---------- Cross-validation
+
+
+def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
+    """Change of parameters (p,) of minimum norm that fits recordings best, weighted alike."""
+    jacobian = [
+        one.weight * one.jacobian[..., columns].reshape(one.residual.size, len(columns))
+        for one in found
+    ]
+    residual = [one.weight * one.residual.ravel() for one in found]
+    solved = np.linalg.lstsq(np.vstack(jacobian), -np.concatenate(residual), rcond=1e-3)
+    return np.asarray(solved[0])
+
+
+def left_out(found: Sequence[Derivatives], columns: Sequence[int]) -> list[Array]:
+    """Residuals of each recording with parameters that were fitted to the others."""
+    return [
+        one.changed(columns, best_change([*found[:i], *found[i + 1 :]], columns))
+        for i, one in enumerate(found)
+    ]
+
+
+def choose(
+    found: Sequence[Derivatives],
+    groups: Mapping[str, Sequence[int]],
+    worth: float,
+    *,
+    simplest_first: bool = False,
+) -> list[str]:
+    """Choose groups of columns with which recordings that are left out are predicted better.
+
+    One by one, the most helpful first, while one takes away a share `worth` of the error;
+    `simplest_first`: each once, in the order given.
+    """
+    kept: list[str] = []
+    rest, error = list(groups), rms(left_out(found, []))
+    while rest:
+        errors = {
+            name: rms(left_out(found, [c for group in [*kept, name] for c in groups[group]]))
+            for name in (rest[:1] if simplest_first else rest)
+        }
+        best = min(errors, key=errors.__getitem__)
+        rest.remove(best)
+        if errors[best] <= (1.0 - worth) * error:
+            kept, error = [*kept, best], errors[best]
+        elif not simplest_first:
+            break
+    return kept
+
+
+def at_start(
+    found: Sequence[Derivatives], model: Model, start: Array, value: Array
+) -> list[Derivatives]:
+    """Derivatives at values, with residuals as they are, to first order, at the start."""
+    back = np.array([
+        (p.to_scale(a) - p.to_scale(b)) / p.scale
+        for p, a, b in zip(model.parameters, start, value, strict=True)
+    ])  # fmt: skip
+    return [Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in found]
+
+
+# ---------- How well a least-squares fit determines its parameters
+
+NEARLY_SINGULAR = 0.02
+"""Ratio of the singular values of the Jacobian (columns of unit length) below which the parameters
+of the smaller one are said to be hard to tell apart."""
+
+SINGULAR = 1e-5
+"""The same below which they cannot be told apart at all: their uncertainty is infinite."""
+
+TAKES_PART = 0.3
+"""Share in a singular vector (of unit length) from which a parameter is named."""
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Uncertainty of estimates, from the Jacobian and the residuals.
+
+    Attributes:
+        std: Standard deviations, infinite where the data say nothing, (p,).
+        correlation: Of the parameters, (p, p); NaN beside an infinite deviation.
+        alike: Groups of parameters (by index) whose effects can hardly be told apart.
+        effective_samples: Independent residuals of a channel.
+    """
+
+    std: Array
+    correlation: Array
+    alike: Groups
+    effective_samples: float
+
+
+def correlation_time(series: Array) -> float:
+    """Integrated autocorrelation time in samples, at least 1: n / it is the effective number.
+
+    1 + 2 (rho_1 + rho_2 + ...), summed over pairs of lags while a pair is positive (Geyer,
+    Practical Markov Chain Monte Carlo, Statist. Sci. 7, 1992, section 3.3).
+    """
+    n = len(series)
+    centred = series - series.mean()
+    power = float(centred @ centred)
+    if power <= 0.0:
+        return 1.0
+    rho = np.array([centred[: n - k] @ centred[k:] for k in range(n)]) / power
+    time = -1.0
+    for pair in range(n // 2):
+        both = rho[2 * pair] + rho[2 * pair + 1]
+        if both <= 0.0:
+            break
+        time += 2.0 * both
+    return max(time, 1.0)
+
+
+def directions(normal: Array) -> tuple[Array, Array, Array]:
+    """Normal equations J^T J (p, p) with columns of J of unit length, in their own axes.
+
+    Returns:
+        Lengths of the columns (p,), singular values from the largest (p,), their vectors (p, p) in
+        rows.
+    """
+    length = np.sqrt(np.diag(normal))
+    unit = np.where(length > 0.0, length, 1.0)
+    square, vectors = np.linalg.eigh(normal / np.outer(unit, unit))
+    return length, np.sqrt(np.maximum(square[::-1], 0.0)), vectors.T[::-1]
+
+
+def alike(normal: Array) -> Groups:
+    """Groups of parameters whose effects are nearly the same, from J^T J (p, p)."""
+    _, singular, vectors = directions(normal)
+    groups = [
+        tuple(int(i) for i in np.flatnonzero(np.abs(vector) > TAKES_PART))
+        for vector, value in zip(vectors, singular, strict=True)
+        if value < NEARLY_SINGULAR * singular[0]
+    ]
+    return tuple(group for group in groups if len(group) > 1)
+
+
+def correlation_of(covariance: Array) -> tuple[Array, Array]:
+    """Standard deviations (p,) and correlations (p, p) of a covariance."""
+    std = np.sqrt(np.diag(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return std, covariance / np.outer(std, std)
+
+
+def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
+    """Covariance of a least-squares fit whose residuals (k, channels) are correlated in time.
+
+    With H = J^T J, J (k, channels, p) the derivatives of the residuals, the estimate's covariance
+    is H^-1 (sum_c s_c^2 tau_c J_c^T J_c) H^-1: every channel c has its own variance s_c^2, and
+    neighbouring residuals are as good as one in tau_c (`correlation_time`). What the model cannot
+    follow is counted as such noise; it is no random error, so that the true deviation may be
+    larger.
+    """
+    k, channels, p = jacobian.shape
+    each = np.einsum("kci,kcj->cij", jacobian, jacobian)
+    length, singular, vectors = directions(each.sum(axis=0))
+    unit = np.where(length > 0.0, length, 1.0)
+    good = singular > SINGULAR * max(singular, default=0.0)
+    inverse = (vectors[good].T / singular[good] ** 2) @ vectors[good]
+    times = np.array([correlation_time(residual[:, c]) for c in range(channels)])
+    variance = np.sum(residual**2, axis=0) / k * (k * channels / max(k * channels - p, 1))
+    spread = np.einsum("c,cij->ij", variance * times, each) / np.outer(unit, unit)
+    std, correlation = correlation_of(inverse @ spread @ inverse)
+    lost = (length <= 0.0) | np.any(np.abs(vectors[~good]) > 1e-3, axis=0)
+    correlation[lost] = correlation[:, lost] = np.nan
+    return Uncertainty(
+        np.where(lost, np.inf, std / unit), correlation, alike(each.sum(axis=0)),
+        float(np.mean(k / times)),
+    )  # fmt: skip
