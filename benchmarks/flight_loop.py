@@ -1,160 +1,199 @@
-"""Cost of the flight loop and of the plant in it against the bare DART step, in one process.
+"""Cost of a control period of 4 ms in every way to fly, against the bare DART step.
 
-The full loop is mission, controller, autopilot at 250 Hz, motion-capture estimate, plant with
-tensions, and recording at 50 Hz. It is timed in turns with the skeleton of the paper's trio with 15
-links stepped alone, so that a noisy machine slows both; the ratio is the figure to quote. The loop
-is measured in processor time, the bare step by the median of short batches: neither counts the time
-in which other programs have the processor. The plant's share is wall time: only an idle machine
-tells it. Steps are of 4 ms.
+Each case is timed in turns with the skeleton of the paper's trio with 15 links stepped alone, so
+that a noisy machine slows both; the ratio is the figure to quote. Times are processor time, the
+bare step is the median of short batches: neither counts the time in which other programs have the
+processor. Through ROS and the plant's share are wall time: only an idle machine tells them.
+
+    loop         mission, controller, autopilot, motion capture, plant, recording in memory
+    plant        the plant's share of it
+    unrecorded   the loop without a recorder; `bag` with one that writes files
+    whole        scenarios from begin to end, ground included
+    start        scenarios read and their sessions built, up to the first period; once a "period"
+    batch        a world of many, on one core
+    environment  the same behind the learning environment, 5 periods a step
+    ros          scenarios flown through the ROS graph
 
     .venv/bin/python benchmarks/flight_loop.py
-    .venv/bin/python benchmarks/flight_loop.py --models elastic massless --drones 3 --links 15 60
-    .venv/bin/python benchmarks/flight_loop.py --models --rigs crane --rounds 100
-
-With `--whole` shipped scenarios are flown from begin to end, ground included:
-
-    .venv/bin/python benchmarks/flight_loop.py --whole circle hexa --rounds 3
-
-With `--start` scenarios are read and their sessions built, up to the first period:
-
-    .venv/bin/python benchmarks/flight_loop.py --start circle hexa
+    .venv/bin/python benchmarks/flight_loop.py loop batch --models elastic massless --drones 3
+    .venv/bin/python benchmarks/flight_loop.py whole start --scenarios circle crane --rounds 3
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from time import process_time
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter, process_time
 
 import numpy as np
 
-from musls_bringup.shipped import SCENARIOS
-from musls_sim.recording.recorder import MemoryRecorder
+from musls_bringup.shipped import find_scenario
+from musls_sim.batch.batch import Batch
+from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
-from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
 FLOWN = {1: "solo", 3: "circle", 6: "hexa"}
 """Scenarios by their number of drones."""
 
-RIGS = ("crane", "cdpr_pick_and_place")
-TURN = 125  # control periods per turn, half a second of flight
+TURN = 125
+"""Control periods of a turn, half a second of flight."""
+
+Turn = Callable[[], tuple[float, float]]
+"""Does a turn; the time it took [s], and the control periods of all worlds in it."""
 
 
-def new_session(name: str, overrides: Sequence[str] = ()) -> Session:
-    """A session that records into memory."""
-    scenario = load_scenario(SCENARIOS / f"{name}.yaml", list(overrides))
-    recorder = MemoryRecorder(scenario.system, step_period_s=CONTROL_PERIOD_S)
-    return Session(scenario, observers=[recorder])
+def spent_s(function: Callable[[], object]) -> float:
+    """Processor time of a call."""
+    begin = process_time()
+    function()
+    return process_time() - begin
 
 
-class Yardstick:
-    """The bare DART step of the paper's trio with 15 links per cable."""
+def flight(name: str, overrides: Sequence[str], kind: str, folder: Path) -> Turn:
+    """Half a second of a flight; one that is over begins again."""
+    scenario = find_scenario(name, overrides)
+    session: Session | None = None
+    flights = 0
 
-    def __init__(self) -> None:
-        self._session = new_session("circle", ["start=air"])
+    def begin() -> Session:
+        nonlocal flights
+        flights += 1
+        new = Session(scenario)
+        if kind == "bag":
+            bag = BagRecorder(
+                folder / f"{flights}", scenario.system, step_period_s=CONTROL_PERIOD_S
+            )
+            new.observe_with(bag)
+        elif kind != "unrecorded":
+            new.observe_with(MemoryRecorder(scenario.system, step_period_s=CONTROL_PERIOD_S))
+        new.advance(2 * TURN)
+        return new
 
-    def step_us(self, repetitions: int = 15) -> float:
-        """Median time of a step."""
-        time_us = self._session.plant.bare_step_us(repetitions=repetitions)
-        assert time_us is not None, "DART is not installed"
-        return time_us
+    def turn() -> tuple[float, float]:
+        nonlocal session
+        if session is None or session.time_s > session.guidance.planned_s - 0.5:
+            session = begin()
+        plant_s = session.plant_s
+        loop_s = spent_s(lambda: session.advance(TURN))
+        return (session.plant_s - plant_s if kind == "plant" else loop_s), TURN
 
-
-def measure(name: str, overrides: Sequence[str], rounds: int, bare: Yardstick) -> np.ndarray:
-    """Time of loop, of the plant in it, and of the bare step, us per 4 ms, (rounds, 3).
-
-    A scenario shorter than all turns is flown again.
-    """
-    times: list[list[float]] = []
-    while len(times) < rounds:
-        with new_session(name, overrides) as session:
-            session.advance(2 * TURN)
-            turns = int(session.guidance.planned_s / session.plant.period_s) // TURN - 3
-            for _ in range(min(rounds - len(times), max(turns, 1))):
-                plant_s, begin = session.plant_s, process_time()
-                session.advance(TURN)
-                loop_us = 1e6 * (process_time() - begin) / TURN
-                plant_us = 1e6 * (session.plant_s - plant_s) / TURN
-                times.append([loop_us, plant_us, bare.step_us()])
-    return np.array(times)
-
-
-def measure_whole(name: str, rounds: int, bare: Yardstick) -> tuple[np.ndarray, np.ndarray]:
-    """Time flights in turns with the bare step; microseconds per 4 ms, (rounds,) each."""
-    loop, steps = [], []
-    for _ in range(1 + rounds):  # the first one compiles
-        with new_session(name) as session:
-            begin = process_time()
-            session.run()
-            loop.append(1e6 * (process_time() - begin) / session.tick)
-        steps.append(bare.step_us(40))
-    return np.array(loop[1:]), np.array(steps[1:])
+    return turn
 
 
-def measure_start(name: str, rounds: int) -> np.ndarray:
-    """Time to read a scenario and to build its session [ms], (rounds, 2)."""
-    times = []
-    for _ in range(1 + rounds):  # the first one loads what is compiled
-        begin = process_time()
-        scenario = load_scenario(SCENARIOS / f"{name}.yaml")
-        read = process_time()
-        with Session(scenario):
-            times.append([read - begin, process_time() - read])
-    return 1e3 * np.array(times[1:])
+def whole(name: str) -> Turn:
+    """A scenario from begin to end."""
+
+    def turn() -> tuple[float, float]:
+        with closing(Session(find_scenario(name, []))) as session:
+            return spent_s(session.run), session.tick
+
+    return turn
 
 
-def cases(given: argparse.Namespace) -> Iterator[tuple[str, str, list[str]]]:
-    """Name, scenario and overrides of the rows of the table."""
-    for model in given.models:
-        for drones in given.drones:
-            for links in given.links if model != "massless" else [0]:
-                overrides = ["start=air", f"cable_model={model}", "physics.step_size_s=0.004"]
-                overrides += [f"system.cables.links={links}"] if links else []
-                yield f"{model}, {drones} x {links}", FLOWN[drones], overrides
-    yield from ((name, name, []) for name in given.rigs)
+def start(name: str) -> Turn:
+    """A scenario read, its session built."""
+    return lambda: (spent_s(lambda: Session(find_scenario(name, [])).close()), 1)
+
+
+def through_ros(name: str, folder: Path) -> Turn:
+    """A scenario from begin to end through the ROS graph, by the clock."""
+    from musls_bringup.fly import FlyOptions
+    from musls_bringup.ros.fly import fly_through_graph
+
+    def turn() -> tuple[float, float]:
+        begin, out = perf_counter(), folder / f"{perf_counter()}"
+        summary = fly_through_graph(find_scenario(name, []), out, FlyOptions(report=False))
+        return perf_counter() - begin, summary["sim_time_s"] / CONTROL_PERIOD_S
+
+    return turn
+
+
+def batch(name: str, overrides: Sequence[str], worlds: int) -> Turn:
+    """Many worlds on one core."""
+    many = Batch(find_scenario(name, overrides), worlds, threads=1)
+    return lambda: (spent_s(lambda: many.advance(TURN)), worlds * TURN)
+
+
+def environment(level: str, worlds: int) -> Turn:
+    """Steps of the learning environment on one core."""
+    from musls.envs import TransportVectorEnv
+
+    periods = 5
+    env = TransportVectorEnv(
+        worlds, level=level, periods_per_step=periods, threads=1, duration_s=1e4
+    )
+    env.reset(seed=0)
+    action = np.zeros(env.action_space.shape)
+    return lambda: (spent_s(lambda: env.step(action)), worlds * periods)
+
+
+def cases(given: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callable[[], Turn]]]:
+    """Name of each row of the table, and what builds its turn."""
+    for kind in given.kinds:
+        if kind in ("whole", "start", "ros"):
+            make = {"whole": whole, "start": start, "ros": lambda n: through_ros(n, folder)}[kind]
+            yield from ((f"{kind}: {n}", lambda n=n, make=make: make(n)) for n in given.scenarios)
+            continue
+        if kind == "environment":
+            for level in ("accelerations", "drone_setpoints"):
+                name = f"environment: {level}, {given.worlds} worlds"
+                yield name, lambda level=level: environment(level, given.worlds)
+            continue
+        for model in given.models:
+            for drones in given.drones:
+                for links in given.links if model != "massless" else [0]:
+                    keys = ["start=air", f"cable_model={model}", "physics.step_size_s=0.004"]
+                    keys += [f"system.cables.links={links}"] if links else []
+                    about = (FLOWN[drones], [*keys, *given.set])
+                    yield (
+                        f"{kind}: {model}, {drones} x {links}",
+                        lambda about=about, kind=kind: (
+                            batch(*about, given.worlds)
+                            if kind == "batch"
+                            else flight(*about, kind, folder)
+                        ),
+                    )
 
 
 def main() -> None:
-    """Print a table over cable models, drones and links."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    kinds = ["loop", "plant", "unrecorded", "bag", "whole", "start", "batch", "environment", "ros"]
     models = ["rigid_links", "elastic", "massless"]
+    parser.add_argument("kinds", nargs="*", default=["loop"], help=", ".join(kinds))
     parser.add_argument("--models", nargs="*", default=models, choices=models)
     parser.add_argument("--drones", type=int, nargs="*", default=[1, 3, 6], choices=FLOWN)
     parser.add_argument("--links", type=int, nargs="*", default=[5, 15, 29, 60])
-    parser.add_argument("--rigs", nargs="*", default=RIGS)
+    parser.add_argument("--scenarios", nargs="*", default=["circle"])
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of all flights")
+    parser.add_argument("--worlds", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--whole", nargs="*", default=[], help="scenarios flown to their end")
-    parser.add_argument("--start", nargs="*", default=[], help="scenarios read and built only")
     given = parser.parse_args()
-    for name in given.start:
-        read, build = measure_start(name, given.rounds).T
-        print(f"{name:24} read {_spread(read, 1)} ms, session {_spread(build, 1)} ms", flush=True)
-    if given.start:
-        return
-    bare = Yardstick()
-    for name in given.whole:
-        loop, step = measure_whole(name, given.rounds, bare)
-        print(
-            f"{name:24} {np.median(loop):6.1f} us, bare DART {np.median(step):.1f} us, loop/bare "
-            f"{_spread(loop / step, 2)}, {4000.0 / np.median(loop):.1f} x real time",
-            flush=True,
-        )
-    if given.whole:
-        return
-    print("step 4 ms; medians [10 %, 90 %] over", given.rounds, "turns of", TURN, "periods")
-    titles = ("loop us", "plant us", "bare DART us", "loop/bare", "plant/bare")
-    print(f"{'case':24}" + "".join(f"{title:21}" for title in titles) + "x real time")
-    for name, scenario, overrides in cases(given):
-        loop, plant, step = measure(scenario, overrides, given.rounds, bare).T
-        columns = (loop, 1), (plant, 1), (step, 1), (loop / step, 2), (plant / step, 2)
-        cells = "".join(f"{_spread(values, digits):21}" for values, digits in columns)
-        print(f"{name:24}{cells}{4000.0 / np.median(loop):6.1f}", flush=True)
+    if unknown := sorted({*given.kinds} - {*kinds}):
+        parser.error(f"{unknown[0]}: choose among {', '.join(kinds)}")
+    yardstick = Session(find_scenario("circle", ["start=air", "system.cables.links=15"]))
+    heads = ("us a period", "bare DART us", "over bare DART")
+    print(f"medians [10 %, 90 %] of {given.rounds} turns")
+    print(f"{'':44}" + "".join(f"{head:24}" for head in heads) + "x real time")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in cases(given, Path(folder)):
+            turn, rows = make(), []
+            for _ in range(1 + given.rounds):  # the first one compiles
+                spent, periods = turn()
+                rows.append([1e6 * spent / periods, yardstick.plant.bare_step_us(15) or np.nan])
+            us, bare = np.array(rows[1:]).T
+            cells = _spread(us), _spread(bare), _spread(us / bare)
+            line = "".join(f"{cell:24}" for cell in cells)
+            print(f"{name:44}{line}{1e6 * CONTROL_PERIOD_S / np.median(us):.1f}", flush=True)
 
 
-def _spread(values: np.ndarray, digits: int) -> str:
+def _spread(values: np.ndarray) -> str:
     low, middle, high = np.percentile(values, [10, 50, 90])
-    return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{middle:.3g} [{low:.3g}, {high:.3g}]"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 All records are those of the `mcap` package (`mcap.records`, https://mcap.dev/spec). Its `Writer`
 takes single messages, about a thousand for a second of flight, at several us each, and cannot take
-back a chunk that did not fit on the disk; `benchmarks/recording.py` prints what both cost.
+back a chunk that did not fit on the disk; `benchmarks/flight_loop.py bag` prints the cost.
 
 For given frame names and array sizes every message has a fixed layout, so all rows of a flight
 differ only in numbers. The layout is not derived from the rules of CDR but probed: one row with
