@@ -34,7 +34,7 @@ from musls_description.config.errors import (
     install_command,
 )
 from musls_description.config.schema import to_data, to_yaml
-from musls_description.config.strict_yaml import parse_yaml
+from musls_description.config.strict_yaml import parse_yaml, shown
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_description.system.system_files import load_system
@@ -144,6 +144,11 @@ def load_scenario(name: AnyScenario, overrides: Overrides = ()) -> Scenario:
             overrides = list(_as_texts(overrides))
         except TypeError as error:
             raise ConfigError(f"overrides: {error}: numbers, texts, lists and mappings") from None
+    elif not isinstance(overrides, (list, tuple)) or not all(isinstance(o, str) for o in overrides):
+        raise ConfigError(
+            f"overrides = {shown(repr(overrides))}: must be a mapping of keys to values, or a list "
+            'of texts such as "seed=3"'
+        )
     if isinstance(name, (Mapping, Scenario)):
         return read_scenario(to_data(name), list(overrides), "override")
     return find_scenario(str(name), list(overrides), "override")
@@ -492,4 +497,8 @@ def _as_text(value: Any) -> str:
 
 
 def _recording(given: Flown) -> recordings.Recording:
-    return readers.read_recording(given) if isinstance(given, (str, Path)) else given
+    if isinstance(given, (str, Path)):
+        return readers.read_recording(given)
+    if not isinstance(given, recordings.Recording):
+        raise ConfigError(f"recording = {shown(repr(given))}: must be a Recording, or its file")
+    return given

@@ -9,6 +9,7 @@ from rich.console import Console
 import musls
 from musls_analysis.recordings.recording import Event, PoseTrack, Stage
 from musls_bringup.api import Recording
+from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data, to_yaml
 
 
@@ -130,3 +131,23 @@ def test_mistakes_in_overrides_are_named_as_python_has_them(changes, message):
     with pytest.raises(musls.ConfigError, match=message) as caught:
         musls.load_scenario("hold", changes)
     assert "--set" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: musls.fly(3), ConfigError, "unknown scenario '3'"),
+        (lambda: musls.fly("hold", set=5), ConfigError, "overrides = 5: must be a mapping"),
+        (lambda: musls.fly("hold", set=[5]), ConfigError, r"overrides = \[5\]: must be a mapping"),
+        (lambda: musls.fly("hold", set="seed=3"), ConfigError, "must be a mapping .*, or a list"),
+        (lambda: musls.fly("hold", seed="a"), ConfigError, "seed = 'a': must be a whole number"),
+        (lambda: musls.fly("hold", controller="pid"), ConfigError, "not a musls.Controller"),
+        (lambda: musls.Session("hold"), TypeError, "scenario must be a Scenario, not 'hold'"),
+        (lambda: musls.sweep(3), ConfigError, "unknown sweep '3'"),
+        (lambda: musls.load_system(3), ConfigError, "unknown system '3'"),
+        (lambda: musls.replay(3), ConfigError, "recording = 3: must be a Recording"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_is_named(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -85,7 +85,7 @@ def test_separate_models_are_folders(tmp_path, capsys):
         (["x500_trio", "--spawn", "hover", "--radius", "5"], ["do not reach"]),
         (["x500_trio", "--spawn", "hover", "--radius", "1e300"], ["--radius", "1e+300"]),
         (["x500_trio", "--spawn", "hover", "--radius", "nan"], ["--radius", "nan"]),
-        (["x500_trio", "--out", "n" * 400], ["--out", "too long"]),
+        (["x500_trio", "--out", "n" * 400], ["name too long"]),
         (["n" * 400 + ".yaml"], ["no such file"]),
         (["x500_trio", "--spawn", "hover", "--radius", "-1"], ["--radius", "-1"]),
     ],

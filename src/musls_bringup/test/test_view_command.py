@@ -73,7 +73,7 @@ def test_two_recordings_as_one_page(csv, tmp_path, capsys):
         (["--png", "9", "--trail", "1e300"], ["--trail is 1e+300"]),
         (["--png", "9", "--offset", "load=1e300,0,0"], ["--offset load=1e+300,0,0", "100 m"]),
         (["--png", "9", "--with", "real.csv", "--shift", "1e300"], ["--shift is 1e+300"]),
-        (["--png", "9", "--out", "n" * 400 + ".png"], ["--out", "too long"]),
+        (["--png", "9", "--out", "n" * 400 + ".png"], ["name too long"]),
         (["--gif", "--fps", "0"], ["fps is 0"]),
         (
             ["--gif", "--stage", "square", "--with", "real.csv"],

@@ -349,9 +349,7 @@ def _in_si(
             notes.append(
                 f"yaw of {body} from {yaw.min():.3g} to {yaw.max():.3g}: taken for radians"
             )
-    far = ~(np.abs(track.position) <= FARTHEST_M / factors["length"])
-    position = factors["length"] * np.where(far, np.nan, track.position)
-    return RawTrack(factors["time"] * track.time, position, rotation)
+    return RawTrack(factors["time"] * track.time, factors["length"] * track.position, rotation)
 
 
 def _with_quaternions(track: RawTrack, angles: str) -> PoseTrack:
@@ -511,10 +509,6 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], notes: list[str]) -> None:
 
 
 # ---------- Damaged, repeated and disordered samples
-
-FARTHEST_M = 1e8
-"""Largest recorded position; a larger number is none, squares and sums of it would overflow. Frames
-with the origin in the centre of the Earth stay."""
 
 SAME_TIME_S = 1e-9
 """Samples that are nearer in time are of one time: stamps count nanoseconds."""

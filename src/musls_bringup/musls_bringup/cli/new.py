@@ -42,9 +42,6 @@ app = typer.Typer(
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
-LONGEST_NAME = 80
-"""Letters of a name; folders of results add date and time."""
-
 LARGEST_M, LARGEST_KG = 100.0, 1000.0
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the new file.")]
@@ -357,11 +354,8 @@ def _path(name: str, suffix: str) -> Path:
         stem = path.stem
     else:
         stem = path.name
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", stem) or len(stem) > LONGEST_NAME:
-        raise ConfigError(
-            f"'{shown(name)}' is no name: a letter, then letters, digits, _ and -, at most "
-            f"{LONGEST_NAME} of them"
-        )
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", stem):
+        raise ConfigError(f"'{shown(name)}' is no name: a letter, then letters, digits, _ and -")
     if suffix == ".py" and "-" in stem:
         raise ConfigError(f"'{shown(name)}': a name in Python has no -, write _ instead")
     return path.with_name(stem + suffix)

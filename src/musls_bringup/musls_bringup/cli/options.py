@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -30,9 +29,6 @@ ScenarioName = Annotated[
 ]
 
 
-LONGEST_NAME_BYTES, LONGEST_PATH_BYTES = 200, 3500
-"""Largest length of a name and a path; file systems take 255 and 4095, temporary names included."""
-
 MAX_PROCESSES = 1024
 """Largest number that an option may ask for."""
 
@@ -44,13 +40,7 @@ def path_of(text: str) -> Path:
     """Path to write to, from a text of the command line."""
     if not text.strip():
         raise typer.BadParameter("it is empty: name a folder or a file")
-    path = Path(text)
-    longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
-    if longest > LONGEST_NAME_BYTES or len(os.fsencode(path)) > LONGEST_PATH_BYTES:
-        raise typer.BadParameter(
-            f"{shown(text)} is too long: at most {LONGEST_NAME_BYTES} letters for a name"
-        )
-    return path
+    return Path(text)
 
 
 def out_path(

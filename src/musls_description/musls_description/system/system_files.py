@@ -67,7 +67,7 @@ def load_system(name: str | Mapping[str, Any]) -> RigSystem:
     """
     if isinstance(name, Mapping):
         return build_system(to_data(name), "system")
-    path = system_path(name)
+    path = system_path(str(name))
     data = read_system(path)
     if isinstance(data, Mapping) and {"system", "mission"} & set(data):
         raise ConfigError(f"{path}: a scenario, no system; its key `system` names one")

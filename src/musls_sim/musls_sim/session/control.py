@@ -76,7 +76,7 @@ def make_controller(
         if made is None:
             return None
     else:
-        made = given if isinstance(given, Controller) else given()
+        made = given() if callable(given) and not isinstance(given, Controller) else given
         maker = repr(given)
     if not isinstance(made, Controller):
         raise ConfigError(f"{maker} makes a {type(made).__name__}, not a musls.Controller")

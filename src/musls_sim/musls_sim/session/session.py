@@ -112,6 +112,8 @@ class Session(TiedToMemory, Flight):
             ConfigError: The scenario cannot work.
             Px4Error: A real PX4 is asked for and there is none.
         """
+        if not isinstance(scenario, Scenario):
+            raise TypeError(f"Session: scenario must be a Scenario, not {scenario!r:.60}")
         self.scenario = scenario
         self.flying = flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
         self.components = compose(
