@@ -29,7 +29,13 @@ ALL = int(os.environ.get("MUSLS_RANDOM_SYSTEMS", "8"))
 HOLD = [{"kind": "hold", "position_m": [0, 0, 1], "duration_s": 1.0}]
 
 
-@pytest.mark.parametrize("seed", range(ALL))
+ONCE_WRONG = (28, 144, 152)
+"""Heavy drones that stand on elastic cables were called doubtful; one on 19 m of thread carried its
+load 0.2 m too high, shaken by waves; the legs of nine on 0.9 m were in the load as they formed up.
+"""
+
+
+@pytest.mark.parametrize("seed", sorted({*range(ALL), *ONCE_WRONG}))
 def test_a_random_system_flies_as_its_check_says(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -30,6 +30,10 @@ SPEED_LIMIT_M_S = 100.0
 
 # ---------- The energy balance of a driven system: what holds an integration to account
 
+DOUBTFUL_SHARE, FLOOR_LIFT_M = 0.01, 0.01
+"""Energy made from nothing or lost by the integration from which a run is doubtful, for all plants:
+a share of the energy exchanged, beyond what lifts the whole system by this height."""
+
 
 @dataclass(kw_only=True)
 class EnergyAudit:

@@ -343,11 +343,26 @@ def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -
         if rise_m != mission.rise_m:
             heights["rise_m"] = float(f"{rise_m:.2g}")
     if "slack_height_m" not in given:
-        lowest_m = float(hanging.formation.offsets_m(hanging.system.n_drones)[:, 2].min())
-        down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
-        if 0.0 < down_m < -mission.slack_height_m:
-            heights["slack_height_m"] = -float(f"{down_m:.2g}")
+        slack_m = _slack_height_m(hanging, mission.slack_height_m)
+        if slack_m != mission.slack_height_m:
+            heights["slack_height_m"] = float(f"{slack_m:.2g}")
     return heights
+
+
+def _slack_height_m(hanging: Hanging, usual_m: float) -> float:
+    """Set-point of the load at which drones in formation are above the standing load."""
+    load, drones = hanging.system.load.collision, hanging.system.drones
+    places = hanging.formation.offsets_m(len(drones))
+    lowest_m = float(places[:, 2].min())
+    down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
+    height_m = max(usual_m, -down_m) if down_m > 0.0 else usual_m
+    reach_m = np.hypot(*load.size_m[:2]) / 2.0
+    for drone, (x, y, z) in zip(drones, places, strict=True):
+        box = drone.collision
+        if np.hypot(x, y) < reach_m + np.hypot(*box.size_m[:2]) / 2.0:
+            free_m = load.size_m[2] + OVER_LOAD_M - box.bottom_m - z
+            height_m = max(height_m, min(free_m, -load.bottom_m - 0.2 * z))
+    return height_m
 
 
 def _names_file(override: str, key: str, origin: str) -> bool:

@@ -13,7 +13,8 @@ from musls_control.mission.contingency import Contingency
 from musls_control.reference import LoadReference
 from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
-from musls_sim.plants.interface import PlantInputs, PlantState
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, PlantInputs, PlantState
 from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
@@ -51,10 +52,6 @@ class TensionPeaks:
 
 
 # ---------- The flight
-
-SPURIOUS_SHARE, SPURIOUS_FLOOR_J = 0.01, 0.05
-"""Energy that comes from nothing or gets lost, over the work of all drones, and in itself, from
-which a flight is doubtful."""
 
 ENERGY_PERIODS = 250
 """Control periods between two looks at the energy balance."""
@@ -150,7 +147,8 @@ class Flight(Loop):
         if audit is None or self._energy_doubted:
             return
         size_j = abs(audit.missing_j)
-        if size_j > max(SPURIOUS_FLOOR_J, SPURIOUS_SHARE * audit.absolute_work_j):
+        free_j = FLOOR_LIFT_M * STANDARD_GRAVITY_M_S2 * self.scenario.system.mass_kg
+        if size_j - free_j > DOUBTFUL_SHARE * audit.absolute_work_j:
             self._energy_doubted = True
             how = "came from nothing" if audit.missing_j < 0.0 else "got lost in the integration"
             what = f"{size_j:.2g} J {how}, in {audit.absolute_work_j:.3g} J of work"

@@ -20,7 +20,7 @@ from musls_description.numerics.records import (
     vector_at,
 )
 from musls_description.numerics.vectors import dot, put, rotate, rotate_back, times
-from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
+from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.rigid_body import (
     arm_velocity,
     collect_state,
@@ -55,12 +55,9 @@ OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE, AT_S
 any more; too much of the run's energy is spurious, or much of it is; the period made energy; the
 forces from outside are not finite; a joint is at its stop for the first time."""
 
-WARN_SHARE, END_SHARE = 0.01, 0.05
-"""Spurious energy that is warned of, and that ends a run: a share of the kinetic energy and the
-work exchanged, over the whole run and over about the last second."""
-
-FLOOR_LIFT_M = 0.01
-"""And what lifts the whole system by this height, which is free."""
+END_SHARE = 0.05
+"""Spurious energy that ends a run: a share of the kinetic energy and the work exchanged, over the
+whole run and over about the last second; one of `DOUBTFUL_SHARE` is warned of."""
 
 MEMORY_S = 1.0
 """Time constant of "the last second"."""
@@ -353,7 +350,7 @@ def check_energy(ledger, before, weight, allowed_j):
     spurious, lately = ledger.spurious - floor, ledger.recent - floor
     if spurious > END_SHARE * whole or lately > END_SHARE * recent:
         return SPURIOUS_ENERGY
-    doubtful = spurious > WARN_SHARE * whole or lately > WARN_SHARE * recent
+    doubtful = spurious > DOUBTFUL_SHARE * whole or lately > DOUBTFUL_SHARE * recent
     if ledger.balance - before > (0.05 if doubtful else 1.0) * allowed_j:
         return UNBALANCED
-    return DOUBTFUL if doubtful or ledger.lost - floor > WARN_SHARE * whole else OK
+    return DOUBTFUL if doubtful or ledger.lost - floor > DOUBTFUL_SHARE * whole else OK

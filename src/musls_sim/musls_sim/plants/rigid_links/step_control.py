@@ -177,9 +177,7 @@ class Levels:
         self.record["period"] = period_s
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]
-        weight_n = STANDARD_GRAVITY_M_S2 * (
-            system.carried_mass_kg + sum(drone.mass_kg for drone in system.drones)
-        )
+        weight_n = STANDARD_GRAVITY_M_S2 * system.mass_kg
         share = STANDARD_GRAVITY_M_S2 * system.carried_mass_kg / system.n_drones
         self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
         for limit, step in zip(self.limits, self.step_s, strict=True):
