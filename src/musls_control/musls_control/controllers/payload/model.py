@@ -123,8 +123,9 @@ def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -
     return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
 
 
-_BALANCE_WEIGHT = 1e3
-"""Weight of the balance of forces against small tensions."""
+_BALANCE_WEIGHTS = np.repeat([1e3, 10.0], 3)
+"""Of the balance of forces, and of moments, against small tensions. Where cables meet in a point,
+small moments take tensions as uneven as they are large; the law's allocation gives what is left."""
 
 
 class PayloadModel:
@@ -193,11 +194,10 @@ class PayloadModel:
         matrix = np.einsum("cni,ni->cn", effect, directions)
         weight = np.array([0.0, 0.0, self.mass_kg * self.gravity_m_s2, 0.0, 0.0, 0.0])
         scale = np.array([1.0] * 3 + [1.0 / max(np.abs(self.attachments_m).max(), 0.01)] * 3)
+        scale *= _BALANCE_WEIGHTS
         # Of four and more cables many tensions fit: the smallest, which are even ones.
-        rows = np.vstack([_BALANCE_WEIGHT * matrix * scale[:, None], np.eye(n)])
-        tension, _ = scipy.optimize.nnls(
-            rows, np.concatenate([_BALANCE_WEIGHT * weight * scale, np.zeros(n)])
-        )
+        rows = np.vstack([matrix * scale[:, None], np.eye(n)])
+        tension, _ = scipy.optimize.nnls(rows, np.concatenate([weight * scale, np.zeros(n)]))
         return np.asarray(tension[:, None] * directions)
 
     # Squared natural frequencies of the system by itself
