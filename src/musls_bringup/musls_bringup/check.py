@@ -11,7 +11,7 @@ import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
 from musls_analysis.view.scene import Subject
-from musls_control.mission.loss import MIN_DRONES
+from musls_control.mission.contingency import MIN_DRONES
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data

@@ -9,8 +9,15 @@ from fly_helpers import ENDS
 import musls
 from musls_analysis.comparison.quantities import QUANTITIES, values_of
 from musls_bringup.cli import main
-from musls_bringup.papers.figures import PaperFigure, draw, drawn_figure
-from musls_bringup.papers.paper import PAPERS, Result, load_paper, settings
+from musls_bringup.papers.paper import (
+    PAPERS,
+    PaperFigure,
+    Result,
+    draw,
+    drawn_figure,
+    load_paper,
+    settings,
+)
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.controllers.interface import ControlSetup
+from musls_control.controllers import ControlSetup
 from musls_control.controllers.payload.controller import PayloadSpec
 from musls_control.real_flight.graph import GraphControl, ReceivedMotion, read_mission_file
 from musls_control.reference import LoadReference

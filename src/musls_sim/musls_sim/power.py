@@ -20,7 +20,7 @@ from musls_description.numerics.records import Writes
 from musls_description.system.drone import Drone
 from musls_description.system.propulsion import Motor
 from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
+from musls_sim.plants.interface import PlantState, RotorEfficiency
 
 # ---------- Compiled: currents, charge, and the reaction of the rotors
 
@@ -162,8 +162,7 @@ class Power:
         reacts: Whether any propeller has an inertia.
     """
 
-    def __init__(self, system: RigSystem, period_s: float) -> None:
-        self._period_s = period_s
+    def __init__(self, system: RigSystem) -> None:
         self.rotors = np.zeros((system.n_drones, system.n_rotors), ROTOR)
         self.batteries = np.zeros(system.n_drones, BATTERY)
         for rotors, battery, drone in zip(self.rotors, self.batteries, system.drones, strict=True):
@@ -173,14 +172,9 @@ class Power:
         self._told = self._empty
 
     @classmethod
-    def of(cls, system: RigSystem, period_s: float) -> Power | None:
+    def of(cls, system: RigSystem) -> Power | None:
         """The motors and batteries of a system, None where no drone has any."""
-        return cls(system, period_s) if cls.needed(system) else None
-
-    @staticmethod
-    def needed(system: RigSystem) -> bool:
-        """Whether any drone has motors or a battery."""
-        return any(map(has_power, system.drones))
+        return cls(system) if any(map(has_power, system.drones)) else None
 
     def look(self, state: PlantState) -> None:
         """Update the voltages for the present speeds without advancing time."""
@@ -190,17 +184,6 @@ class Power:
     def apply(self, change: RotorEfficiency, write: Writes) -> None:
         """Scale the torque of a damaged rotor, and with it its current."""
         write(self.rotors["health"], change.rows, change.efficiency)
-
-    def step(self, state: PlantState, inputs: PlantInputs) -> list[int]:
-        """Apply motors and batteries to the inputs of a period, see `run_motors`."""
-        speed, command, wrench = (
-            state.rotor_speed_rad_s,
-            inputs.rotor_command_rad_s,
-            inputs.wrench_body,
-        )
-        own = self.rotors, self.batteries, self._period_s, self.reacts, self.reaction
-        run_motors(speed, command, state.motion, *own, wrench)
-        return self.newly_empty()
 
     def newly_empty(self) -> list[int]:
         """Numbers of the drones, from 1, whose batteries have become empty since the last call."""

@@ -8,9 +8,10 @@ import pytest
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.estimate import Estimate
-from musls_control.mission.loss import ContingencySpec, LossDetector
+from musls_control.mission.contingency import LossDetector
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.rest_of_flight import landed_clear
+from musls_control.mission.spec import ContingencySpec
 from musls_control.reference import Reference
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.drone import tip_radius_m

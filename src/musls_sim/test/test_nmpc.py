@@ -16,8 +16,13 @@ from musls_sim.session.session import Session
 ca = pytest.importorskip("casadi")
 
 from musls_control.controllers.nmpc.controller import DisturbanceObserver  # noqa: E402
-from musls_control.controllers.nmpc.obstacles import Planes  # noqa: E402
-from musls_control.controllers.nmpc.ocp import POSE, Body, drone_motion, rate  # noqa: E402
+from musls_control.controllers.nmpc.ocp import (  # noqa: E402
+    POSE,
+    Body,
+    Planes,
+    drone_motion,
+    rate,
+)
 
 G = 9.80665
 SYSTEM = load_system("agile_trio")

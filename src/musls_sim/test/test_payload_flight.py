@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.controllers.interface import Controller, ControlLevel
+from musls_control.controllers import Controller, ControlLevel
 from musls_description.config.errors import ConfigError
 from musls_sim.recording import MemoryRecorder
 from musls_sim.recording.signals import Rate

@@ -12,7 +12,7 @@ from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
-from musls_sim.power import Power
+from musls_sim.power import Power, run_motors
 from musls_sim.session.session import Session
 
 PERIOD_S = 0.004
@@ -34,16 +34,24 @@ def hovering(system, mass_kg=10.0224):
     return state, inputs
 
 
+def drive(power, state, inputs):
+    """Motors and batteries of a period, as in a flight; which drones ran out of charge."""
+    speed, command = state.rotor_speed_rad_s, inputs.rotor_command_rad_s
+    own = power.rotors, power.batteries, PERIOD_S, power.reacts, power.reaction
+    run_motors(speed, command, state.motion, *own, inputs.wrench_body)
+    return power.newly_empty()
+
+
 def test_nothing_without_propulsion():
-    assert Power.of(load_system("x500_trio"), PERIOD_S) is None
+    assert Power.of(load_system("x500_trio")) is None
 
 
 def test_hover_until_empty_takes_the_time_of_the_closed_form():
     system = changed(battery={"capacity_ah": 0.1})
-    power = Power(system, PERIOD_S)
+    power = Power(system)
     state, inputs = hovering(system)
     periods = 0
-    while not power.step(state, inputs):
+    while not drive(power, state, inputs):
         periods += 1
     draws_w = 1373.147
     battery = system.drones[0].propulsion.battery
@@ -53,14 +61,14 @@ def test_hover_until_empty_takes_the_time_of_the_closed_form():
     assert power.batteries["energy"][0] == pytest.approx(draws_w * periods * PERIOD_S, rel=1e-3)
     assert power.batteries["charge"][0] == 0.0
     inputs.rotor_command_rad_s[:] = 300.0
-    power.step(state, inputs)
+    drive(power, state, inputs)
     assert not inputs.rotor_command_rad_s.any()  # an empty battery turns nothing
 
 
 def test_voltage_sags_by_the_resistance():
     system = changed(battery={"resistance_ohm": 0.05})
-    power = Power(system, PERIOD_S)
-    power.step(*hovering(system))
+    power = Power(system)
+    drive(power, *hovering(system))
     voltage, current = power.batteries[["voltage", "current"]][0]
     assert voltage == pytest.approx(50.4 - 0.05 * current)
     assert voltage * current == pytest.approx(power.batteries["power"][0])
@@ -69,10 +77,10 @@ def test_voltage_sags_by_the_resistance():
 def test_voltage_limits_the_speed():
     system = changed(battery={"start_charge": 0.05, "resistance_ohm": 0.0})
     drone = system.drones[0]
-    power = Power(system, PERIOD_S)
+    power = Power(system)
     state, inputs = hovering(system)
     inputs.rotor_command_rad_s[:] = 1000.0
-    power.step(state, inputs)
+    drive(power, state, inputs)
     k_m = drone.rotors[0].moment_coefficient_n_m_s2
     top = drone.propulsion.motor.top_speed_rad_s(k_m, drone.propulsion.battery.rest_v(0.05))
     np.testing.assert_allclose(inputs.rotor_command_rad_s, top, rtol=1e-9)
@@ -80,9 +88,9 @@ def test_voltage_limits_the_speed():
 
 def test_stopped_rotors_draw_nothing():
     system = load_system("delivery")
-    power = Power(system, PERIOD_S)
+    power = Power(system)
     power.apply(RotorEfficiency(1, None, 0.0), Writes())
-    power.step(*hovering(system))
+    drive(power, *hovering(system))
     assert power.batteries["power"][0] == 0.0
 
 
@@ -147,10 +155,10 @@ def test_turning_rotors_resist_tilting():
         rotors=tuple(dataclasses.replace(r, spin="ccw") for r in system.drones[0].rotors),
     )
     system = dataclasses.replace(system, drones=(drone,))
-    power = Power(system, PERIOD_S)
+    power = Power(system)
     state, inputs = hovering(system)
     state.motion[1, 10:13] = [0.3, -0.2, 0.1]
-    power.step(state, inputs)
+    drive(power, state, inputs)
     h = 4 * 1.46e-4 * state.rotor_speed_rad_s[0, 0]
     expected = -np.cross([0.3, -0.2, 0.1], [0.0, 0.0, h])
     np.testing.assert_allclose(inputs.wrench_body[1, :3], expected, atol=1e-12)
@@ -164,12 +172,12 @@ def test_the_gyroscopic_moment_of_changing_rotors_is_its_mean_over_the_period():
         rotors=tuple(dataclasses.replace(r, spin="ccw") for r in system.drones[0].rotors),
     )
     system = dataclasses.replace(system, drones=(drone,))
-    power = Power(system, PERIOD_S)
+    power = Power(system)
     state, inputs = hovering(system)
     state.motion[1, 10:13] = [0.3, -0.2, 0.1]
     state.rotor_speed_rad_s[:] = 300.0
     inputs.rotor_command_rad_s[:] = 350.0
-    power.step(state, inputs)
+    drive(power, state, inputs)
     step = 50.0 * (1.0 - np.exp(-PERIOD_S / drone.rotors[0].time_constant_up_s))
     h = 4 * 1.46e-4 * (300.0 + 0.5 * step)
     expected = -np.cross([0.3, -0.2, 0.1], [0.0, 0.0, h]) - [0, 0, 4 * 1.46e-4 * step / PERIOD_S]

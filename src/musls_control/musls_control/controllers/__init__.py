@@ -2,17 +2,240 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from time import perf_counter
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import OwnClass, Registry, any_of
+from musls_description.config.registry import (
+    RAISED,
+    OwnClass,
+    Registry,
+    UserCodeError,
+    any_of,
+    failure_of,
+    file_of,
+    user_code,
+)
 from musls_description.config.schema import Finite, Vector3, spec
+from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
+from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
+
+
+class ControlLevel(str, Enum):
+    """Kinds of commands; adapters complete the chain down to the rotors.
+
+    Attributes:
+        LOAD_ACCELERATION: Acceleration of the load, world ENU, (3,) [m/s2], or with its yaw, (4,)
+            [rad]; the load keeps the reference's attitude, drones and cables follow as they do
+            for `payload`. The natural level of a first controller.
+        DRONE_SETPOINTS: Position and yaw of each drone, (n, 4) [m, rad], or all columns of
+            `DroneSetpoints`, (n, 12); the autopilot flies to them.
+        FORCES: Force of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw as
+            fourth column, (n, 4); an attitude controller turns the drones there. Three more
+            columns, (n, 7), are a moment in the drone's frame that is added [N m], and three
+            more, (n, 10), the force of cable, weight and air that is counted on, world [N]: an
+            incremental tracker makes up for what they are not.
+        AUTOPILOT_FORCES: The same, but the autopilot turns the drones there: the forces reach it
+            as acceleration set-points, built-in and real PX4s alike. Added moments are left out.
+        THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each
+            drone, (n, 4) [N, N m]; the rotors are mixed for them.
+        THRUST_RATES: Thrust along the body's z axis and body rates of each drone, (n, 4)
+            [N, rad/s]; a rate controller gives the moments.
+        ROTOR_SPEEDS: Commanded rotor speeds, (n, n_rotors) [rad/s].
+        IDEAL_THRUST_MOMENT: As THRUST_MOMENT, but acting on the bodies at once, without rotors.
+    """
+
+    LOAD_ACCELERATION = "load_acceleration"
+    DRONE_SETPOINTS = "drone_setpoints"
+    FORCES = "forces"
+    AUTOPILOT_FORCES = "autopilot_forces"
+    THRUST_MOMENT = "thrust_moment"
+    THRUST_RATES = "thrust_rates"
+    ROTOR_SPEEDS = "rotor_speeds"
+    IDEAL_THRUST_MOMENT = "ideal_thrust_moment"
+
+
+@dataclass(frozen=True)
+class ControlSetup:
+    """System and settings that a controller may know before the flight.
+
+    Attributes:
+        system: Masses, inertias, attachments, cables; a `SlungLoadSystem` where drones carry a load
+            in formation, else a rig.
+        formation: Places of the drones around the load; a rig has none, its estimate says where
+            drones are when the flight begins.
+        gravity_m_s2: Gravity.
+        period_s: Time between two calls of `Controller.step`.
+        rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
+        obstacles: Obstacles of the world.
+        incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
+    """
+
+    system: RigSystem
+    formation: Cone
+    gravity_m_s2: float
+    period_s: float
+    rods: bool = False
+    obstacles: tuple[AnyObstacle, ...] = ()
+    incremental: bool = False
+
+    @property
+    def slung(self) -> SlungLoadSystem:
+        """A load that drones carry in formation; raises ConfigError for a rig."""
+        return formation_of(self.system, "this controller")
+
+
+class Controller(ABC):
+    """Base of all controllers, ours and users' own.
+
+    A controller flies while the load hangs in the air: from the end of the lift to the beginning
+    of the lowering, and all the time in a flight that starts in the air. Before and after that the
+    formation flies the drones by their set-points.
+
+    Attributes:
+        level: What `step` returns, a `ControlLevel` or its text.
+        keeps_headings: Whether drones keep the headings that they have when it starts, instead of
+            facing the load; recorded set-points, and errors to them, have those then.
+        setup: What is known of the system, from `prepare` on.
+    """
+
+    level: ClassVar[ControlLevel | str]
+    keeps_headings: ClassVar[bool] = False
+    setup: ControlSetup
+
+    def prepare(self, setup: ControlSetup) -> None:
+        """Store what is known of the system; called once, before the flight.
+
+        A class that overrides this method must first call `super().prepare(setup)`.
+        """
+        self.setup = setup
+
+    def start(self, time_s: float, estimate: Estimate) -> None:  # noqa: B027 (optional)
+        """Begin to control; called before the first `step` and again after each pause."""
+
+    def numbers(self) -> dict[str, float]:
+        """Figures of its own for the flight's summary and report, by names with units."""
+        return {}
+
+    @cached_property
+    def happened(self) -> list[tuple[str, str]]:
+        """Reports of the controller: append a kind (one word) and a text to this list.
+
+        Each entry becomes an event of the flight, and the list is emptied.
+        """
+        return []
+
+    @abstractmethod
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Return the commands for the coming control period, see `ControlLevel` for the shapes."""
+
+
+# ---------- Controllers that users write: checked when they are built, watched while they fly
+
+
+def prepare_controller(controller: Controller, setup: ControlSetup) -> None:
+    """Give a controller the system and mission that it will fly."""
+    with user_code(lambda: " before the flight", type(controller), "prepare"):
+        controller.prepare(setup)
+
+
+def level_of(controller: Controller) -> ControlLevel:
+    """Level of a controller."""
+    level = getattr(controller, "level", None)
+    try:
+        return ControlLevel(level)
+    except ValueError:
+        known = ", ".join(member.value for member in ControlLevel)
+        raise ConfigError(
+            f"{type(controller).__name__}.level = {level!r}: choose one of {known}"
+        ) from None
+
+
+class WatchedController:
+    """Calls a controller, checks what it returns and measures how long it takes.
+
+    Attributes:
+        total_s: Wall time of all calls.
+        keeps_headings: See `Controller`.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        shapes: tuple[tuple[int, ...], ...],
+        *,
+        takes_nan: bool = False,
+        largest: float = math.inf,
+    ) -> None:
+        """Prepare; commands have one of `shapes`, NaN stands for what is not given if it may.
+
+        `largest`: beyond it, up or down, a command is a mistake.
+        """
+        self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
+        self._largest = largest
+        self.calls, self.total_s = 0, 0.0
+        # Somebody's own class may have no base of ours.
+        self.keeps_headings = bool(getattr(controller, "keeps_headings", False))
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Start the controller: from now on it flies."""
+        with user_code(lambda: f" at {time_s:.3f} s", type(self._controller), "start"):
+            self._controller.start(time_s, estimate)
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Ask for the commands."""
+        begin = perf_counter()
+        try:
+            commands = self._controller.step(time_s, reference, estimate)
+            if getattr(commands, "dtype", None) == np.complex128:
+                raise TypeError("commands are complex numbers")
+            commands = np.asarray(commands, np.float64)
+        except UserCodeError:  # says all by itself
+            raise
+        except RAISED as error:
+            when = f" at {time_s:.3f} s"
+            raise failure_of(type(self._controller), "step", when, error) from error
+        self.total_s += perf_counter() - begin
+        self.calls += 1
+        if commands.shape not in self._shapes:
+            allowed = " or ".join(map(str, self._shapes))
+            raise UserCodeError(
+                f"{self._name}.step at {time_s:.3f} s returned an array of shape "
+                f"{commands.shape}, must be {allowed}"
+            )
+        # No number is larger than the root of the sum of squares, which is quick.
+        if not math.sqrt(np.vdot(commands, commands)) < min(self._largest, math.inf):
+            self._check_sizes(time_s, commands)
+        return commands
+
+    def _check_sizes(self, time_s: float, commands: Array) -> None:
+        bad = np.abs(commands) > self._largest
+        if not self._takes_nan:
+            bad |= ~np.isfinite(commands)
+        for place in np.argwhere(bad)[:1]:
+            allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
+            whose = "".join(f" for drone_{row + 1}" for row in place[:-1])
+            raise UserCodeError(
+                f"{self._name}.step at {time_s:.3f} s returned {commands[tuple(place)]}{whose} "
+                f"in column {place[-1]}; must be {allowed}"
+            )
+
+    @property
+    def _name(self) -> str:
+        kind = type(self._controller)
+        return f"{file_of(kind)}: {kind.__name__}"
+
 
 CONTROLLERS: Registry[Any] = Registry(
     "controller",

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.chain import GeometricAttitude
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command

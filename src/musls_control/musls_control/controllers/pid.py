@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import BodyMotion, Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.schema import NonNegative, Positive, spec

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from musls_control.chain import attitude_error, desired_axes
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import Structure
 from musls_control.estimate import Estimate

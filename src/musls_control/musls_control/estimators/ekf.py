@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from musls_control.estimate import MOTION, Estimate
-from musls_control.estimators.interface import (
+from musls_control.estimators import (
     DroneSensors,
     EstimatorSetup,
     LoadEstimator,
@@ -32,7 +32,6 @@ from musls_control.estimators.taut import (
     cable_records,
     chord,
     chord_slope,
-    directions,
     load_record,
     matrix_of,
     shift,
@@ -200,10 +199,6 @@ class Ekf(LoadEstimator):
         height_m = self._motion["position"][0, 2]
         low = standing is not None and height_m <= standing["position"][0, 2]
         return bool(low and force[:, 2].sum() < load["mass"] * load["gravity"])
-
-    def cable_directions(self, sensors: DroneSensors) -> tuple[Array, Array]:
-        """Directions of the cables from load to drone and their rates, (n, 3) and (n, 3) [1/s]."""
-        return directions(self._motion, sensors.drones.records, self._cables)
 
 
 # ---------- Forces of the cables on the load

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from musls_control.estimate import MOTION, Estimate
-from musls_control.estimators.interface import DroneSensors, EstimatorSetup, LoadEstimator
+from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_control.estimators.taut import (
     across,
     add_wrench,

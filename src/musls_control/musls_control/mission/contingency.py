@@ -8,7 +8,6 @@ from enum import Enum
 import numpy as np
 
 from musls_control.estimate import Estimate
-from musls_control.mission.loss import MIN_DRONES, ContingencySpec, LossDetector
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.rest_of_flight import (
     Situation,
@@ -20,15 +19,77 @@ from musls_control.mission.rest_of_flight import (
     room_to_land,
     sentence,
 )
-from musls_control.mission.spec import MissionSpec
+from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import Hanging
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 
+LONGEST_GAP_S = 0.5
+"""Over a longer time between two looks nothing is known of the forces meanwhile."""
+
+MIN_DRONES = 4
+"""From so many on the loss of one can be survived."""
+
 MIN_LEFT = 3
 """With fewer drones no new formation is looked for."""
+
+
+# ---------- How the loss of a drone or of a cable is noticed: by measurements only
+
+
+class LossDetector:
+    """Watches places of drones and forces of cables."""
+
+    def __init__(self, spec: ContingencySpec, even_share_n: Array) -> None:
+        """`even_share_n`: even part of the load's weight, of each cable, (n,)."""
+        self._spec, self._slack_n = spec, spec.slack_share * even_share_n
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was seen."""
+        n, self._looked_s = len(self._slack_n), np.nan
+        self._slack_s, self._taut_s, self._carried = *np.zeros((2, n)), np.zeros(n, bool)
+
+    def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
+        """Drones (from 0) that fall, and the measurement that shows it.
+
+        `setpoint_enu_m`: where the drones are to be, (n, 3).
+        """
+        drones = estimate.drones
+        below = setpoint_enu_m[:, 2] - drones.position_enu_m[:, 2]
+        sinking = -drones.velocity_enu_m_s[:, 2]
+        found = (below > self._spec.drop_m) & (sinking > self._spec.sink_m_s)
+        return [
+            (int(i), f"{below[i]:.2f} m below its set-point, sinking at {sinking[i]:.1f} m/s")
+            for i in np.flatnonzero(found)
+        ]
+
+    def slackened(
+        self, time_s: float, estimate: Estimate, *, lifting: bool = False
+    ) -> list[tuple[int, str]]:
+        """Cables (from 0) that have carried nothing for too long, and what was seen.
+
+        A force that nobody knows (NaN) tells nothing.
+        `lifting`: the load is only being taken up: a cable that has not carried yet, for as long as
+        it may be slack, is not lost, it is late.
+        """
+        since_s, self._looked_s = time_s - self._looked_s, time_s
+        since_s = since_s if since_s < LONGEST_GAP_S else 0.0
+        slack = estimate.tension_n[:, 0] < self._slack_n
+        self._taut_s = np.where(slack, 0.0, self._taut_s + since_s)
+        self._carried |= self._taut_s > self._spec.slack_s
+        counts = slack & self._carried if lifting else slack
+        self._slack_s = np.where(counts, self._slack_s + since_s, 0.0)
+        late = self._slack_s > self._spec.slack_s
+        return [
+            (int(i), f"no force in its cable for {self._slack_s[i]:.1f} s")
+            for i in np.flatnonzero(late)
+        ]
+
+
+# ---------- What is done then
 
 
 class LossKind(Enum):

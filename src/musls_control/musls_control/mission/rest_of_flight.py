@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.mission.loss import ContingencySpec
 from musls_control.mission.plan import Draft, FlightPlan, land_at
-from musls_control.mission.spec import GROUND_PHASES, MissionSpec
+from musls_control.mission.spec import GROUND_PHASES, ContingencySpec, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.ground import ground_radius_m, landing_places_m

@@ -1,4 +1,4 @@
-"""Specification of missions, with the limits of their times, rates and speeds; their phases."""
+"""Specifications of missions and of the answer to a loss, with their limits; phases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from musls_control.trajectories import AnyTrajectory
-from musls_description.config.schema import Finite, Fraction, Number, Positive, spec
+from musls_description.config.schema import Finite, Fraction, NonNegative, Number, Positive, spec
+from musls_description.hanging.hang import MIN_THRUST_MARGIN
 
 LONGEST_S = 86400.0
 """Of a flight: a day. Batteries last half an hour."""
@@ -198,3 +199,42 @@ LOWERING = ("lower", "slacken")
 
 LANDING = ("spread", "land", "disarmed")
 """... and then lands the drones so; nothing is left to give up."""
+
+
+@spec
+class ContingencySpec:
+    """Reaction of the formation to the loss of a drone or a cable.
+
+    Who guides the formation knows the drones' measured places, their set-points and the forces of
+    the hooks' load cells, nothing else.
+
+    Attributes:
+        drop_m: A drone this far below its set-point that sinks faster than `sink_m_s` is lost.
+        sink_m_s: See there.
+        slack_share: A cable that carries less than this share of an even part of the load for
+            `slack_s` is lost; its drone flies on without load.
+        slack_s: See there.
+        delay_s: From the measurement that tells to the first command that follows from it: links,
+            filters, decision.
+        hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.
+        then: "continue" goes on with the mission if the drones that are left carry the load with
+            `margin`; "land" sets the load down where it is in any case.
+        margin: Thrust margin that each drone that is left needs to go on.
+        clearance_m: Least distance of rotor tips in the new formation.
+        speed_m_s: Of the drones on the way to their new places.
+        lower_speed_m_s: Of the load when it is set down.
+    """
+
+    drop_m: Positive = 0.5
+    sink_m_s: Positive = 1.0
+    slack_share: Fraction = 0.1
+    slack_s: Positive = 1.0
+    delay_s: NonNegative = 0.1
+    hook: Literal["release", "hold"] = "release"
+    then: Literal["continue", "land"] = "continue"
+    margin: Annotated[float, Field(ge=MIN_THRUST_MARGIN, le=10.0, allow_inf_nan=False), Number] = (
+        MIN_THRUST_MARGIN
+    )
+    clearance_m: NonNegative = 0.2
+    speed_m_s: Positive = 0.4
+    lower_speed_m_s: Positive = 0.3

@@ -12,22 +12,27 @@ from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.chain import ForcesToSetpoints
-from musls_control.controllers import AnyController, ControlLevel, ControlSetup, FormationSpec
-from musls_control.controllers.interface import Controller, level_of
+from musls_control.controllers import (
+    AnyController,
+    Controller,
+    ControlLevel,
+    ControlSetup,
+    FormationSpec,
+    level_of,
+)
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.estimate import Estimate
 from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet, compile_delivery
 from musls_control.mission.guidance import FlightGuidance, Known, guide
-from musls_control.mission.loss import ContingencySpec
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
     compile_air_plan,
     compile_plan,
 )
-from musls_control.mission.spec import MissionSpec
+from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.controllers import Controller, ControlLevel
-from musls_control.controllers.interface import level_of
+from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
 from musls_control.mission.coming_down import FOUND_COLUMNS, NOTHING_SEEN
 from musls_control.reference import LoadReference
@@ -27,7 +26,7 @@ from musls_description.numerics.records import TiedToMemory, distance, located, 
 from musls_sim.batch.memory import changes_of
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compiled_stages.laws import COLUMNS, PARTS, law_of, sampled
+from musls_sim.session.compiled_stages.control import COLUMNS, PARTS, law_of, sampled
 from musls_sim.session.compiled_stages.session_memory import (
     ahead_of,
     arrays_of,

@@ -539,7 +539,21 @@ class Plant(TiedToMemory):
         Raises:
             ConfigError: This cable model cannot do it; names one that can.
         """
-        raise ConfigError(refusal(change, self.cable_model))
+        self.check(change)
+        raise NotImplementedError
+
+    def check(self, change: Change) -> None:
+        """Refuse a change that this plant cannot make (raises ConfigError)."""
+        if self.cable_model not in change.cable_models:
+            able = " or ".join(change.cable_models)
+            raise ConfigError(
+                f"{change.what}: the cable model '{self.cable_model}' cannot do this; "
+                + (f"choose cable_model: {able}" if able else "no cable model can")
+            )
+        if self.changes is not None and not isinstance(change, self.changes):
+            raise ConfigError(
+                f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
+            )
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""
@@ -590,13 +604,6 @@ class Plant(TiedToMemory):
 def substeps(step_s: float) -> int:
     """Number of equal physics steps in a control period, each at most `step_s` long."""
     return max(1, int(np.ceil(CONTROL_PERIOD_S / step_s - 1e-9)))
-
-
-def refusal(change: Change, cable_model: str) -> str:
-    """Why a plant does not make a change, and which one does."""
-    able = [model for model in change.cable_models if model != cable_model]
-    instead = f"choose cable_model: {' or '.join(able)}" if able else "no cable model can"
-    return f"{change.what}: the cable model '{cable_model}' cannot do this; {instead}"
 
 
 # ---------- The longest step that is as accurate as asked for, `physics.accuracy`

@@ -167,10 +167,6 @@ def push_at(wrench, force, arm):
     increase(wrench.moment, cross(arm, force))
 
 
-# A wrench is force, then moment about the body's origin (its centre of mass for load and drones),
-# world frame.
-
-
 @compiled()
 def add_body_drag(body, drag, wind, wrench):
     """Add the linear drag of a body in the moving air to its wrench."""

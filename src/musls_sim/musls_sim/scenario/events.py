@@ -32,7 +32,6 @@ from musls_sim.plants.interface import (
     PlantInputs,
     ReleaseHook,
     RotorEfficiency,
-    refusal,
 )
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Air
@@ -299,16 +298,6 @@ class EventContext:
     air: Air
     abort: Callable[[str], None] | None
 
-    def check(self, change: Change) -> None:
-        """Refuse a change that this cable model cannot make, before the flight."""
-        if self.plant.cable_model not in change.cable_models:
-            raise ConfigError(refusal(change, self.plant.cable_model))
-        able = self.plant.changes
-        if able is not None and not isinstance(change, able):
-            raise ConfigError(
-                f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
-            )
-
     @property
     def write(self) -> Writes:
         """Writes numbers into the arrays of these parts."""
@@ -561,7 +550,7 @@ class LoadMassChange(Event):
             raise ConfigError(f"events: load_mass, but {system.name} has no load")
 
     def fits(self, context: EventContext) -> None:
-        context.check(LoadMass(self.mass_kg))
+        context.plant.check(LoadMass(self.mass_kg))
 
     def begin(self, context: EventContext) -> str:
         context.apply(LoadMass(self.mass_kg))
@@ -594,7 +583,7 @@ class CableCut(Event):
             )
 
     def fits(self, context: EventContext) -> None:
-        context.check(CutCable(self.cable, self.segment))
+        context.plant.check(CutCable(self.cable, self.segment))
 
     def begin(self, context: EventContext) -> str:
         context.apply(CutCable(self.cable, self.segment))
@@ -678,7 +667,7 @@ class Release(Event):
         return tuple(range(1, len(system.cables) + 1)) if self.cable is None else (self.cable,)
 
     def fits(self, context: EventContext) -> None:
-        context.check(ReleaseHook(self.cable or 1, self.at))
+        context.plant.check(ReleaseHook(self.cable or 1, self.at))
 
     def begin(self, context: EventContext) -> str:
         for cable in self.cables(context.plant.system):
@@ -716,7 +705,7 @@ class Attach(Event):
             )
 
     def fits(self, context: EventContext) -> None:
-        context.check(AttachHook(self.cable))
+        context.plant.check(AttachHook(self.cable))
 
     def ready(self, context: EventContext) -> bool:
         plant = context.plant

@@ -236,15 +236,11 @@ class Wind:
         generator: Where they are drawn from.
     """
 
-    _BLOCK = 1000
-
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
         """Start with a gust from the stationary distribution."""
         std = np.array(spec.gust_std_m_s)
         self.keep = float(np.exp(-period_s / spec.gust_time_s))
         self.scale_m_s, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
-        self._block = np.zeros((self._BLOCK, 3))
-        self._next = self._BLOCK
         self.steady = not std.any()
         self.mean_enu_m_s = np.array(spec.mean_enu_m_s)
         self.gust_enu_m_s = std * generator.standard_normal(3)
@@ -258,22 +254,6 @@ class Wind:
     def fill(self, changes: Array) -> None:
         """Draw the white noise that drives the gusts of the next periods, (periods, 3) [m/s]."""
         changes[:] = self.scale_m_s * self.generator.standard_normal(changes.shape)
-
-    def step(self) -> None:
-        """Advance by one period."""
-        if self.steady:
-            return
-        if self._next == self._BLOCK:
-            self.fill(self._block)
-            self._next = 0
-        blow(
-            self.velocity_enu_m_s,
-            self.mean_enu_m_s,
-            self.gust_enu_m_s,
-            self.keep,
-            self._block[self._next],
-        )
-        self._next += 1
 
 
 @compiled()

@@ -18,8 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.controllers import AnyController, FormationSpec
-from musls_control.mission.loss import ContingencySpec
-from musls_control.mission.spec import MissionSpec
+from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError, check_present_folder
 from musls_description.config.registry import NameIn, Registry, load_file, user_code

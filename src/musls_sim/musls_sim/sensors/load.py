@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_control.controllers import Controller, ControlLevel
-from musls_control.controllers.interface import level_of
+from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator
 from musls_description.config.errors import ConfigError

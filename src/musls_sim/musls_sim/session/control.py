@@ -17,8 +17,14 @@ from musls_control.chain import (
     RotorMixer,
     tilting_rad_s,
 )
-from musls_control.controllers import Controller, ControlLevel, ControlSetup, FormationSpec
-from musls_control.controllers.interface import WatchedController, level_of
+from musls_control.controllers import (
+    Controller,
+    ControlLevel,
+    ControlSetup,
+    FormationSpec,
+    WatchedController,
+    level_of,
+)
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
@@ -27,8 +33,13 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
-from musls_sim.session.compiled_stages.control import OF_LEVEL, fly_autopilots
-from musls_sim.session.compiled_stages.laws import has_law, law_of, sampled
+from musls_sim.session.compiled_stages.control import (
+    OF_LEVEL,
+    fly_autopilots,
+    has_law,
+    law_of,
+    sampled,
+)
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce, delay_setpoints
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import Guidance

@@ -9,7 +9,7 @@ from typing import Any
 
 from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
-from musls_control.mission.loss import ContingencySpec
+from musls_control.mission.spec import ContingencySpec
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
@@ -154,7 +154,7 @@ class Session(TiedToMemory, Flight):
         self.control = Control(
             flying, components, guidance, self.command, inputs, links, self.setpoint_link
         )
-        self.power = Power.of(system, period_s)
+        self.power = Power.of(system)
         if self.power is not None:
             self.power.look(plant.state)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, note
-from musls_analysis.recordings.formats.rows import numbers_of, whole_lines
+from musls_analysis.recordings.capture import Capture, RawTrack, note, numbers_of, whole_lines
 from musls_analysis.recordings.options import ReadOptions
 from musls_analysis.recordings.recording import LOAD, Stage, stages_from_changes
 from musls_description.config.errors import ConfigError

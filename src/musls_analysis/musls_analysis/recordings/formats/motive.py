@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack
-from musls_analysis.recordings.formats.rows import numbers_of, whole_rows
+from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, whole_rows
 from musls_analysis.recordings.options import ReadOptions
 from musls_description.config.errors import ConfigError
 

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, name_in
-from musls_analysis.recordings.formats.rows import numbers_of, whole_lines, whole_rows
+from musls_analysis.recordings.capture import (
+    Capture,
+    RawTrack,
+    name_in,
+    numbers_of,
+    whole_lines,
+    whole_rows,
+)
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
 from musls_description.config.text_tables import rows_of

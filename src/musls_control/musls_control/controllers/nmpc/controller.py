@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from musls_control.controllers.interface import Controller, ControlLevel, ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.payload.allocation import shares_of
 from musls_control.controllers.payload.controller import Output
 from musls_control.controllers.payload.model import PayloadModel, attitude_lag_s
@@ -350,8 +350,7 @@ def _same_sign(x: Array) -> None:
 
 def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Problem:
     """The optimal control problem of a system."""
-    from musls_control.controllers.nmpc.obstacles import Planes
-    from musls_control.controllers.nmpc.ocp import Body, Bounds, Problem
+    from musls_control.controllers.nmpc.ocp import Body, Bounds, Planes, Problem
 
     system, n = setup.slung, setup.slung.n_drones
     box = system.load.collision

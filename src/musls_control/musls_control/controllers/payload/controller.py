@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from musls_control.controllers.interface import (
+from musls_control.controllers import (
     Controller,
     ControlLevel,
     ControlSetup,

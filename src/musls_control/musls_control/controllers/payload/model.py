@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from musls_control.controllers.interface import ControlSetup
+from musls_control.controllers import ControlSetup
 from musls_control.controllers.payload.allocation import places_of
 from musls_control.controllers.payload.cable_law import CABLE
 from musls_control.px4.allocation import gains as px4_gains

@@ -444,16 +444,11 @@ def _body(part: Load | Drone, position_enu_m: Array, rotation: Array, drone: int
     )
 
 
-def rotation_of(quaternion_wxyz: tuple[float, float, float, float]) -> Array:
-    """Matrix of a quaternion, (3, 3)."""
-    return matrix(np.array(quaternion_wxyz))
-
-
 # ---------- Any rig: bodies where the scenario puts them, cables between them
 
 
 def _moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBody:
-    rotation = rotation_of(state.orientation_wxyz)
+    rotation = matrix(np.array(state.orientation_wxyz))
     body = _body(part, np.array(state.position_enu_m), rotation, drone)
     body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
     body.omega_enu_rad_s = rotation @ np.array(state.omega_body_rad_s, float)
@@ -487,7 +482,7 @@ def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
         mass_kg=anchor.mass_kg or 0.0,
         inertia_kg_m2=inertia,
         position_enu_m=np.array(anchor.position_enu_m, float),
-        rotation=rotation_of(anchor.orientation_wxyz),
+        rotation=matrix(np.array(anchor.orientation_wxyz)),
         prescribed=not pushed,
     )
 

@@ -343,10 +343,7 @@ class DartPlant(RigidLinksPlant):
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if not isinstance(change, self.changes):
-            raise ConfigError(
-                f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
-            )
+        self.check(change)
         super().apply(change)
         if isinstance(change, LoadMass):
             row = self.records.bodies[0]

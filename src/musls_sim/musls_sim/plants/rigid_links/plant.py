@@ -112,73 +112,44 @@ MOST_GUIDED = 3
 """With more taut cables, the places of drones on paths may ask for lengths that no pose has."""
 
 
-def not_finite(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """Forces that are not finite: names the input, or what jams."""
-    named = [name for name, values in _inputs(inputs) if not np.isfinite(values).all()]
-    if named:
-        cause = f"check {' and '.join(named)}"
-    elif not (cause := _too_large(plant, inputs)):
-        jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
-        cause = f"{jammed}joints beyond their stops; {_calmer(plant)}"
-        if plant.records.system[0]["guided"] and plant.system.n_drones > MOST_GUIDED:
-            cause = (
-                f"{plant.system.n_drones} taut cables that do not stretch seldom fit drones on "
-                "given paths; choose cable model elastic or massless"
-            )
-    return f"forces are not finite at {plant.time_s:.3f} s: {cause}"
-
-
-def diagnosis(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
-    """A state that is not physical any more: names what is wrong, the cause and the cure."""
-    cure = _too_large(plant, inputs) or _finer(plant)
-    begin = f"simulation diverged at {plant.time_s:.3f} s"
-    if verdict == SPURIOUS_ENERGY:
-        cure = _too_large(plant, inputs) or _calmer(plant)
-        return f"{begin}: {_spurious(plant)}; {cure}"
-    worst, speed = fastest_body(plant.records.bodies)
-    what = "is not finite" if not np.isfinite(speed) else f"moves at {speed:.3g} m/s"
-    return f"{begin}: {plant.tree.bodies[worst].name} {what}; {cure}"
-
-
-def doubtful_energy(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """Warning: the integration has made a good deal of energy from nothing, or lost it."""
-    cure = _too_large(plant, inputs) or _calmer(plant)
-    return f"at {plant.time_s:.3f} s: {_spurious(plant)}; {cure}"
-
-
-def unresolved(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """Warning: the finest step is too long for what happens."""
-    cure = _too_large(plant, inputs) or _calmer(plant)
-    tension = plant.state.tension_peak_n
-    cable = int(tension.argmax())
-    return (
-        f"at {plant.time_s:.3f} s: the finest step of {plant.levels.step_s[-1]:.2g} s is too long "
-        f"for what happens (tension of cable_{cable + 1} {tension[cable]:.3g} N, joint rates up to "
-        f"{np.abs(plant.velocities[6:]).max():.3g} rad/s), the results are doubtful from here on; "
-        f"{cure}"
-    )
-
-
-def at_stop(plant: RigidLinksPlant) -> str:
-    """Event: a stop holds a joint, as nothing holds a rope."""
-    body = plant.tree.bodies[int(plant.records.system[0]["stopped"])]
-    return (
-        f"at {plant.time_s:.3f} s: the cable below {body.name} is bent sideways by "
-        f"{np.degrees(STOP_RAD):.0f} degrees, and the stop of its universal joint throws it back; "
-        "choose twist: free, whose joints have no stops, or more links per cable"
-    )
-
-
-def _spurious(plant: RigidLinksPlant) -> str:
-    """Of the run, or of the last second if that is where the share is larger."""
-    ledger = plant.records.system[0]["ledger"]
-    spurious_j, whole_j = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
-    what = f"spurious energy: the integration has made {spurious_j:.3g} J from nothing"
-    if ledger["lost"] > spurious_j:
-        spurious_j = ledger["lost"]
-        what = f"lost energy: {spurious_j:.3g} J went in the integration"
-    share = 100.0 * spurious_j / max(whole_j, 1e-9)
-    return f"{what}, {share:.2g} % of the {whole_j:.3g} J that were exchanged"
+def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
+    """What is wrong at a verdict of `period`, the cause, and what would cure it."""
+    when, t = f"at {plant.time_s:.3f} s", plant.records
+    cause = _cause(plant, inputs)
+    if verdict == AT_STOP:  # nothing holds a rope so
+        return (
+            f"{when}: the cable below {plant.tree.bodies[int(t.system[0]['stopped'])].name} is "
+            f"bent sideways by {np.degrees(STOP_RAD):.0f} degrees, and the stop of its universal "
+            "joint throws it back; choose twist: free, whose joints have no stops, or more links "
+            "per cable"
+        )
+    if verdict == NOT_FINITE:
+        return f"forces are not finite {when}: {cause or _jam(plant)}"
+    if verdict == RUNAWAY:
+        worst, speed = fastest_body(t.bodies)
+        what = "is not finite" if not np.isfinite(speed) else f"moves at {speed:.3g} m/s"
+        name = plant.tree.bodies[worst].name
+        return f"simulation diverged {when}: {name} {what}; {cause or _finer(plant)}"
+    cure = cause or _calmer(plant)
+    if verdict == TOO_COARSE:
+        tension = plant.state.tension_peak_n
+        cable = int(tension.argmax())
+        return (
+            f"{when}: the finest step of {plant.levels.step_s[-1]:.2g} s is too long for what "
+            f"happens (tension of cable_{cable + 1} {tension[cable]:.3g} N, joint rates up to "
+            f"{np.abs(plant.velocities[6:]).max():.3g} rad/s), the results are doubtful from here "
+            f"on; {cure}"
+        )
+    ledger = t.system[0]["ledger"]  # of the run, or of the last second if its share is larger
+    size_j, whole_j = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
+    what = f"spurious energy: the integration has made {size_j:.3g} J from nothing"
+    if ledger["lost"] > size_j:
+        size_j = ledger["lost"]
+        what = f"lost energy: {size_j:.3g} J went in the integration"
+    share = 100.0 * size_j / max(whole_j, 1e-9)
+    diverged = "simulation diverged " * (verdict == SPURIOUS_ENERGY)
+    what += f", {share:.2g} % of the {whole_j:.3g} J that were exchanged"
+    return f"{diverged}{when}: {what}; {cure}"
 
 
 def _finer(plant: RigidLinksPlant) -> str:
@@ -199,17 +170,27 @@ def _calmer(plant: RigidLinksPlant) -> str:
     )
 
 
-def _inputs(inputs: PlantInputs) -> list[tuple[str, np.ndarray]]:
-    return [
-        ("rotor commands", inputs.rotor_command_rad_s),
-        ("wind", inputs.wind_enu_m_s),
-        ("wrench_body", inputs.wrench_body),
-        ("wrench_enu", inputs.wrench_enu),
-    ]
+def _jam(plant: RigidLinksPlant) -> str:
+    """Cause of forces that are not finite where all inputs are."""
+    if plant.records.system[0]["guided"] and plant.system.n_drones > MOST_GUIDED:
+        return (
+            f"{plant.system.n_drones} taut cables that do not stretch seldom fit drones on "
+            "given paths; choose cable model elastic or massless"
+        )
+    jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
+    return f"{jammed}joints beyond their stops; {_calmer(plant)}"
 
 
-def _too_large(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """The input that no time step could follow, empty if there is none."""
+def _cause(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
+    """The input that is no number, or that no time step could follow; empty if there is none."""
+    given = {
+        "rotor commands": inputs.rotor_command_rad_s,
+        "wind": inputs.wind_enu_m_s,
+        "wrench_body": inputs.wrench_body,
+        "wrench_enu": inputs.wrench_enu,
+    }
+    if named := [name for name, values in given.items() if not np.isfinite(values).all()]:
+        return f"check {' and '.join(named)}"
     wind = math.hypot(*inputs.wind_enu_m_s)
     if wind > SPEED_LIMIT_M_S:
         return (
@@ -217,8 +198,8 @@ def _too_large(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
             f"bodies, and nothing here is made for winds beyond {SPEED_LIMIT_M_S:g} m/s"
         )
     weight = plant.gravity_m_s2 * plant.records.bodies["mass"].sum()
-    for name, values in _inputs(inputs)[2:]:
-        force = np.abs(values[:, 3:]).max(axis=1)
+    for name in ("wrench_body", "wrench_enu"):
+        force = np.abs(given[name][:, 3:]).max(axis=1)
         if force.max() > WEIGHTS * weight:
             body = plant.tree.bodies[plant.records.selected[force.argmax()]].name
             return (
@@ -279,7 +260,7 @@ class RigidLinksPlant(Plant):
         check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record = self.records.system
-        self._doubted_energy = self._doubted_steps = False
+        self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
         t = self.records
@@ -393,31 +374,19 @@ class RigidLinksPlant(Plant):
         return True
 
     def _act_on(self, verdict: int, inputs: PlantInputs) -> None:
-        """Raise or warn of what the finest step did not cure."""
-        if verdict == NOT_FINITE:
-            raise SimulationDiverged(not_finite(self, inputs))
-        if verdict in (RUNAWAY, SPURIOUS_ENERGY):
-            raise SimulationDiverged(diagnosis(self, inputs, verdict))
+        """Raise or warn of what the finest step did not cure; warn once of each kind of doubt."""
+        if verdict in (NOT_FINITE, RUNAWAY, SPURIOUS_ENERGY):
+            raise SimulationDiverged(message(self, inputs, verdict))
         if verdict == AT_STOP:
-            self.happened.append(EventRecord(self.time_s, "joint_stop", at_stop(self)))
-        if verdict in (DOUBTFUL, TOO_COARSE):
-            self._doubt(inputs, energy=verdict == DOUBTFUL)
-
-    def _doubt(self, inputs: PlantInputs, *, energy: bool) -> None:
-        """Warn once of each thing that makes the results doubtful."""
-        if energy and not self._doubted_energy:
-            self._doubted_energy = True
-            text = doubtful_energy(self, inputs)
-        elif not energy and self.levels.last and not self._doubted_steps:
-            self._doubted_steps = True
-            text = unresolved(self, inputs)
-        else:
-            return
-        self._warn(text)
-
-    def _warn(self, text: str) -> None:
-        warnings.warn(text, stacklevel=4)
-        self.happened.append(EventRecord(self.time_s, "doubtful", text))
+            event = EventRecord(self.time_s, "joint_stop", message(self, inputs, verdict))
+            self.happened.append(event)
+        elif verdict in (DOUBTFUL, TOO_COARSE) and verdict not in self._doubts:
+            if verdict == TOO_COARSE and not self.levels.last:
+                return  # nothing was refined: the user has chosen the step
+            self._doubts.add(verdict)
+            text = message(self, inputs, verdict)
+            warnings.warn(text, stacklevel=3)
+            self.happened.append(EventRecord(self.time_s, "doubtful", text))
 
     # --------------------------------------------------------------- drones on prescribed paths
 
