@@ -91,7 +91,7 @@ class MissionSpec:
             high load.
         form_up_s: Time to fly from there into the formation.
         slack_height_m: Height of the load's set-point at which the cables hang slack while the
-            load stands on the ground. Left out, nearer to it for short cables.
+            load stands on the ground. Left out, nearer to it for short cables and wide loads.
         vertical_speed_m_s: Vertical speed in the phases tension, lift, lower and slacken.
         transit_speed_m_s: Speed of the load between stages.
         transit_yaw_rate_rad_s: Yaw rate of the load between stages.
