@@ -30,8 +30,7 @@ from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.tree import Configuration
 from musls_description.system.slung_system import slung_system
-from musls_description.writers import world_sdf
-from musls_description.writers.sdf import drone_name
+from musls_description.writers.sdf import drone_name, world_sdf
 from musls_sim.autopilots import loaded_hover_parameters, parameter_text
 from musls_sim.plants.rigid_links.step_control import fixed_step_s
 from musls_sim.preflight.checks import refuse_or_warn

@@ -7,8 +7,8 @@ from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.carrying import MOST_UPWARDS_M_S2, Carried
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings
+from musls_control.mission.rows import PLAY, WAIT, due_row, in_place
 from musls_control.mission.spec import MissionSpec
-from musls_control.mission.waiting import PLAY, WAIT, due_row, in_place
 from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.config.schema import build
 from musls_description.hanging.cone import Cone

@@ -18,7 +18,7 @@ from model_helpers import sdf_names
 from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.tree import build_tree
-from musls_description.writers import single_model_sdf
+from musls_description.writers.sdf import single_model_sdf
 from musls_sim.plants.rigid_body import rotor_records, spin_rotors
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 

@@ -18,7 +18,7 @@ import pytest
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.ground import ground_spawn
 from musls_description.system.system_files import load_system
-from musls_description.writers import world_sdf
+from musls_description.writers.sdf import world_sdf
 from musls_sim.plants.gazebo import BridgedPlant, MotorListener, velocities
 from musls_sim.px4.in_gazebo import WorkThreads
 from musls_sim.px4.install import Px4Error, find_px4

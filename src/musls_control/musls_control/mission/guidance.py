@@ -23,12 +23,12 @@ from musls_control.guard import (
     Health,
     tracking_error_m,
 )
-from musls_control.mission.coming_down import ASIDE, LOWERS, SPREADS, look_down, nothing_found
 from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
 from musls_control.mission.rest_of_flight import UNWATCHED
+from musls_control.mission.rows import ASIDE, LOWERS, SPREADS, look_down, nothing_found
 from musls_control.mission.spec import (
     BEFORE_FORMATION,
     GROUND_PHASES,

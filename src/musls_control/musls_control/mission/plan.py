@@ -27,11 +27,12 @@ from musls_control.mission.carrying import (
     Carried,
     Held,
 )
-from musls_control.mission.coming_down import (
+from musls_control.mission.rows import (
     CARRIES,
     LOWERS,
     ROW,
     SPREADS,
+    WAIT,
     give_back,
     move_aside,
 )
@@ -43,7 +44,6 @@ from musls_control.mission.spec import (
     OWN_PATHS,
     MissionSpec,
 )
-from musls_control.mission.waiting import WAIT
 from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_control.reference import Piece, Polyline, Reference, Rest, StraightMove
 from musls_control.trajectories.base import smoothstep

@@ -23,8 +23,8 @@ from musls_control.mission.plan import (
     set_load_down,
     spread_and_land,
 )
+from musls_control.mission.rows import PLAY, due_row
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
-from musls_control.mission.waiting import PLAY, due_row
 from musls_control.reference import LoadReference, Reference
 from musls_description.config.schema import spec
 from musls_description.hanging.cone import Cone

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
-from musls_control.mission.coming_down import FOUND_COLUMNS, NOTHING_SEEN
+from musls_control.mission.rows import FOUND_COLUMNS, NOTHING_SEEN
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array

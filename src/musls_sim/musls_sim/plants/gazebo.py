@@ -29,8 +29,7 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.vectors import add, put, rotate, rotate_back, scale, sub
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_description.writers import world_sdf
-from musls_description.writers.sdf import drone_name, link_names
+from musls_description.writers.sdf import drone_name, link_names, world_sdf
 from musls_sim.plants.interface import (
     Change,
     Plant,

@@ -12,16 +12,17 @@ from numba import carray
 
 from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
 from musls_control.estimate import MOTION
-from musls_control.mission.coming_down import (
+from musls_control.mission.rows import (
     ASIDE,
     DOWN,
     FOUND_COLUMNS,
     ROW,
+    WAIT,
+    due_row,
     give_back,
     look_down,
     move_aside,
 )
-from musls_control.mission.waiting import WAIT, due_row
 from musls_control.px4.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
@@ -91,7 +92,7 @@ WORLD = np.dtype(
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("changed", np.int64),  # rows of `changes` that are done
-        ("begun", float),  # the plan, and its waits: see `musls_control.mission.waiting.PLAY`
+        ("begun", float),  # the plan, and its waits: see `musls_control.mission.rows.PLAY`
         ("next_wait", np.int64),
         ("waited", np.int64),
         ("missed", np.int64),
