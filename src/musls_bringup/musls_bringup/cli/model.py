@@ -131,22 +131,22 @@ def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
 def _texts(
     system: SlungLoadSystem, format: str, common: dict[str, Any], of_world: dict[str, Any]
 ) -> dict[str, str]:
-    from musls_description import writers
+    from musls_description.writers import sdf, urdf
 
     name = re.sub(r"[^\w.+-]", "_", system.name)  # it is free text
     match format:
         case "sdf":
-            return writers.model_files(system, **common)
+            return sdf.model_files(system, **common)
         case "model":
-            return writers.include_files(system, **common, step_s=of_world["step_s"])
+            return sdf.include_files(system, **common, step_s=of_world["step_s"])
         case "world":
-            return {f"{name}.sdf": writers.world_sdf(system, **common, **of_world)}
+            return {f"{name}.sdf": sdf.world_sdf(system, **common, **of_world)}
         case "sdf-1.9":
-            return {f"{name}-1.9.sdf": writers.single_model_sdf(system, **common, **of_world)}
+            return {f"{name}-1.9.sdf": sdf.single_model_sdf(system, **common, **of_world)}
         case "xacro":
-            return {f"{name}.urdf.xacro": writers.xacro_text(system)}
+            return {f"{name}.urdf.xacro": urdf.xacro_text(system)}
         case _:
-            return {f"{name}.urdf": writers.urdf_text(system)}
+            return {f"{name}.urdf": urdf.urdf_text(system)}
 
 
 def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Configuration:
