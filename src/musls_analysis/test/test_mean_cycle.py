@@ -6,13 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from musls_analysis.comparison.compare import (
-    CONFIDENCE_FACTOR,
-    Slices,
-    mean_cycle,
-    phases,
-    shifted,
-)
+from musls_analysis.comparison.compare import CONFIDENCE_FACTOR, Slices, mean_cycle, phases, shifted
 from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.recording import PoseTrack, gaps, resample
 from musls_description.numerics.rotations import (

@@ -13,13 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from musls_control.trajectories.base import (
-    AT_A_CORNER_S,
-    ORDERS,
-    Trajectory,
-    at_rest,
-    polyline,
-)
+from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Trajectory, at_rest, polyline
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix
 from musls_description.tables import Shown, Table, vector

@@ -8,10 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_control.px4 import (
-    Px4Cascade,
-    RotorLayout,
-)
+from musls_control.px4 import Px4Cascade, RotorLayout
 from musls_control.px4.allocation import (
     MIX_THRUST,
     MIXER_COLUMNS,

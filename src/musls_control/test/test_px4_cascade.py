@@ -8,13 +8,8 @@ from scipy.spatial.transform import Rotation
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4 import (
-    Px4Cascade,
-    TakeoffState,
-)
-from musls_control.px4.frames import (
-    body_swapped,
-)
+from musls_control.px4 import Px4Cascade, TakeoffState
+from musls_control.px4.frames import body_swapped
 
 RNG_SEED = 7
 

@@ -7,12 +7,7 @@ import pytest
 
 from musls_control.autopilot import DroneSetpoints, MotorCommands
 from musls_control.estimate import Estimate
-from musls_control.px4 import (
-    PX4_PARAMETERS,
-    Px4Cascade,
-    RotorLayout,
-    px4_parameters,
-)
+from musls_control.px4 import PX4_PARAMETERS, Px4Cascade, RotorLayout, px4_parameters
 from musls_description.config.errors import ConfigError
 
 SIX_ROTORS = RotorLayout(px_m=(0.1,) * 6, py_m=(0.1,) * 6, km=(0.05,) * 6, ct=(6.5,) * 6)

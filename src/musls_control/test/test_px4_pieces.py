@@ -9,11 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_control.px4 import px4_parameters
-from musls_control.px4.attitude_control import (
-    control_attitude,
-    integrate_axis,
-    shortest_rotation,
-)
+from musls_control.px4.attitude_control import control_attitude, integrate_axis, shortest_rotation
 from musls_control.px4.cascade import fill_parameter_record, initial_state
 from musls_control.px4.layout import HYSTERESIS_DTYPE, PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4.position_control import constrain_horizontal

@@ -24,11 +24,7 @@ from musls_control.px4.attitude_control import (
 from musls_control.px4.cascade import fill_parameter_record, initial_state
 from musls_control.px4.layout import PARAMETER_DTYPE
 from musls_control.px4.position_control import change_hover_thrust, run_position_control
-from musls_control.px4.takeoff import (
-    detect_landing,
-    prepare_position_control,
-    update_hover_thrust,
-)
+from musls_control.px4.takeoff import detect_landing, prepare_position_control, update_hover_thrust
 
 ARMED_US = 6_000_000
 SPUN_UP_US = 7_004_000

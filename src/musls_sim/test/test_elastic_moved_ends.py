@@ -2,17 +2,7 @@
 
 import numpy as np
 import pytest
-from elastic_rigs import (
-    G,
-    anchor,
-    frequencies,
-    hanging_rig,
-    mote,
-    point_mass,
-    run,
-    straight,
-    winch,
-)
+from elastic_rigs import G, anchor, frequencies, hanging_rig, mote, point_mass, run, straight, winch
 
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable

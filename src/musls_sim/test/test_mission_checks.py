@@ -18,13 +18,7 @@ from musls_control.mission.spec import LONGEST_S
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.ground import ground_radius_m, ground_spawn
 from musls_sim.autopilots import hover_parameters
-from musls_sim.preflight.checks import (
-    Caution,
-    Refusal,
-    bag_bytes_per_s,
-    preflight,
-    refuse_or_warn,
-)
+from musls_sim.preflight.checks import Caution, Refusal, bag_bytes_per_s, preflight, refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

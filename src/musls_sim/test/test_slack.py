@@ -5,14 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plant_helpers import (
-    G,
-    advance,
-    hovering_plant,
-    momenta,
-    sinking_plant,
-    with_cables,
-)
+from plant_helpers import G, advance, hovering_plant, momenta, sinking_plant, with_cables
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 

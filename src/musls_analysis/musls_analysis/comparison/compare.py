@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 
 from musls_analysis.comparison.cycles import CutStage, of_one_length
-from musls_analysis.comparison.errors import (
-    error_track,
-    geodesic_error_rad,
-    translational_error_m,
-)
+from musls_analysis.comparison.errors import error_track, geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
 from musls_description.config.errors import ConfigError, file_name
 from musls_description.numerics import rotations

@@ -29,11 +29,7 @@ from musls_analysis.estimation.estimator import (
     correlation_of,
 )
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
-from musls_analysis.recordings.recording import (
-    Recording,
-    interpolated,
-    resample,
-)
+from musls_analysis.recordings.recording import Recording, interpolated, resample
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data, to_yaml
 from musls_description.config.strict_yaml import parse_yaml

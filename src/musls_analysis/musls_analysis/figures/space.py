@@ -14,13 +14,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from musls_analysis.comparison.errors import shown_setpoints
 from musls_analysis.figures import style
-from musls_analysis.recordings.recording import (
-    LOAD,
-    Recording,
-    main_stages,
-    parted_s,
-    pieces_of,
-)
+from musls_analysis.recordings.recording import LOAD, Recording, main_stages, parted_s, pieces_of
 from musls_description.system.obstacles import shown_faces, widened
 
 SNAPSHOTS = 5

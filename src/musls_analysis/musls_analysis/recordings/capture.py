@@ -17,13 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from musls_analysis.recordings.options import FACTORS, ReadOptions
-from musls_analysis.recordings.recording import (
-    LOAD,
-    PoseTrack,
-    Recording,
-    Stage,
-    in_order,
-)
+from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage, in_order
 from musls_description.config.errors import ConfigError
 from musls_description.config.text_tables import Row, read_lines, rows_of
 from musls_description.numerics.arrays import Array

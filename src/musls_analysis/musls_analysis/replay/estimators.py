@@ -29,12 +29,7 @@ from musls_analysis.replay.replay import (
 )
 from musls_control.estimate import Estimate
 from musls_control.estimators import LOAD_ESTIMATORS, DroneSensors, EstimatorSetup, LoadEstimator
-from musls_control.estimators.taut import (
-    cable_records,
-    directions,
-    load_record,
-    taut_tensions,
-)
+from musls_control.estimators.taut import cable_records, directions, load_record, taut_tensions
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.registry import user_code
 from musls_description.config.schema import build

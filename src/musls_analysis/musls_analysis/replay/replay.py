@@ -27,13 +27,7 @@ from musls_description.numerics.rotations import from_yaw, roll_pitch_yaw, yaw_o
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.interface import (
-    EnergyAudit,
-    Plant,
-    PlantInputs,
-    Pose,
-    PrescribedMotion,
-)
+from musls_sim.plants.interface import EnergyAudit, Plant, PlantInputs, Pose, PrescribedMotion
 from musls_sim.plants.interface import Motion as Start
 from musls_sim.plants.massless.plant import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant

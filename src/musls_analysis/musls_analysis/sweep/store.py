@@ -37,18 +37,8 @@ from numpy.typing import NDArray
 from musls_analysis.comparison.errors import setpoint_pose
 from musls_analysis.comparison.quantities import find_values
 from musls_analysis.comparison.summary import numbers_by_path
-from musls_analysis.recordings.recording import (
-    CableTrack,
-    PoseTrack,
-    Recording,
-    Stage,
-    main_stages,
-)
-from musls_analysis.sweep.plan import (
-    FLIGHT_COLUMNS,
-    Metric,
-    Plan,
-)
+from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage, main_stages
+from musls_analysis.sweep.plan import FLIGHT_COLUMNS, Metric, Plan
 from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 from musls_description.config.errors import lock as lock_file
 

@@ -19,12 +19,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from musls_control.estimate import MOTION, Estimate
-from musls_control.estimators import (
-    DroneSensors,
-    EstimatorSetup,
-    LoadEstimator,
-    LoadImuSpec,
-)
+from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator, LoadImuSpec
 from musls_control.estimators.taut import (
     LOAD,
     across,

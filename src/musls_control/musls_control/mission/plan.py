@@ -27,15 +27,7 @@ from musls_control.mission.carrying import (
     Carried,
     Held,
 )
-from musls_control.mission.rows import (
-    CARRIES,
-    LOWERS,
-    ROW,
-    SPREADS,
-    WAIT,
-    give_back,
-    move_aside,
-)
+from musls_control.mission.rows import CARRIES, LOWERS, ROW, SPREADS, WAIT, give_back, move_aside
 from musls_control.mission.spec import (
     LANDING,
     LONGEST_S,

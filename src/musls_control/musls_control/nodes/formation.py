@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import (
-    Accel,
-    AccelStamped,
-    Pose,
-    PoseStamped,
-    Transform,
-    Twist,
-    TwistStamped,
-)
+from geometry_msgs.msg import Accel, AccelStamped, Pose, PoseStamped, Transform, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher

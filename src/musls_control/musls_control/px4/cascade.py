@@ -26,12 +26,7 @@ from musls_control.px4.attitude_control import (
     first_order_alpha,
     set_attitude_from_thrust,
 )
-from musls_control.px4.frames import (
-    body_swapped,
-    orientation_swapped,
-    world_swapped,
-    yaw_swapped,
-)
+from musls_control.px4.frames import body_swapped, orientation_swapped, world_swapped, yaw_swapped
 from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.px4.parameters import PX4_PARAMETERS, px4_parameters
 from musls_control.px4.position_control import (

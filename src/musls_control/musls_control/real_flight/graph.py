@@ -26,12 +26,7 @@ from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet, compile_delivery
 from musls_control.mission.guidance import FlightGuidance, Known, guide
-from musls_control.mission.plan import (
-    FlightPlan,
-    GroundSpot,
-    compile_air_plan,
-    compile_plan,
-)
+from musls_control.mission.plan import FlightPlan, GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_control.reference import LoadReference

@@ -20,11 +20,7 @@ import scipy
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone, with_places
 from musls_description.hanging.equilibrium import drones_above, freed, hanging_equilibrium
-from musls_description.hanging.straight_cables import (
-    StraightCables,
-    even_shares,
-    share_balance,
-)
+from musls_description.hanging.straight_cables import StraightCables, even_shares, share_balance
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2

@@ -15,12 +15,7 @@ from musls_control.mission.plan import Closest, FlightPlan
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.hang import (
-    MIN_THRUST_MARGIN,
-    Hanging,
-    margin_sentence,
-    weakest_of,
-)
+from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_sentence, weakest_of
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
 from musls_description.system.slung_system import Drone

@@ -19,12 +19,7 @@ import scipy
 
 from musls_control.estimate import MOTION, Estimate
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import (
-    UserCodeError,
-    built_function,
-    file_of,
-    user_code,
-)
+from musls_description.config.registry import UserCodeError, built_function, file_of, user_code
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import Writes

@@ -24,12 +24,7 @@ from musls_control.mission.plan import (
 )
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import slung_state
-from musls_description.numerics.rotations import (
-    from_matrix,
-    from_rotation_vector,
-    matrix,
-    yaw_of,
-)
+from musls_description.numerics.rotations import from_matrix, from_rotation_vector, matrix, yaw_of
 from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.plants import PLANTS

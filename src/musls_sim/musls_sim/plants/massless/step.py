@@ -34,12 +34,7 @@ from musls_sim.plants.massless.records import (
     show_bodies,
     solids_of,
 )
-from musls_sim.plants.rigid_body import (
-    fastest_body,
-    look_for_surfaces,
-    settle_corners,
-    spin_rotors,
-)
+from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners, spin_rotors
 
 BEYOND_M = 1e-13
 """Largest distance of a taut cable's ends beyond its length."""

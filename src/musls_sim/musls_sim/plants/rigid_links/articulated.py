@@ -31,12 +31,7 @@ from musls_description.numerics.vectors import (
     sub,
     times,
 )
-from musls_sim.plants.rigid_links.mechanism import (
-    SLACK,
-    bodies_of,
-    coordinates_of,
-    slacks_of,
-)
+from musls_sim.plants.rigid_links.mechanism import SLACK, bodies_of, coordinates_of, slacks_of
 
 # ---------- Symmetric matrices as six numbers, matrices as nine
 

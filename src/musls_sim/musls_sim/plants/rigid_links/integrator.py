@@ -80,12 +80,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     solids_of,
     unwind,
 )
-from musls_sim.plants.rigid_links.slack import (
-    begin_slack,
-    end_slack,
-    move_slack,
-    slacks_hold,
-)
+from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
 
 MAX_EVALUATIONS = 12
 """Of the dynamics in a step."""
