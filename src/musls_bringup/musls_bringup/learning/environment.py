@@ -211,31 +211,30 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             **self.metadata,
             "autoreset_mode": self.autoreset_mode,
         }
-        levels = [known.value for known in ActionLevel]
-        if level not in levels:
-            raise ConfigError(f"level = {level}: choose one of {', '.join(levels)}")
-        self.level = ActionLevel(level)
-        if periods_per_step is None:
-            periods_per_step = self.level.periods_per_step
+        self.level = _level(level)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
+        periods = self.level.periods_per_step if periods_per_step is None else periods_per_step
         counts = {"num_envs": num_envs, "variants": variants, "history": history}
-        _check_sizes(counts, periods_per_step, action_scale, duration_s)
+        _check_sizes(counts, periods, action_scale, duration_s)
         self.num_envs, self.duration_s, self.render_mode = num_envs, duration_s, render_mode
-        self.action_scale = action_scale
-        self._periods, self._reward, self._by_parts = periods_per_step, reward, dict_observations
-        self.step_s = periods_per_step * CONTROL_PERIOD_S
-        changed = dict(overrides or {})
+        self.action_scale, self.step_s = action_scale, periods * CONTROL_PERIOD_S
+        self._periods, self._reward, self._by_parts = periods, reward, dict_observations
+        self.nominal = nominal = self._load(scenario, dict(overrides or {}))
+        self._build(nominal, _drawn(nominal, randomise or {}, min(variants, num_envs)), threads)
+        self._lay_out(history)
+
+    def _load(self, scenario: str | Scenario | None, changed: dict[str, Any]) -> Scenario:
+        """Load a scenario, or that of the task, with changed keys."""
         if scenario is None:
             scenario, changed = self.task.scenario, {**self.task.overrides, **changed}
-        self.nominal = nominal = load_scenario(scenario, changed)
+        nominal = load_scenario(scenario, changed)
         if nominal.start.kind == "ground":
             raise ConfigError(
                 f"scenario {nominal.name}: start.kind = ground: an environment begins in the air; "
                 "choose start: air"
             )
-        self._build(nominal, _drawn(nominal, randomise or {}, min(variants, num_envs)), threads)
-        self._lay_out(history)
+        return nominal
 
     def _build(self, nominal: Scenario, drawn: list[Scenario], threads: int | None) -> None:
         """Build the worlds, which fly the drawn scenarios."""
@@ -456,7 +455,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             raise ConfigError(f"observe: {type(observed).__name__}, must be parts by name")
         for name, part in observed.items():
             try:
-                seen = np.nan_to_num(np.asarray(part, np.float32))
+                seen = np.asarray(part, np.float32)
             except (OverflowError, TypeError, ValueError):
                 raise ConfigError(f"observe: {name} must be numbers") from None
             shape = seen.shape
@@ -464,8 +463,10 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
                 raise ConfigError(
                     f"observe: {name} has shape {shape}, must be ({self.num_envs}, ...)"
                 )
-            parts[name] = seen.clip(-LARGEST_SEEN, LARGEST_SEEN)
-        return parts if self._by_parts else flat(parts, (self.num_envs,))
+            parts[name] = seen
+        if self._by_parts:
+            return {name: _bounded(part) for name, part in parts.items()}
+        return _bounded(flat(parts, (self.num_envs,)))
 
     def _last_seen(self, over: Array) -> Array:
         """Observations of worlds whose episodes are over, an object each, None elsewhere."""
@@ -549,8 +550,23 @@ def find_task(given: str | Task | type[Task]) -> Task:
         raise ConfigError(f"task = {given}: {describe_error(error)}") from error
 
 
+def _bounded(seen: Array) -> Array:
+    """Observation within its space; 0 where it is NaN."""
+    seen = seen.clip(-LARGEST_SEEN, LARGEST_SEEN)
+    seen[np.isnan(seen)] = 0.0
+    return seen
+
+
 def _box(shape: tuple[int, ...]) -> spaces.Box:
     return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, shape, np.float32)
+
+
+def _level(level: str) -> ActionLevel:
+    """Level of the actions by its name."""
+    levels = [known.value for known in ActionLevel]
+    if level not in levels:
+        raise ConfigError(f"level = {level}: choose one of {', '.join(levels)}")
+    return ActionLevel(level)
 
 
 def _check_sizes(

@@ -6,6 +6,7 @@ them from here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
@@ -26,7 +27,21 @@ from musls_description.config.schema import build, spec
 from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import cross, from_yaw, matrix, matrix_to_body, rotate
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.numerics.vectors import (
+    add,
+    add_scaled,
+    body_axes_in_world,
+    cross,
+    norm,
+    put,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+    wrapped,
+)
 from musls_description.system.slung_system import formation_of
 
 BODY_COLUMNS = 18
@@ -117,7 +132,7 @@ class Observations:
 
     def __init__(self, setup: ControlSetup, history: int = 0, n_actions: int = 0) -> None:
         n = setup.slung.n_drones
-        self._places = places_in(setup.formation, n)
+        self._offsets_m = setup.formation.offsets_m(n)
         self._share_n = setup.slung.load.mass_kg * setup.gravity_m_s2 / n
         self.shapes: dict[str, tuple[int, ...]] = {
             "load": (BODY_COLUMNS,),
@@ -140,32 +155,20 @@ class Observations:
             goal: Of the load.
             actions: The last ones, (..., history, n k).
         """
-        turn = matrix_to_body(from_yaw(goal.yaw_rad))
-        back = np.swapaxes(turn, -1, -2)
-        position, velocity = motion[..., 0:3].copy(), motion[..., 3:6].copy()
-        places, _ = self._places(position[..., 0, :], goal.yaw_rad)
-        position[..., 1:, :] -= places
-        velocity[..., 1:, :] -= velocity[..., :1, :]
-        position[..., 0, :] -= goal.position_enu_m
-        velocity[..., 0, :] -= goal.velocity_enu_m_s
-        rotation = turn[..., None, :, :] @ matrix(motion[..., 6:10])
-        bodies = np.concatenate(
-            [
-                position @ back / POSITION_M,
-                velocity @ back / VELOCITY_M_S,
-                rotation.reshape(*rotation.shape[:-2], 9),
-                motion[..., 10:13] / RATE_RAD_S,
-            ],
-            axis=-1,
+        bodies = np.empty((*motion.shape[:-1], BODY_COLUMNS))
+        of_goal = (
+            _rows(goal.position_enu_m, 3),
+            _rows(goal.velocity_enu_m_s, 3),
+            _rows(goal.yaw_rad),
         )
-        tension = tension_n / self._share_n
+        moving, seen = _rows(motion, *motion.shape[-2:]), _rows(bodies, *bodies.shape[-2:])
+        see_bodies(moving, *of_goal, self._offsets_m, seen)
+        bodies = bodies.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
+        tension = (tension_n / self._share_n).clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
         made = {"load": bodies[..., 0, :], "drones": bodies[..., 1:, :], "tension": tension}
         if "actions" in self.shapes:
-            made["actions"] = actions
-        return {
-            name: part.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
-            for name, part in made.items()
-        }
+            made["actions"] = actions.astype(np.float32)
+        return made
 
     def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
         """Observation of each drone by itself, (*worlds, n, size_each).
@@ -186,6 +189,42 @@ class Observations:
     def __call__(self, motion: Array, tension_n: Array, goal: Goal, actions: Array) -> Array:
         """All parts as one vector, (..., size)."""
         return flat(self.parts(motion, tension_n, goal, actions), motion.shape[:-2])
+
+
+def _rows(values: Array, *shape: int) -> Array:
+    """Numbers of one world or of many, contiguous, (worlds, *shape)."""
+    return np.ascontiguousarray(values, float).reshape(-1, *shape)
+
+
+@compiled()
+def about_vertical(yaw):
+    """Return the unit quaternion of a turn about the vertical."""
+    return math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)
+
+
+@compiled()
+def see_bodies(motion, goal_position, goal_velocity, goal_yaw, offsets, seen):
+    """Write what `Observations` says of load and drones, (worlds, 1 + n, 18).
+
+    `motion` is (worlds, 1 + n, 16), the goals (worlds, 3) and (worlds,), `offsets` (n, 3).
+    """
+    for i in range(motion.shape[0]):
+        turn, load = about_vertical(goal_yaw[i]), motion[i, 0]
+        for k in range(motion.shape[1]):
+            body, row = motion[i, k], seen[i, k]
+            if k == 0:
+                place = sub(body, goal_position[i])
+                velocity = sub(body[3:6], goal_velocity[i])
+            else:
+                place = sub(sub(body, load), rotate_by(turn, offsets[k - 1]))
+                velocity = sub(body[3:6], load[3:6])
+            put(row, scale(1.0 / POSITION_M, rotate_back_by(turn, place)))
+            put(row[3:6], scale(1.0 / VELOCITY_M_S, rotate_back_by(turn, velocity)))
+            axes = body_axes_in_world(body[6:10])
+            for c in range(3):  # columns of the rotation matrix
+                axis = axes[3 * c], axes[3 * c + 1], axes[3 * c + 2]
+                row[6 + c], row[9 + c], row[12 + c] = rotate_back_by(turn, axis)
+            put(row[15:18], scale(1.0 / RATE_RAD_S, body[10:13]))
 
 
 def places_in(formation: Cone, n: int) -> Callable[[Array, Array], tuple[Array, Array]]:
@@ -239,11 +278,15 @@ class Actions:
         self._moment_n_m = MOMENT_SHARE * self._most_n * np.array(arms)
         speeds = [[(r.speed_min_rad_s, r.speed_max_rad_s) for r in d.rotors] for d in drones]
         self._speeds_rad_s = np.array(speeds)
-        self._mass_kg = np.array([drone.mass_kg for drone in drones])
-        self._at_load = np.array([load.cable_attachments_m[i] for i in cables])
-        self._at_drone = np.array([drone.cable_attachment_m for drone in drones])
         attitude = GeometricAttitude.of(drones)
-        self._moment_of_rate = attitude.drones["inertia"] * attitude.gains[1]  # J K_w, (n, 3, 3)
+        self._drones = np.zeros(len(drones), DRONE)
+        self._drones["mass"] = [drone.mass_kg for drone in drones]
+        self._drones["at_load"] = [load.cable_attachments_m[i] for i in cables]
+        self._drones["at_drone"] = [drone.cable_attachment_m for drone in drones]
+        self._drones["azimuth"] = setup.formation.azimuths_rad(len(drones))
+        self._drones["moment_of_rate"] = attitude.drones["inertia"] * attitude.gains[1]  # J K_w
+        if level is ActionLevel.FORCES:
+            self._drones["hover"] = self._hover_n
 
     @cached_property
     def _hover_n(self) -> Array:
@@ -262,31 +305,63 @@ class Actions:
             low, high = self._speeds_rad_s[..., 0], self._speeds_rad_s[..., 1]
             speeds: Array = low + 0.5 * (1.0 + action) * (high - low)
             return speeds
-        turn = from_yaw(goal.yaw_rad)[..., None, :]
-        places, yaws = self.places(goal.position_enu_m, goal.yaw_rad)
         if level is ActionLevel.DRONE_SETPOINTS:
+            turn = from_yaw(goal.yaw_rad)[..., None, :]
+            places, yaws = self.places(goal.position_enu_m, goal.yaw_rad)
             places = places + SETPOINT_REACH_M * rotate(turn, action)
             return np.concatenate([places, yaws[..., None]], axis=-1)
-        pull = self._pull_n(motion, tension_n)
-        back = motion[..., 1:, 6:10] * [1.0, -1.0, -1.0, -1.0]
-        moment = -cross(self._at_drone, rotate(back, pull))
-        if level is ActionLevel.FORCES:
-            force = rotate(turn, self._hover_n + self._mass_kg[:, None] * action)
-        else:
-            wanted = rotate(turn, action[..., :3])
-            wanted[..., 2] += self._setup.gravity_m_s2
-            force = self._mass_kg[:, None] * wanted - pull
-            moment += (self._moment_of_rate[..., :2] @ action[..., 3:, None])[..., 0]
-        return np.concatenate([force, yaws[..., None], moment], axis=-1)
+        n, columns = self.shape
+        forces = np.empty((*motion.shape[:-2], n, 7))
+        ask_forces(
+            _rows(action, n, columns),
+            _rows(motion, 1 + n, motion.shape[-1]),
+            _rows(tension_n, n, 2),
+            _rows(goal.yaw_rad),
+            self._drones,
+            self._setup.gravity_m_s2,
+            forces.reshape(-1, n, 7),
+        )
+        return forces
 
-    def _pull_n(self, motion: Array, tension_n: Array) -> Array:
-        """Force of each cable on its drone, as if it were straight, ENU, (..., n, 3)."""
-        load, drones = motion[..., :1, :], motion[..., 1:, :]
-        way = load[..., 0:3] + rotate(load[..., 6:10], self._at_load)
-        way = way - drones[..., 0:3] - rotate(drones[..., 6:10], self._at_drone)
-        length = np.maximum(np.linalg.norm(way, axis=-1, keepdims=True), 1e-6)
-        pull: Array = tension_n[..., 1:2] * way / length
-        return pull
+
+DRONE = np.dtype(
+    [
+        ("mass", float),
+        ("at_load", float, 3),  # where its cable is fastened, in the bodies' frames
+        ("at_drone", float, 3),
+        ("azimuth", float),  # in the formation
+        ("hover", float, 3),  # force that holds it in hover at yaw 0, world
+        ("moment_of_rate", float, (3, 3)),
+    ]
+)
+
+
+@compiled()
+def ask_forces(action, motion, tension, goal_yaw, drones, gravity, forces):
+    """Write forces, yaws and moments of actions: with five columns accelerations, else forces.
+
+    `action` is (worlds, n, columns), `motion` (worlds, 1 + n, 16), `tension` (worlds, n, 2),
+    `drones` (n,) of `DRONE`, `forces` (worlds, n, 7). A cable pulls as if it were straight.
+    """
+    for i in range(motion.shape[0]):
+        turn, load = about_vertical(goal_yaw[i]), motion[i, 0]
+        for k in range(len(drones)):
+            drone, body, row = drones[k], motion[i, 1 + k], forces[i, k]
+            end = add(body, rotate_by(body[6:10], drone.at_drone))
+            way = sub(add(load, rotate_by(load[6:10], drone.at_load)), end)
+            pull = scale(tension[i, k, 1] / max(norm(way), 1e-6), way)
+            wanted = rotate_by(turn, action[i, k])
+            moment = cross(rotate_back_by(body[6:10], pull), drone.at_drone)
+            put(row[4:7], moment)
+            row[3] = wrapped(goal_yaw[i] + drone.azimuth + math.pi)
+            if action.shape[2] < 5:
+                put(row, add_scaled(rotate_by(turn, drone.hover), drone.mass, wanted))
+                continue
+            put(row, sub(scale(drone.mass, wanted), pull))
+            row[2] += drone.mass * gravity
+            for r in range(3):
+                for c in range(2):
+                    row[4 + r] += drone.moment_of_rate[r, c] * action[i, k, 3 + c]
 
 
 @spec
