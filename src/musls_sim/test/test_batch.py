@@ -37,35 +37,37 @@ def assert_same(batch, world, session):
 
 
 FLIGHTS = {
-    "ground, gusts and dropouts": (
+    "ground, gusts, dropouts, late set-points, load cells, boards and marks": (
         "wind.mean_enu_m_s=[1, 0, 0]",
         "wind.gust_std_m_s=[0.5, 0.5, 0.2]",
         "estimation={kind: mocap, dropout_fraction: 0.1}",
+        "imperfections={setpoint_delay_s: 0.02, setpoint_jitter_s: 0.05, "
+        "drones: [{level_tilt_rad: [0.02, 0.01]}, {mocap_offset_m: [0.05, 0, 0]}, {}]}",
+        "system.cables.load_cell={}",
     ),
-    "air, late commands": ("start=air", "imperfections.command_latency_s=0.012"),
-    "truth": ("start=air", "estimation={kind: truth}"),
-    "rigid rods": ("start=air", "cable_model=rigid_rods"),
-    "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
-    "elastic": ("start=air", "cable_model=elastic", "system.cables.links=3"),
-    "tilted rotors, batteries": (
+    "air, late commands, tilted rotors, batteries": (
         "start=air",
-        "imperfections.drones=[{}, {thrust_tilt_rad: [0.02, 0.01]}, {}]",
+        "imperfections={command_latency_s: 0.012, drones: [{}, {thrust_tilt_rad: [0.02, 0.01]}, "
+        "{}]}",
         "system.drones.propulsion={motor: {speed_constant_rpm_v: 920, resistance_ohm: 0.1}, "
         "battery: {cells: 3, capacity_ah: 2, start_charge: 0.9}, electronics_w: 4, "
         "propeller: {kind: constants, thrust_n_s2: 8.55e-6, moment_ratio_m: 0.016, "
         "inertia_kg_m2: 1e-5}}",
     ),
-    "late set-points, load cells, boards and marks": (
-        "imperfections={setpoint_delay_s: 0.02, setpoint_jitter_s: 0.05, "
-        "drones: [{level_tilt_rad: [0.02, 0.01]}, {mocap_offset_m: [0.05, 0, 0]}, {}]}",
-        "system.cables.load_cell={}",
-    ),
-    "downwash, ground effect": (
+    "noisy truth, downwash, ground effect": (
+        "estimation={kind: truth, noise: 0.001}",
         "aerodynamics=[downwash, ground_effect]",
         "events=[{kind: rotor_failure, when: {time_s: 1}, drone: 1, rotor: 2, efficiency: 0.8}]",
     ),
-    "noisy truth": ("start=air", "estimation={kind: truth, noise: 0.001}"),
-    "rigid links in the air": ("start=air", "cable_model=rigid_links", "system.cables.links=5"),
+    "rigid rods": ("start=air", "cable_model=rigid_rods"),
+    "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
+    "elastic, one breaks": (
+        "start=air",
+        "cable_model=elastic",
+        "system.cables.links=3",
+        "system.cables.elastic.break_force_n=12",
+        "events=[{kind: poke, when: {time_s: 0.5}, force_enu_n: [3, 0, -15], duration_s: 0.5}]",
+    ),
 }
 
 
@@ -252,17 +254,12 @@ def test_a_drone_whose_motors_stop_falls():
 DIRECT = "controller={kind: payload, output: direct, allocation: qp}"
 RODS = "controller={kind: payload, output: direct}"
 CONTROLLED = {
-    "payload": ("controller=payload", "imperfections.command_latency_s=0.008"),
     "payload, late set-points": (
         "controller=payload", "imperfections={setpoint_delay_s: 0.008, setpoint_jitter_s: 0.01}",
         "system.cables.load_cell={}",
     ),
     "payload, direct, tensions and distances": (DIRECT, "wind.gust_std_m_s=[0.5, 0.5, 0.2]"),
     "payload, rods": (RODS, "cable_model=rigid_rods"),
-    "payload, elastic": (DIRECT, "cable_model=elastic", "system.cables.links=3"),
-    "payload, rigid links": (
-        "controller=payload", "cable_model=rigid_links", "system.cables.links=5",
-    ),
     "rotortm": (
         "controller=rotortm", "formation={}",
         "system.load.cable_attachments_m=[[0.6, 0, 0.1], [-0.3, 0.52, 0.1], [-0.3, -0.52, 0.1]]",
@@ -370,7 +367,10 @@ REFUSED = {
     ),
     "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
     "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
-    "cables that break": ("system.cables.elastic.break_force_n=500", "break_force_n"),
+    "chains that break": (
+        "cable_model=rigid_links; system.cables.elastic.break_force_n=500",
+        "break_force_n",
+    ),
     "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
     "pid": ("controller=pid; start=air", "controller.kind = pid"),
     "payload from the ground": ("controller=payload", "start.kind = ground"),

@@ -65,6 +65,15 @@ def in_python(name: str, step: Step | None, due: Due = always) -> Stage | None:
     return None if step is None else Stage(name, step, due)
 
 
+def last_of(periods: int) -> Due:
+    """In the last one of so many periods, each time."""
+
+    def due(tick: int) -> float:
+        return -(-(tick + 1) // periods) * periods - 1
+
+    return due
+
+
 def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
     """When a stage in Python is due: at the next of some times."""
     period_s = flight.plant.period_s
@@ -202,7 +211,7 @@ def _motors(flight: Flight) -> Stage | None:
     if flight.power is None:
         return None
     drive = (compiled.drive_rotors,)
-    return Stage("motors", flight.note_empty_batteries, compiled=drive, tells=True)
+    return Stage("motors", flight.note_empty_batteries, never, drive, tells=True)
 
 
 @entry("rotors that are not upright", "session/imperfections.py")
@@ -239,7 +248,8 @@ def _plant_asks(scenario: Scenario) -> str:
         return f"physics.engine = {physics.engine}"
     if physics.exact_friction:
         return "physics.exact_friction = true"
-    if any(cable.elastic.break_force_n for cable in scenario.system.cables):
+    breaks = any(cable.elastic.break_force_n for cable in scenario.system.cables)
+    if breaks and scenario.cable_model != "elastic":
         return "system.cables.elastic.break_force_n"
     if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:
         return f"system = {scenario.system.name} (drones with a load do not)"
@@ -266,10 +276,9 @@ def _cable_events(flight: Flight) -> Stage:
 
 @entry("notes when the integration makes or loses energy", "session/flight.py")
 def _energy(flight: Flight) -> Stage | None:
-    def due(tick: int) -> float:
-        return -(-tick // ENERGY_PERIODS) * ENERGY_PERIODS
-
-    return in_python("energy", None if flight.plant.audit is None else flight.watch_energy, due)
+    if flight.plant.audit is None:
+        return None
+    return Stage("energy", flight.watch_energy, last_of(ENERGY_PERIODS), tells=True)
 
 
 @entry("notes what hits what", "session/collisions.py")
@@ -279,7 +288,7 @@ def _collisions(flight: Flight) -> Stage | None:
         return None
     obstacles = (compiled.look_at_obstacles,) if watch.obstacles else ()
     look = (compiled.look_for_contacts, *obstacles)
-    return Stage("collisions", flight.watch_collisions, compiled=look, tells=True)
+    return Stage("collisions", flight.watch_collisions, never, look, tells=True)
 
 
 @entry("notes which cables hit obstacles", "session/collisions.py")
@@ -292,8 +301,10 @@ def _cable_collisions(flight: Flight) -> Stage | None:
 
 @entry("notes what a controller reports", "session/flight.py")
 def _controller_events(flight: Flight) -> Stage | None:
-    step = None if flight.flying is None else flight.note_controller_events
-    return in_python("controller_events", step, flight.control.next_events)
+    if flight.flying is None:
+        return None
+    due = flight.control.next_events
+    return Stage("controller_events", flight.note_controller_events, due, tells=True)
 
 
 @entry("what motion capture and IMU make of the state", "sensors/estimation.py")

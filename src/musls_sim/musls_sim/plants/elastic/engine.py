@@ -140,8 +140,6 @@ class Engine(Plant):
         can_break: Whether any segment has a break force.
     """
 
-    _refined = 0
-
     def __init__(
         self,
         rig: Rig,
@@ -184,7 +182,7 @@ class Engine(Plant):
     @property
     def refined_periods(self) -> int:
         """Periods that needed finer steps than the usual."""
-        return self._refined
+        return int(self.tables.system["refined"][0])
 
     def restart(self) -> None:
         """Find the accelerations again after the state or the system was changed from outside."""
@@ -243,7 +241,7 @@ class Engine(Plant):
             memory.end()
 
     def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
-        """See `interface.Plant.account`; the verdict is the number of steps, -1 or -2."""
+        """See `interface.Plant.account`; a verdict above 0 is the number of parted segments."""
         self._periods += periods - 1
         if verdict == -2:
             raise SimulationDiverged(
@@ -255,15 +253,9 @@ class Engine(Plant):
                 f"simulation diverged at {self.time_s:.3f} s: the elastic cables found no solution "
                 f"with steps of {self.period_s / self.substeps / 2**REFINEMENTS:.2g} s"
             )
-        self._refined += verdict > self.substeps
         if self.tables.system["can_break"][0]:
             self._note_breaks()
         self._periods += 1
-
-    @property
-    def breaking(self) -> bool:
-        """Whether a segment may break, or is to be cut."""
-        return self.can_break or bool(self._cuts or self.tables.system["can_break"][0])
 
     def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
         """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so.
@@ -320,7 +312,7 @@ class Engine(Plant):
         record = self._step_record[0]
         record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
         move_plant(self._step_record.ctypes.data)
-        return int(record["verdict"]) or steps
+        return int(record["verdict"])
 
     def _make_step_record(self) -> np.ndarray:
         """Make the record of a period's inputs that the compiled step reads."""

@@ -206,7 +206,7 @@ class ElasticPlant(Engine):
     def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
         slung = self.system.load is not None and not (self._rigged or self.state.reels)
-        plain = slung and self._motion is None and not self.breaking
+        plain = slung and self._motion is None and not self._cuts
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
@@ -221,11 +221,15 @@ class ElasticPlant(Engine):
             if self._motion.load_wrench is not None:
                 self.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         self.advance()
-        if len(self.breaks) > self._breaks_told:
-            self._tell_breaks()
         self._show()
         if self._motion is not None:
             self._note_reaction()
+
+    def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
+        """See `interface.Plant.account`."""
+        super().account(verdict, inputs, periods)
+        if len(self.breaks) > self._breaks_told:
+            self._tell_breaks()
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
         """See `interface.Plant`."""

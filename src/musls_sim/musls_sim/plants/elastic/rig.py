@@ -27,6 +27,7 @@ from musls_sim.plants.elastic.state import (
     DRUM,
     FEED,
     NODE,
+    PROGRESS,
     PULLEY,
     ROW,
     SEGMENT,
@@ -345,6 +346,7 @@ def build_tables(rig: Rig) -> Tables:
         wrench_enu=wrench.copy(),
         fastest=np.zeros((len(bodies), 1)),
         kept=np.zeros((2, changing)),
+        progress=np.zeros(1, PROGRESS),
     )
 
 

@@ -176,6 +176,20 @@ SUMS = _record(
 LOSSES = _record(numbers="cables ground air drives switched")
 """Powers in a stage, and how many segments and corners began or ceased to carry."""
 
+PROGRESS = _record(
+    # Begin and end of the present step (shares of the period), and how much of it implicit Euler
+    # steps have covered; how far the bodies' motion has bent in the period; powers switched in the
+    # step; energy before its implicit Euler steps, and what these may make.
+    numbers="at now euler bend switched before allowed",
+    # What is solved next, see `step`; of so many steps this one, halved so often, of at most
+    # `refinements`; trials of a step that ends at a break. Whether accelerations are sought alone,
+    # first, or again; whether something may break, steps are chosen for their accuracy, a stage
+    # was rough. Segments that parted.
+    integers="""mode step steps level refinements trial finding start again fragile accurate rough
+    parted""",
+)
+"""How far a control period is, of which `SYSTEM` may be rewound meanwhile."""
+
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Symmetric matrix of zeros, (xx, xy, xz, yy, yz, zz)."""
 
@@ -210,6 +224,7 @@ class Tables(NamedTuple):
         wrench_enu: The same in the world frame, (n_bodies, 6).
         fastest: Largest speed of each body so far, its edge's by turning among it, (n_bodies, 1).
         kept: Room for what changes at the begin of the period and at the begin of a step, (2, n).
+        progress: `PROGRESS`, (1,).
     """
 
     nodes: Records
@@ -235,6 +250,7 @@ class Tables(NamedTuple):
     wrench_enu: Array
     fastest: Array
     kept: Array
+    progress: Records
 
 
 SYSTEM = _record(
@@ -251,8 +267,9 @@ SYSTEM = _record(
     numbers="""gravity ground ground_friction tolerance energy_tolerance can_break period since
     turn2""",
     # So many numbers of the memory, from its begin, are what a step changes for good. `level`: how
-    # often the steps of the next period are halved to begin with.
-    integers="n_dofs changing level",
+    # often the steps of the next period are halved to begin with. `refined`: periods with finer
+    # steps than the usual.
+    integers="n_dofs changing level refined",
 )
 
 
@@ -266,4 +283,5 @@ solids_of = opener("solids", SOLID)
 laws_of = opener("laws", LAW)
 rows_of = opener("rows", ROW)
 unknowns_of = opener("unknowns", UNKNOWN)
+progress_of = opener("progress", PROGRESS)
 rotors_of = grid_opener("rotors", ROTOR)

@@ -119,6 +119,7 @@ from musls_sim.plants.elastic.state import (
     cables_of,
     corners_of,
     nodes_of,
+    progress_of,
     rotors_of,
     rows_of,
     segments_of,
@@ -453,21 +454,26 @@ def _begin_second(t, share):
 
 
 @compiled()
-def _begin_stage(t, mode, begin, end, euler):
-    """Set up a stage of a step between two times; returns its weight [s] and its time (shares)."""
-    length = end - begin
-    if mode == _FIRST:
-        return _begin_first(t, length), begin + GAMMA * length
-    if mode == _SECOND:
-        return _begin_second(t, length), end
-    if mode == _EULER:
+def _begin_stage(t):
+    """Set up the next stage; returns its weight [s] and its time (a share of the period)."""
+    p = progress_of(t)[0]
+    if p.mode == _FIRST and p.trial == 0:
+        p.now = (p.step + 1) / p.steps
+        if p.fragile:
+            p.now = _plan(t, p.at, p.now, t.bracket)
+    length = p.now - p.at
+    if p.mode == _FIRST:
+        return _begin_first(t, length), p.at + GAMMA * length
+    if p.mode == _SECOND:
+        return _begin_second(t, length), p.now
+    if p.mode == _EULER:
         t.since = dh = length * t.period / EULER_STEPS
         _predict_first(t, 0.0, dh, 0.0)
         spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), dh)
-        return dh, begin + length * (euler + 1.0 / EULER_STEPS)
+        return dh, p.at + length * (p.euler + 1.0 / EULER_STEPS)
     _predict_first(t, 0.0, START_STEP_S, 0.0)
     t.since = START_STEP_S
-    return START_STEP_S, begin
+    return START_STEP_S, p.at
 
 
 @compiled()
@@ -494,8 +500,9 @@ def _end_start(t):
 
 
 @compiled()
-def _end_second(t, x, h, switched, rough):
+def _end_second(t, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
+    x = _changing(t)
     _count(t, t.stage_losses, D * h)
     held = switched > 0.0 or rough
     before = allowed = 0.0
@@ -642,128 +649,176 @@ def remember_start(address):
 
 
 @compiled()
-def _give_up(t, x, mode, copied):
-    """Return to the begin of the period, and keep it."""
-    kept = table_at(t.kept)
-    if copied:
+def _changing(t):
+    """Return all numbers that a step changes for good."""
+    return memory_at(address_of(t.nodes) + t.nodes.offset, t.changing)
+
+
+@compiled()
+def _take_inputs(t, s):
+    """Take what a `STEP` gives for the period."""
+    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
+    copy_numbers(t.wind, vector_at(s, s.wind))
+    copy_table(table_at(t.wrench_body), grid_at(s, s.wrench_body, 1 + s.n_drones, 6))
+    copy_table(table_at(t.wrench_enu), grid_at(s, s.wrench_enu, 1 + s.n_drones, 6))
+    t.period = s.period
+
+
+@compiled()
+def _begin_period(t, substeps, refinements):
+    """Part what is due, keep the state to go back to, and begin with the first step."""
+    p, x, kept = progress_of(t)[0], _changing(t), table_at(t.kept)
+    for segment in segments_of(t):
+        segment.peak_tension = 0.0
+    jumped = begin_shafts(t)
+    p.finding = p.start = substeps == 0
+    p.fragile, p.refinements, p.parted = t.can_break > 0.0, refinements, 0
+    p.accurate = t.turn2 > 0.0 and refinements > 0 and substeps > 0
+    p.level = t.level if p.accurate else 0
+    p.steps = substeps << p.level
+    if p.start:
+        part(t, 0.0)
+    p.again = p.start or (p.fragile and _part(t, 0.0) > 0) or jumped
+    t.old_sums = t.sums
+    if p.steps > 1 or p.fragile:
+        copy_numbers(kept[0], x)
+    elif p.again:
+        copy_numbers(kept[1], x)
+    p.mode = _START if p.again else _FIRST
+    p.step = p.trial = p.rough = 0
+    p.at = p.now = p.euler = p.bend = p.switched = p.before = p.allowed = 0.0
+
+
+@compiled()
+def _end_stage(t, solved, dh):
+    """Go on from a stage after so many solutions; says whether steps have to be shorter."""
+    p = progress_of(t)[0]
+    react(t)
+    react_shafts(t)
+    if p.mode == _FIRST:
+        p.mode, p.switched, p.rough = _SECOND, t.stage_losses.switched, solved > 1
+        if p.fragile:
+            note_tensions(t, False)
+        return False
+    if p.mode == _SECOND:
+        return _end_last(t, solved)
+    if p.mode == _EULER:
+        _end_euler(t, dh)
+        p.euler += 1.0 / EULER_STEPS
+        if p.euler < 1.0:
+            return False
+        t.sums.euler_steps += 1.0
+        if p.level < p.refinements and _gained(t, p.before) > p.allowed:
+            return True
+    else:
+        _end_start(t)
+    _end_step(t)
+    return False
+
+
+@compiled()
+def _end_last(t, solved):
+    """Go on from the second stage: a trial for a break, the next step, or implicit Euler steps."""
+    p, tried = progress_of(t)[0], progress_of(t)[0].now
+    p.trial += 1
+    if p.fragile:
+        p.now = _next_trial(t, p.at, p.now, t.bracket, p.trial)
+    if p.now != tried:
+        _rewind(t)
+        p.mode = _FIRST
+        return False
+    p.switched += t.stage_losses.switched
+    # Not in steps without refinement: those of a search for an equilibrium.
+    p.rough = p.refinements > 0 and (p.rough or solved > 1)
+    h = (p.now - p.at) * t.period
+    if p.accurate:
+        p.bend += (p.now - p.at) * _bend(t, h)
+    if p.bend > 1.0 and p.level < ACCURATE_LEVELS:
+        return True
+    if _end_second(t, h, p.switched, p.rough):
+        _end_step(t)
+        return False
+    if p.switched == 0.0 and p.level < p.refinements:
+        return True  # too coarse for a smooth motion
+    p.before, moving = _stored_energy(t)
+    p.allowed = max(EULER_ENERGY_TOLERANCE * t.energy_tolerance, ENERGY_SHARE * moving)
+    p.mode, p.euler = _EULER, 0.0
+    return False
+
+
+@compiled()
+def _end_step(t):
+    """Part what is due at the end of a step, and go on to the next one."""
+    p, parted = progress_of(t)[0], 0
+    if p.mode != _START:
+        p.at = p.now
+    if p.fragile and not p.start:
+        parted = _part(t, p.at)
+    p.parted += parted
+    p.mode = _START if parted > 0 or p.mode == _EULER else _FIRST
+    if p.mode == _FIRST:
+        p.trial = 0
+        if not p.start and p.at >= (p.step + 1) / p.steps:
+            p.step += 1
+        p.start = 0
+
+
+@compiled()
+def _give_up(t):
+    """Return to the begin of the period, and begin anew with steps half as long."""
+    p, x, kept = progress_of(t)[0], _changing(t), table_at(t.kept)
+    if p.steps > 1 or p.fragile:
         copy_numbers(x, kept[0])
-        return
-    if mode >= _EULER:
-        copy_numbers(x, kept[1])
-    _rewind(t)
-    copy_numbers(kept[0], x)
+    else:
+        if p.mode >= _EULER:
+            copy_numbers(x, kept[1])
+        _rewind(t)
+        copy_numbers(kept[0], x)
+    p.level, p.steps = p.level + 1, 2 * p.steps
+    p.step = p.trial = 0
+    p.at = p.bend = 0.0
+    p.mode = _START if p.fragile or p.again else _FIRST
+
+
+@compiled()
+def _end_period(t, substeps):
+    """Show the state, choose the steps of the next period; whether no body is too fast."""
+    p = progress_of(t)[0]
+    collect(t, 0.0 if p.finding else t.period)
+    if not p.finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
+        return False
+    if p.accurate:
+        level, bend = p.level, p.bend
+        while level > 0 and bend < COARSER:
+            level, bend = level - 1, 4.0 * bend
+        t.level = min(level, ACCURATE_LEVELS)
+    t.refined += 1 if p.steps > substeps else 0
+    return True
 
 
 @CompiledStage
 def move_plant(address):
     """One period of a `STEP`, in equal steps, finer ones where a stage does not converge.
 
-    With no substeps it finds the accelerations. The verdict is the number of steps, 0 for the usual
-    one; -1 where none was short enough, -2 where a body is too fast.
+    With no substeps it finds the accelerations. The verdict is the number of segments that parted;
+    -1 where no step was short enough, -2 where a body is too fast.
     """
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
-    steps, refinements, period = s.substeps, s.refinements, s.period
-    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
-    copy_numbers(t.wind, vector_at(s, s.wind))
-    copy_table(table_at(t.wrench_body), grid_at(s, s.wrench_body, 1 + s.n_drones, 6))
-    copy_table(table_at(t.wrench_enu), grid_at(s, s.wrench_enu, 1 + s.n_drones, 6))
-    t.period, x = period, memory_at(address_of(t.nodes) + t.nodes.offset, t.changing)
-    losses, kept, bracket, fragile = t.stage_losses, table_at(t.kept), t.bracket, t.can_break > 0.0
-    for segment in segments_of(t):
-        segment.peak_tension = 0.0
-    jumped = begin_shafts(t)
-    start = finding = steps == 0
-    level, accurate, bend = 0, t.turn2 > 0.0 and refinements > 0 and not start, 0.0
-    if accurate:
-        level, steps = t.level, steps << t.level
-    if start:
-        part(t, 0.0)
-    again = start or (fragile and _part(t, 0.0) > 0) or jumped
-    t.old_sums = t.sums
-    if steps > 1 or fragile:
-        copy_numbers(kept[0], x)
-    elif again:
-        copy_numbers(kept[1], x)
-    mode, i, euler, trial = _START if again else _FIRST, 0, 0.0, 0
-    at, now, switched, before, allowed, rough = 0.0, 0.0, 0.0, 0.0, 0.0, False
-    while start or i < steps:
-        if mode == _FIRST and trial == 0:
-            now = (i + 1) / steps
-            if fragile:
-                now = _plan(t, at, now, bracket)
-        dh, share = _begin_stage(t, mode, at, now, euler)
+    p = progress_of(t)[0]
+    _take_inputs(t, s)
+    _begin_period(t, s.substeps, s.refinements)
+    while p.start or p.step < p.steps:
+        dh, share = _begin_stage(t)
         # The only call: each function that calls this one takes half a minute to compile.
         solved = solve_stage(t, dh, share, MAX_NEWTON_ITERATIONS)
         t.sums.iterations += solved
-        failed = solved == 0
-        if failed and (start or level == refinements):
-            s.verdict, s.failed = -1, 1
-            return
-        if not failed:
-            react(t)
-            react_shafts(t)
-            if mode == _FIRST:
-                mode, switched, rough = _SECOND, losses.switched, solved > 1
-                if fragile:
-                    note_tensions(t, False)
-                continue
-            if mode == _SECOND:
-                tried, trial = now, trial + 1
-                if fragile:
-                    now = _next_trial(t, at, now, bracket, trial)
-                if now != tried:
-                    _rewind(t)
-                    mode = _FIRST
-                    continue
-                # Not in steps without refinement: those of a search for an equilibrium.
-                switched, rough = (
-                    switched + losses.switched,
-                    refinements > 0 and (rough or solved > 1),
-                )
-                if accurate:
-                    bend += (now - at) * _bend(t, (now - at) * t.period)
-                if bend > 1.0 and level < ACCURATE_LEVELS:
-                    failed = True
-                elif not _end_second(t, x, (now - at) * t.period, switched, rough):
-                    failed = (
-                        switched == 0.0 and level < refinements
-                    )  # too coarse for a smooth motion
-                    if not failed:
-                        before, moving = _stored_energy(t)
-                        mode, euler = _EULER, 0.0
-                        allowed = EULER_ENERGY_TOLERANCE * t.energy_tolerance
-                        allowed = max(allowed, ENERGY_SHARE * moving)
-                        continue
-            elif mode == _EULER:
-                _end_euler(t, dh)
-                euler += 1.0 / EULER_STEPS
-                if euler < 1.0:
-                    continue
-                t.sums.euler_steps += 1.0
-                failed = level < refinements and _gained(t, before) > allowed
-            else:
-                _end_start(t)
-        if failed:
-            _give_up(t, x, mode, steps > 1 or fragile)
-            level, steps, i, at, trial, bend = level + 1, 2 * steps, 0, 0.0, 0, 0.0
-            mode = _START if fragile or again else _FIRST
-            continue
-        if mode != _START:
-            at = now
-        parted = fragile and not start and _part(t, at) > 0
-        mode = _START if parted or mode == _EULER else _FIRST
-        if mode == _FIRST:
-            trial = 0
-            if not start and at >= (i + 1) / steps:
-                i += 1
-            start = False
-    collect(t, 0.0 if finding else period)
-    if not finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
+        if solved == 0 or _end_stage(t, solved, dh):
+            if p.start or p.level == p.refinements:
+                s.verdict, s.failed = -1, 1
+                return
+            _give_up(t)
+    if _end_period(t, s.substeps):
+        s.verdict, s.failed = p.parted, 0
+    else:
         s.verdict, s.failed = -2, 1
-        return
-    if accurate:
-        while level > 0 and bend < COARSER:
-            level, bend = level - 1, 4.0 * bend
-        t.level = min(level, ACCURATE_LEVELS)
-    s.verdict, s.failed = 0 if steps == s.substeps else steps, 0
