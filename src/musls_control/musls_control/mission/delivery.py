@@ -280,6 +280,12 @@ class Delivery:
         if self._waits_since_s is not None:
             self._waits_since_s += time_s
 
+    @property
+    def next_s(self) -> float:
+        """When it weighs next; in the past where it is to turn back."""
+        turns = self.turns_back and not self._told
+        return 0.0 if turns else max(self._weighed_s + WEIGH_EVERY_S, 0.0)
+
     def weigh(self, time_s: float) -> None:
         """Weigh what hangs on the drones since the last time, if it is time to."""
         step_s = time_s - self._weighed_s

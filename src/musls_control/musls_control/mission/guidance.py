@@ -205,8 +205,9 @@ class FlightGuidance:
 
     @property
     def next_s(self) -> float:
-        """When `step` has something to do; in the past for always."""
-        return 0.0 if self.player.keeper is not None else self.player.next_s
+        """When `step` has something to do; in the past for at once."""
+        player = self.player
+        return player.next_s if player.keeper is None else min(player.next_s, player.keeper.next_s)
 
     def step(self, time_s: float) -> FormationSetpoint:
         """Set-points for a time; a delivery weighs and watches meanwhile."""

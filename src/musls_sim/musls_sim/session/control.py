@@ -248,7 +248,7 @@ class Control:
     def next_events(self, tick: int) -> float:
         """First period, from one on, in which the controller may report an event."""
         lawful = self._controller is not None and self._lawful
-        return -(-tick // REPORT_EVERY) * REPORT_EVERY if lawful else tick
+        return -(-(tick + 1) // REPORT_EVERY) * REPORT_EVERY - 1 if lawful else tick
 
     def take_over(self, time_s: float) -> None:
         """Give control to the controller."""

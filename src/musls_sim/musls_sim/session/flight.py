@@ -143,7 +143,7 @@ class Flight(Loop):
 
     def watch_energy(self, tick: int) -> None:
         """Record once a second whether the integration made or lost much energy; warn once."""
-        audit = self.plant.audit if tick % ENERGY_PERIODS == 0 else None
+        audit = self.plant.audit if (tick + 1) % ENERGY_PERIODS == 0 else None
         if audit is None or self._energy_doubted:
             return
         size_j = abs(audit.missing_j)

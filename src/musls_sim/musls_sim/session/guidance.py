@@ -26,6 +26,7 @@ from musls_control.mission.spec import GROUND_PHASES, DeliverySpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
+from musls_sim.plants.interface import EventRecord
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
@@ -193,7 +194,16 @@ class MissionGuidance(Guidance):
     def next_s(self) -> float:
         """See `Guidance`."""
         flight = self.flight
+        if self._unheard:
+            return 0.0
         return min(flight.next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
+
+    @property
+    def _unheard(self) -> list[EventRecord]:
+        """What has happened since a delivery was told last; nothing for other missions."""
+        if self.watch is None or self._queue is None:
+            return []
+        return self._queue.happened[self._heard :]
 
     def abort(self, why: str) -> None:
         """Give the delivery up once the drones fly in formation; not during the landing."""
@@ -205,10 +215,10 @@ class MissionGuidance(Guidance):
         time_s, flight, player = tick * self._period_s, self.flight, self.flight.player
         if time_s < self.next_s:
             return
-        if self.watch is not None and self._queue is not None:
-            for event in self._queue.happened[self._heard :]:
-                self.watch.on_event(event.kind)
-            self._heard = len(self._queue.happened)
+        for event in self._unheard:
+            assert self.watch is not None
+            self.watch.on_event(event.kind)
+            self._heard += 1
         if min(self._look_s, flight.next_reaction_s) - ROUNDING_S <= time_s:
             self._look_s = (tick // LOOK_EVERY + 1) * LOOK_EVERY * self._period_s
             flight.look(time_s)

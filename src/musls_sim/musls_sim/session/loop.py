@@ -136,7 +136,8 @@ class Stage:
             others it may be called, too.
         compiled: What compiled code does instead of it.
         choose: Says, before each run, what compiled code does; None where that is `compiled`.
-        tells: Compiled code says when the function has something to do, not `due`.
+        tells: The function is called after a period, when compiled code says that it has something
+            to do, or when it is due.
     """
 
     name: str

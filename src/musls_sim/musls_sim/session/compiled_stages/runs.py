@@ -49,12 +49,12 @@ class Runs:
         self._chosen, parts_of = chosen, dict(zip(map(id, self._choosing), chosen, strict=True))
         self._order: list[tuple[Stage, Parts]] = []
         self._due: list[Callable[[int], float]] = []
-        self._telling: list[Step] = []
+        self._telling: list[Stage] = []
         for stage in self._rest:
             parts = parts_of.get(id(stage), stage.compiled)
             self._order.append((stage, parts))
             if stage.step is not None and stage.tells:
-                self._telling.append(stage.step)
+                self._telling.append(stage)
             elif stage.step is not None and not parts:
                 self._due.append(stage.due)
         self._cuts: dict[tuple[bool, ...], list[_Run | Step]] = {}
@@ -98,9 +98,9 @@ class Runs:
             told = self._cut(tick)
         if tick:  # the first period may have compiled what it calls
             session.plant_s += perf_counter() - begin_s
-        if told:
-            for step in self._telling:
-                step(session.tick)
+        for stage in self._telling:
+            if stage.step is not None and (told or stage.due(tick) <= session.tick):
+                stage.step(session.tick)
         session.tick += 1
 
     def _free_periods(self, tick: int, end: int) -> int:
@@ -111,6 +111,8 @@ class Runs:
             if at <= tick:
                 return 0
             limit = min(limit, at)
+        for stage in self._telling:
+            limit = min(limit, stage.due(tick) + 1)
         for due in self._leading_due:
             limit = min(limit, due(tick + 1))
         return max(ceil(limit) - tick, 1)
