@@ -77,11 +77,13 @@ class EventQueue:
         """Time of the next `step` that does something; in the past where it is not known."""
         times = [end_s for end_s, _ in self._active]
         for waiting in self._waiting:
-            when = waiting.event.when
-            if waiting.at_once or when.condition is not None or when.event is not None:
+            when, held_s = waiting.event.when, waiting.held_at_s
+            begin_s = self._begin_s(when) if held_s is None else held_s
+            if waiting.at_once:
                 return 0.0
-            begin_s = self._begin_s(when)
-            times.append(np.inf if begin_s is None else begin_s + when.after_s)
+            if begin_s is not None:  # a condition is looked at from then on
+                waits = when.condition is None or held_s is not None
+                times.append(begin_s + (when.after_s if waits else 0.0))
         return min(times, default=np.inf) - ROUNDING_S
 
     def step(self, tick: int) -> None:
