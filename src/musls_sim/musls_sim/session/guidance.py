@@ -193,10 +193,28 @@ class MissionGuidance(Guidance):
     @property
     def next_s(self) -> float:
         """See `Guidance`."""
-        flight = self.flight
+        flight, player = self.flight, self.flight.player
         if self._unheard:
             return 0.0
-        return min(flight.next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
+        waits = player.ended and player.state is not PlayState.PAUSED
+        next_s = self._landing_s if waits else flight.next_s
+        return min(next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
+
+    @property
+    def _landing_s(self) -> float:
+        """When the landing is over; in the past where a drone has been found landed, or not."""
+        if self._disarmed_at_s is not None:
+            return self._disarmed_at_s + AFTER_DISARM_S
+        if self._are_down != self._landing.landed:
+            return 0.0
+        return min(self._landing.due_s, self.begin_s + self.plan.duration_s + LANDING_TIMEOUT_S)
+
+    @property
+    def _are_down(self) -> bool:
+        """Whether all drones that fly are found landed."""
+        way = self.flight.contingency
+        gone = False if way is None else way.gone
+        return bool((self._autopilot.landed | gone).all())
 
     @property
     def _unheard(self) -> list[EventRecord]:
@@ -314,10 +332,7 @@ class MissionGuidance(Guidance):
         if self._disarmed_at_s is not None:
             self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
             return
-        way = self.flight.contingency
-        gone = False if way is None else way.gone
-        down = bool((self._autopilot.landed | gone).all())
-        self.landed = self._landing.update(time_s, down)
+        self.landed = self._landing.update(time_s, self._are_down)
         if self.landed or time_s - self.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S:
             self.setpoint.armed[:] = 0.0
             self._disarmed_at_s = time_s

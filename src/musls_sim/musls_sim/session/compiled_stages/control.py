@@ -71,6 +71,10 @@ def fly_autopilots(address):
     mixers = carray(beyond(w, w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
     known = estimate_of(w)
     step_drones(setpoint_of(w), known[1:], constants, states, mixers, throttle_of(w))
+    before, w.on_ground = w.on_ground, 0
+    for i in range(n):
+        w.on_ground += states[i].land.landed.state
+    w.landing = 1 if w.on_ground != before else 0
 
 
 @CompiledStage

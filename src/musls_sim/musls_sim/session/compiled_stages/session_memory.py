@@ -258,6 +258,7 @@ class World:
             "verdict": 0,
             "touches": 0,
             "emptied": 0,
+            "landing": 0,
         }
         fill_world(self._record, values | self._arrays)
 

@@ -89,6 +89,8 @@ WORLD = np.dtype(
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
         ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
         ("emptied", np.int64),  # whether a battery became empty then
+        ("on_ground", np.int64),  # drones that the autopilots find landed
+        ("landing", np.int64),  # whether their number has changed then
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("changed", np.int64),  # rows of `changes` that are done
@@ -229,7 +231,8 @@ def advance_worlds(stages, address, apart, count, periods):
                 call_at(stages[s], at)
                 if w.failed != 0:
                     break
-            if w.watched != 0 and (w.verdict != 0 or w.touches != 0 or w.emptied != 0):
+            told = w.verdict != 0 or w.touches != 0 or w.emptied != 0 or w.landing != 0
+            if w.watched != 0 and told:
                 break
 
 
