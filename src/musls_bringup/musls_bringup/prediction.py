@@ -23,13 +23,13 @@ from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_data
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_sim.batch.batch import CONTROLLERS
 from musls_sim.preflight.feasibility import Feasibility
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.compose import Components, mission_guidance
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
+from musls_sim.session.stages import COMPILED_CONTROLLERS
 
 LONGEST_STAGE_S = 60.0
 """So much of the first stage is flown."""
@@ -173,7 +173,7 @@ def _begin(scenario: Scenario) -> Scenario:
         mission = replace(mission, stages=mission.stages[:1])
     autopilot = replace(scenario.autopilot, kind="builtin")
     controller = scenario.controller
-    if controller.kind not in CONTROLLERS:
+    if controller.kind not in COMPILED_CONTROLLERS:
         controller = FormationSpec()
     stages = {stage.kind for stage in mission.all_stages}
     events = tuple(e for e in scenario.events if e.when.stage is None or e.when.stage in stages)

@@ -15,7 +15,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
 PYTHON = {
     "a rig": ("cdpr_reel", [], "rig"),
     "contingency": ("quad_survives", [], "reference"),
-    "cables that break": ("snap_and_break", [], "plant"),
+    "chains that break": ("hold", ["system.cables.elastic.break_force_n=500"], "plant"),
+    "collisions that end it": ("hold", ["limits.collision=end"], "collisions"),
+    "a controller in Python": ("hold", ["controller=pid"], "control"),
     "another engine": ("hold", ["physics.engine=dart"], "plant"),
     "nothing": ("hold", [], None),
 }

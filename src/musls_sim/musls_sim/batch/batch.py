@@ -610,10 +610,6 @@ def _check_memory(worlds: int, bytes_each: int) -> None:
         )
 
 
-CONTROLLERS = ("formation", "payload", "rotortm")
-"""Kinds that fly a mission."""
-
-
 def _refuse(scenario: Scenario, what: str) -> None:
     raise ConfigError(f"a batch of {scenario.name}: {what}")
 
@@ -640,12 +636,9 @@ def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     if asked := asks_for_python(scenario):
         _refuse(scenario, f"{asked}, which a batch has not")
     kind, by_mission = scenario.controller.kind, level is ControlLevel.DRONE_SETPOINTS and mission
-    if kind not in (CONTROLLERS if by_mission else CONTROLLERS[:1]):
-        allowed = "formation, or payload and rotortm on the mission"
-        _refuse(scenario, f"controller.kind = {kind}: must be {allowed}")
-    if scenario.limits.collision == "end":
-        allowed = "another one: a batch does not watch collisions"
-        _refuse(scenario, f"limits.collision = end: must be {allowed}")
+    if kind != "formation" and not by_mission:
+        what = "must be formation where commands come from outside"
+        _refuse(scenario, f"controller.kind = {kind}: {what}")
     ground = scenario.start.kind == "ground"
     if ground and (level is not ControlLevel.DRONE_SETPOINTS or kind != "formation"):
         allowed = "air or state with a controller, or commands below setpoints"

@@ -22,6 +22,9 @@ from musls_sim.session.loop import NEVER, Parts, Stage, Step, always, never
 COMPILED_PLANTS = ("massless", "rigid_rods", "rigid_links", "elastic")
 """Cable models with a compiled step."""
 
+COMPILED_CONTROLLERS = ("formation", "payload", "rotortm")
+"""Kinds of controllers with a compiled law, or without any."""
+
 Due = Callable[[int], float]
 Asks = Callable[[Scenario], str]
 
@@ -159,7 +162,8 @@ def _control_asks(scenario: Scenario) -> str:
         return f"autopilot.kind = {autopilot.kind}"
     if autopilot.tracker != "geometric":
         return f"autopilot.tracker = {autopilot.tracker.value}"
-    return ""
+    kind = scenario.controller.kind
+    return f"controller.kind = {kind}" if kind not in COMPILED_CONTROLLERS else ""
 
 
 @entry(
@@ -281,7 +285,11 @@ def _energy(flight: Flight) -> Stage | None:
     return Stage("energy", flight.watch_energy, last_of(ENERGY_PERIODS), tells=True)
 
 
-@entry("notes what hits what", "session/collisions.py")
+@entry(
+    "notes what hits what",
+    "session/collisions.py",
+    lambda s: "limits.collision = end" if s.limits.collision == "end" else "",
+)
 def _collisions(flight: Flight) -> Stage | None:
     watch = flight.collisions
     if watch is None:
