@@ -449,7 +449,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         return values.astype(kind)
 
     def _observed(self) -> Any:
-        parts = {}
+        parts = dict[str, NDArray[Any]]()
         observed = self._call(self.task.observe)
         if not isinstance(observed, Mapping):
             raise ConfigError(f"observe: {type(observed).__name__}, must be parts by name")
@@ -550,7 +550,7 @@ def find_task(given: str | Task | type[Task]) -> Task:
         raise ConfigError(f"task = {given}: {describe_error(error)}") from error
 
 
-def _bounded(seen: Array) -> Array:
+def _bounded(seen: NDArray[Any]) -> NDArray[Any]:
     """Observation within its space; 0 where it is NaN."""
     seen = seen.clip(-LARGEST_SEEN, LARGEST_SEEN)
     seen[np.isnan(seen)] = 0.0
