@@ -19,6 +19,9 @@ from musls_sim.session.loop import Observer
 
 ROUNDING_S = 1e-9
 
+FOUND_LATE = ("too_close", "rotors_overlap")
+"""Kinds that are found in rows of many periods, unless somebody looks in each of them."""
+
 
 @dataclass
 class _Waiting:
@@ -79,7 +82,7 @@ class EventQueue:
         for waiting in self._waiting:
             when, held_s = waiting.event.when, waiting.held_at_s
             begin_s = self._begin_s(when) if held_s is None else held_s
-            if waiting.at_once:
+            if waiting.at_once or (begin_s is None and when.event in FOUND_LATE):
                 return 0.0
             if begin_s is not None:  # a condition is looked at from then on
                 waits = when.condition is None or held_s is not None
