@@ -79,6 +79,8 @@ def test_a_world_is_the_flight_alone(overrides):
     with Session(scenario(*overrides, "seed=7")) as session:
         session.advance(600)
     assert_same(batch, 1, session)
+    broke = any(event.kind == "cable_broken" for event in session.events.happened)
+    assert broke == any("break_force_n" in one for one in overrides)
 
 
 EVENTS = (
