@@ -25,7 +25,7 @@ from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
 from musls_control.child_processes import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
-from musls_description.config.strict_yaml import is_file, parse_yaml, read_text
+from musls_description.config.strict_yaml import parse_yaml, read_text
 from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller
@@ -158,7 +158,7 @@ def _key(case: Mapping[str, Any], source: Row) -> str:
 
 def _kept_rows(file: Path) -> dict[str, Row]:
     """Rows of an unfinished benchmark by their keys; a line that was cut is passed over."""
-    if not is_file(file):
+    if not os.path.isfile(file):
         return {}
     found = {}
     for line in read_text(file).splitlines():

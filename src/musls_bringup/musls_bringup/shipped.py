@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.strict_yaml import shown, why_no_file
+from musls_description.config.strict_yaml import shown
 
 if TYPE_CHECKING:
     from musls_sim.scenario.scenario import Scenario
@@ -37,7 +37,7 @@ def named_file(what: str, name: str, folder: Path) -> Path:
     # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
         if not os.path.isfile(path):
-            raise ConfigError(f"{what} file {shown(name, 200)}: {why_no_file(path)}")
+            raise ConfigError(f"{what} file {shown(name, 200)}: no such file")
         return path
     if os.path.isfile(path / f"{what}.yaml"):
         return path / f"{what}.yaml"

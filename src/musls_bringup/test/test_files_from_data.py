@@ -128,7 +128,7 @@ def test_a_label_is_shown_as_it_is(text):
 def test_a_phase_shorter_than_a_period_is_refused(capsys, start):
     given = ["--set", f"start={start}", "--set", "mission.form_up_s=1e-9"]
     assert main(["check", "hold", *given]) == 2
-    assert "mission.form_up_s = 1e-09: input should be greater" in capsys.readouterr().err
+    assert "mission.form_up_s = 1e-09: must be greater" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("key", ["system.load.drag_n_s_m", "wind.mean_enu_m_s"])

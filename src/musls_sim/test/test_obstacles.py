@@ -150,7 +150,7 @@ def test_what_stands_on_an_obstacle_may_and_what_is_inside_is_refused():
     [
         ([CRATE, CRATE], "two obstacles have the name 'crate'"),
         ([CRATE | {"name": "drone_1"}], "names of bodies are taken"),
-        ([CRATE | {"size_m": [1, 0, 1]}], "size_m.1 = 0: input should be greater than 0"),
+        ([CRATE | {"size_m": [1, 0, 1]}], "size_m.1 = 0: must be greater than 0"),
         ([CRATE | {"kind": "ball"}], r"obstacles.0.kind = 'ball': .*\bbox\b"),
         ([WALL | {"normal_enu": [0, 0, 0]}], "normal_enu must have a direction"),
         ([GATE | {"depth_m": 1.0}], "unknown key 'world.obstacles.0.depth_m'"),

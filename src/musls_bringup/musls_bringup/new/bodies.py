@@ -28,7 +28,7 @@ from musls_bringup.new.rotors import (
     plugin_rotor,
 )
 from musls_description.config.errors import ConfigError, install_command, near_names
-from musls_description.config.strict_yaml import is_file, read_text, shown
+from musls_description.config.strict_yaml import read_text, shown
 from musls_description.numerics.arrays import Array, joined
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix, product, rotate
 
@@ -87,7 +87,7 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
         raise ConfigError(f"musls import needs MuJoCo: {install_command('mujoco')}") from None
     if path.suffix.lower() not in KINDS:
         raise ConfigError(f"{path}: must be one of {', '.join(KINDS)}")
-    if not is_file(path):
+    if not os.path.isfile(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
     check_xml(path)
     is_drone, warned = speed_max_rad_s is not None, list[str]()
@@ -185,7 +185,7 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
                     place = path.absolute().parent / folder / named
                     if os.path.exists(place) and not os.path.isfile(place):
                         raise ConfigError(f"{path}: {shown(text)} is no file")
-                    if element.tag == "include" and is_file(place) and place not in above:
+                    if element.tag == "include" and os.path.isfile(place) and place not in above:
                         check_xml(place, (*above, path.absolute(), place))
 
 
@@ -236,7 +236,7 @@ def _with_meshes(root: Element, path: Path) -> str:
             if (mesh := shape.find("geometry/mesh")) is None:
                 continue
             name = mesh.get("filename", "")
-            file = next(filter(is_file, _mesh_places(name, path, root)), None)
+            file = next(filter(os.path.isfile, _mesh_places(name, path, root)), None)
             if file is None or file.suffix.lower() not in MESHES:
                 link.remove(shape)
                 lost.append(name)
@@ -363,7 +363,7 @@ def _included(include: Element, path: Path) -> Path:
         places += [Path(place) for place in os.environ.get(variable, "").split(":") if place]
     files = [place / name / "model.sdf" for place in places] if name else []
     for file in files:
-        if is_file(file):
+        if os.path.isfile(file):
             return file
     raise ValueError(
         f"<include> of {shown(uri) or 'nothing'}: there is no ../{shown(name)}/model.sdf, nor in "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from musls_control.trajectories.base import ORDERS, Once
 from musls_control.trajectories.splines import Spline, least_derivative
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import LARGEST, Finite, spec
-from musls_description.config.strict_yaml import is_file, shown
+from musls_description.config.strict_yaml import shown
 from musls_description.config.text_tables import naming, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import roll_pitch_yaw
@@ -60,7 +61,7 @@ def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
     from rosbags.typesys import Stores, get_typestore
 
     folder = Path(path)
-    if not is_file(folder / "metadata.yaml"):
+    if not os.path.isfile(folder / "metadata.yaml"):
         raise ConfigError(
             f"{shown(path, 200)}: neither a .csv file nor the folder of a bag (with metadata.yaml)"
         )

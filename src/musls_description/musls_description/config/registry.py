@@ -284,8 +284,6 @@ class Registry(Mapping[str, T], Generic[T]):
         Raises:
             ConfigError: The name is taken by something else.
         """
-        if not isinstance(name, str):
-            raise TypeError(f"register: name must be a text, not {name!r}")
 
         def enter(thing: Any) -> Any:
             known = self._entries.get(name)

@@ -145,8 +145,6 @@ def spec(cls: type[T]) -> type[T]:
     Construction raises `ConfigError` (one line: field, value, what is allowed) instead of
     pydantic's own error.
     """
-    if not isinstance(cls, type):
-        raise TypeError(f"spec: cls must be a class, not {shown(repr(cls))}")
     unknown_refused: Any = classmethod(_known_keys)
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})
@@ -224,7 +222,7 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
     if kind == "union_tag_not_found":
         return f"{place}: {field}.kind is missing or no name"
     text = _IN_YAML.get(kind, first["msg"].removeprefix("Value error, "))
-    text = text[:1].lower() + text[1:]
+    text = (text[:1].lower() + text[1:]).replace("input should", "must")
     value = first["input"]
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value) or type(value) is ArgsKwargs:
         return f"{place}: {field + ': ' if field else ''}{text}"

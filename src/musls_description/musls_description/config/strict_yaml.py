@@ -10,9 +10,8 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +56,6 @@ class LocatedMapping(dict[Any, Any]):
     Attributes:
         place: Where it was written itself.
         places: Where the value of a key was.
-        lists: The same of the elements of a key's list, by key and index.
         is_file: Whether it is the whole content of a file.
     """
 
@@ -65,7 +63,6 @@ class LocatedMapping(dict[Any, Any]):
         super().__init__(values)
         self.place, self.is_file = place, False
         self.places = dict.fromkeys(values, place)
-        self.lists: dict[Any, dict[int, Place]] = {}
 
     def __deepcopy__(self, memo: Any) -> LocatedMapping:
         made = LocatedMapping({}, self.place)
@@ -78,7 +75,6 @@ class LocatedMapping(dict[Any, Any]):
         """Take over the values of another, with their places."""
         self.update(other)
         self.places.update(other.places)
-        self.lists.update({key: dict(places) for key, places in other.lists.items()})
 
 
 def located(data: Any, place: Place) -> Any:
@@ -97,21 +93,19 @@ def place_of(
     of the value count, too. `where` is the name of data that do not know theirs.
     """
     place, begin = Place(where), 0
-    elements: dict[int, Place] = {}  # of the list that data is
     for depth, key in enumerate(path):
         if isinstance(data, LocatedMapping):
             if data.is_file:
                 place, begin = data.place, depth
-            place, elements = data.places.get(key, place), data.lists.get(key, {})
-        elif isinstance(key, int) and not place.override:
-            place, elements = elements.get(key, place), {}
+            place = data.places.get(key, place)
         try:
             data = data[key]
         except (LookupError, TypeError):
             break
+        if isinstance(key, int) and isinstance(data, LocatedMapping):
+            place = data.place
     else:
         overrides = _overrides_in(data) if inside and not place.override else []
-        overrides += [at for at in elements.values() if inside and at.override]
         if overrides:
             texts = dict.fromkeys(at.override for at in overrides)
             place = overrides[0]._replace(override=" ".join(texts))
@@ -121,17 +115,12 @@ def place_of(
 def _overrides_in(data: Any) -> list[Place]:
     """Places of all overrides of values inside data."""
     if isinstance(data, LocatedMapping):
-        own = [data.places, *data.lists.values()]
-        found = [place for places in own for place in places.values() if place.override]
-        return found + [place for below in data.values() for place in _overrides_in(below)]
+        own = [place for place in data.places.values() if place.override]
+        return own + [place for below in data.values() for place in _overrides_in(below)]
     return [p for below in data for p in _overrides_in(below)] if isinstance(data, list) else []
 
 
 # ---------- Reading
-
-
-def _refuse(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 class _Loader(yaml.SafeLoader):
@@ -145,35 +134,18 @@ class _Loader(yaml.SafeLoader):
         """Construct a mapping, with the place of each key."""
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refuse("a key must be a plain name, not a list or mapping", key)
-            if key.value in seen and key.value != "<<":
-                raise _refuse(f"key '{shown(key.value)}' is given twice", key)
-            seen.add(key.value)
+            if str(key.value) in seen and key.value != "<<":
+                problem = f"key '{shown(key.value)}' is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(str(key.value))
         made = LocatedMapping({}, self._place(node))
         yield made
         made.update(self.construct_mapping(node))
-        for key_node, value in node.value:
-            key = self.construct_object(key_node)
-            made.places[key] = self._place(key_node)
-            if isinstance(value, yaml.SequenceNode):
-                made.lists[key] = {k: self._place(item) for k, item in enumerate(value.value)}
+        for key, _ in node.value:
+            made.places[self.construct_object(key)] = self._place(key)
 
     def _place(self, node: yaml.Node) -> Place:
         return Place(self.where, node.start_mark.line + 1)
-
-    def plain(self, node: yaml.ScalarNode) -> Any:
-        """Construct a value without parts."""
-        text, (kind, read) = self.construct_scalar(node), _PLAIN[node.tag.removeprefix(_TAG)]
-        try:
-            return read(text)
-        except (ValueError, KeyError):
-            raise _refuse(f"{shown(ascii(text)[1:-1])}: not {kind}", node) from None
-
-    def other(self, node: yaml.Node) -> Any:
-        """Refuse what is of no type of the core schema."""
-        tag = shown(node.tag.replace(_TAG, "!!"))
-        raise _refuse(f"values of the YAML type '{tag}' are not allowed", node)
 
 
 def _whole(text: str) -> int:
@@ -185,18 +157,15 @@ def _float(text: str) -> float:
 
 
 _TAG = "tag:yaml.org,2002:"
-_PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "str": ("text", str),
-    "int": ("a whole number", _whole),
-    "float": ("a number", _float),
-    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-    "null": ("null", lambda text: None),
-}
 _Loader.yaml_constructors = {
-    **{_TAG + kind: _Loader.plain for kind in _PLAIN},
-    _TAG + "map": _Loader.mapping,
+    _TAG + "null": lambda loader, node: None,
+    _TAG + "bool": lambda loader, node: loader.construct_scalar(node).lower() == "true",
+    _TAG + "int": lambda loader, node: _whole(loader.construct_scalar(node)),
+    _TAG + "float": lambda loader, node: _float(loader.construct_scalar(node)),
+    _TAG + "str": yaml.SafeLoader.construct_yaml_str,
     _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
-    None: _Loader.other,
+    _TAG + "map": _Loader.mapping,
+    None: yaml.SafeLoader.construct_undefined,
 }
 _Loader.yaml_implicit_resolvers = {}
 for _kind, _form, _first in (  # of YAML 1.2's core schema, and merge keys
@@ -263,16 +232,6 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
-def is_file(path: Path | str) -> bool:
-    """Whether there is such a file; no for names that are too long or hold a NUL."""
-    return os.path.isfile(path)  # Path.is_file raises for such names
-
-
-def why_no_file(path: Path) -> str:
-    """Why a path is not that of a file; a pipe or links in a circle are there."""
-    return "not a file that can be read" if os.path.lexists(path) else "no such file"
-
-
 # ---------- Overrides
 
 
@@ -302,41 +261,32 @@ class Override(NamedTuple):
         key, _, text = self.text.partition("=")
         place = Place(data.place.file, override=str(self))
         value = located(parse_yaml(text, f"{self.origin} {shown(key.strip())}"), place)
-        self._set(data, self.path, value, place, {})
+        self._set(data, self.path, value, place)
 
-    def _set(
-        self, data: Any, path: Sequence[str], value: Any, place: Place, places: dict[Any, Place]
-    ) -> None:
-        """Set a value below some data; `places` are those of its elements, if it is a list."""
+    def _set(self, data: Any, path: Sequence[str], value: Any, place: Place) -> None:
         first, *below = path
         key: Key = first
         if isinstance(data, list):
-            if not is_index(first):  # all elements
+            if not first.isdecimal():  # all elements
                 for item in data:
-                    self._set(item, path, value, place, {})
+                    self._set(item, path, value, place)
                 return
             key = int(first)
             if key >= len(data):
                 raise ConfigError(
-                    f"{self}: index {first} does not exist: the list has {len(data)} elements, "
-                    "counted from 0"
+                    f"{self}: index {shown(first)} does not exist: the list has {len(data)} "
+                    "elements, counted from 0"
                 )
-        elif isinstance(data, LocatedMapping):
-            places = data.places
-            if below and data.get(key) is None:
-                data[key], places[key] = LocatedMapping({}, place), place
-        else:
+        elif not isinstance(data, LocatedMapping):
             raise ConfigError(f"{self}: a plain value has no keys below it")
+        elif below and data.get(key) is None:
+            data[key], data.places[key] = LocatedMapping({}, place), place
         if below:
-            lists = data.lists if isinstance(data, LocatedMapping) else {}
-            self._set(data[key], below, value, place, lists.setdefault(key, {}))
+            self._set(data[key], below, value, place)
         else:
-            data[key], places[key] = copy.deepcopy(value), place
+            data[key] = copy.deepcopy(value)
+        if isinstance(data, LocatedMapping) and all(part.isdecimal() for part in below):
+            data.places[key] = place  # also of a list, an element of which was set
 
     def __str__(self) -> str:
         return f"{self.origin} {shown(self.text, 120)}"
-
-
-def is_index(key: str) -> bool:
-    """Whether a part of an override's path picks an element of a list."""
-    return key.isascii() and key.isdigit() and len(key) < 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,12 @@ from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import (
     LocatedMapping,
     Place,
-    is_file,
     located,
     parse_yaml,
     place_of,
     read_text,
     read_yaml,
     shown,
-    why_no_file,
 )
 from musls_description.system.slung_system import (
     MAX_CABLES,
@@ -51,8 +50,8 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     """
     if name.endswith((".yaml", ".yml")):
         path = (relative_to or Path()) / name
-        if not is_file(path):
-            raise ConfigError(f"system file {shown(str(path), 200)}: {why_no_file(path)}")
+        if not os.path.isfile(path):
+            raise ConfigError(f"system file {shown(str(path), 200)}: no such file")
         return path
     if name not in system_names():
         raise ConfigError(f"unknown system '{shown(name)}': {near_names(name, system_names())}")
