@@ -36,7 +36,7 @@ def named_file(what: str, name: str, folder: Path) -> Path:
     path = Path(name)
     # os.path says no where Path would raise: names too long, folders that may not be read.
     if path.suffix in (".yaml", ".yml"):
-        if not os.path.isfile(path):
+        if not os.path.exists(path):
             raise ConfigError(f"{what} file {shown(name, 200)}: no such file")
         return path
     if os.path.isfile(path / f"{what}.yaml"):

@@ -70,7 +70,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name, read):
 def test_a_pipe_in_a_files_place_is_not_called_missing(tmp_path, capsys, command):
     os.mkfifo(tmp_path / "a.yaml")
     assert main([command, str(tmp_path / "a.yaml")]) == 2
-    assert "a.yaml: not a file that can be read" in capsys.readouterr().err
+    assert "a.yaml: cannot be read: not a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["fly", "replay", "view", "sweep", "model", "figures", "check"])

@@ -50,7 +50,7 @@ def system_path(name: str, relative_to: Path | None = None) -> Path:
     """
     if name.endswith((".yaml", ".yml")):
         path = (relative_to or Path()) / name
-        if not os.path.isfile(path):
+        if not os.path.exists(path):
             raise ConfigError(f"system file {shown(str(path), 200)}: no such file")
         return path
     if name not in system_names():
