@@ -140,17 +140,18 @@ def test_an_absurd_command_is_the_controllers(level, value):
 
 def test_forces_that_are_not_finite_name_what_jams():
     from musls_sim.plants.interface import PlantInputs
-    from musls_sim.plants.rigid_links.plant import not_finite
+    from musls_sim.plants.rigid_links.period import NOT_FINITE
+    from musls_sim.plants.rigid_links.plant import message
 
     for contact, named in ((["load", "drones", "cables"], True), (["load", "drones"], False)):
         session = musls.Session(musls.load_scenario("solo", {"physics.contact": contact}))
         inputs = PlantInputs.zeros(session.scenario.system)
-        told = not_finite(session.plant, inputs)
+        told = message(session.plant, inputs, NOT_FINITE)
         assert "rotor commands" not in told and ("cables that jam" in told) is named
         inputs.rotor_command_rad_s[0, 0] = np.nan
-        assert "check rotor commands" in not_finite(session.plant, inputs)
+        assert "check rotor commands" in message(session.plant, inputs, NOT_FINITE)
     for name, fits in (("hold", True), ("quad", False)):  # drones on given paths
         plant = musls.Session(musls.load_scenario(name)).plant
         plant.records.system[0]["guided"] = 1
-        told = not_finite(plant, PlantInputs.zeros(plant.system))
+        told = message(plant, PlantInputs.zeros(plant.system), NOT_FINITE)
         assert ("choose cable model elastic or massless" in told) is not fits

@@ -21,7 +21,8 @@ from musls_sim.plants.rigid_links.articulated import (
     STOP_DAMPING_N_M_S_RAD,
     STOP_STIFFNESS_N_M_RAD,
 )
-from musls_sim.plants.rigid_links.dart_plant import DartPlant, build_skeleton, build_world
+from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
+from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records, own_positions_of
 

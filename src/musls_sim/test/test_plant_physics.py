@@ -13,7 +13,7 @@ from musls_description.config.errors import MuslsError
 from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system, system_names
-from musls_sim.plants.rigid_links.dart_plant import build_skeleton, build_world
+from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

@@ -11,7 +11,7 @@ PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
     "cable model",
     "musls.plants",
     {
-        "rigid_links": "musls_sim.plants.rigid_links.plant:build",
+        "rigid_links": "musls_sim.plants.rigid_links.start:build",
         "elastic": "musls_sim.plants.elastic.plant:build",
         "massless": "musls_sim.plants.massless.plant:build",
         "rigid_rods": "musls_sim.plants.rigid_rods:build",

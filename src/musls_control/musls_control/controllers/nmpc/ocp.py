@@ -17,7 +17,7 @@ continuous. (The paper differentiates a once more.) Where the plan begins, p to 
 and b are free, near to those of the plan before: pinned to them, tensions that the drones did not
 reach would be carried on. The forces d on load and drones are what the model leaves out, constant
 over a plan (offset-free: G. Pannocchia, J. Rawlings, "Disturbance models for offset-free
-model-predictive control", AIChE Journal 2003; `nmpc/disturbance.py`).
+model-predictive control", AIChE Journal 2003; `controller.DisturbanceObserver`).
 
 The cost is a sum of squares of x - x_ref and u, so its Hessian is constant. Constraints on thrust,
 tilt, distances and obstacles are softened by one variable for each of these groups and node. A step
