@@ -7,6 +7,8 @@ they moved by 1e-6: the controllers see that.
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,15 @@ def _flown(name: str, engine: str, periods: int, *settings: str) -> dict[str, np
             rows["tension"].append(state.tension_n.copy())
         rows["nodes"] = [session.plant.cable_nodes_enu_m(i) for i in range(len(state.tension_n))]
     return {key: np.array(value) for key, value in rows.items()}
+
+
+@pytest.mark.gazebo
+@gazebo
+def test_ctrl_c_reaches_python() -> None:
+    """A Gazebo server takes SIGINT for itself: a flight would go on."""
+    with _session("solo", "gazebo") as session, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        session.advance(1)
 
 
 @pytest.mark.gazebo

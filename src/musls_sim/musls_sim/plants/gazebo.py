@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from threading import Condition
+from threading import Condition, current_thread, main_thread
 from time import monotonic
 from typing import Any
 
@@ -177,11 +178,15 @@ class GazeboServer:
                 self._fixture.on_post_update(self._after)
                 self._fixture.finalize()
                 self._server = self._fixture.server()
+        _take_signals_back()
 
     def run(self, steps: int) -> None:
-        """Make steps of the world's step size."""
+        """Make steps of the world's step size; who pauses or stops the server delays them only."""
+        end = self._steps + steps
         with contextlib.nullcontext() if self._links else _quiet_stdout():
             self._server.run(True, steps, False)
+            while self._links and self._steps < end and self._failure is None:
+                self._server.run(True, end - self._steps, False)
         self._raise_failure()
         if not self._links:
             raise ConfigError("physics.engine = gazebo: the server did not load the world")
@@ -196,6 +201,8 @@ class GazeboServer:
         try:
             if not self._links:
                 self._find(ecm)
+            if info.paused:  # forces would add up until the next step
+                return
             if self._steps % self.every == 0:
                 rows = self._forces().tolist()
                 self._held = [pair for pair in zip(self._links, rows, strict=True) if any(pair[1])]
@@ -206,6 +213,8 @@ class GazeboServer:
             self._failure = self._failure or error
 
     def _after(self, info: Any, ecm: Any) -> None:
+        if info.paused:
+            return
         try:
             self._steps += 1
             if self._steps % self.every == 0:
@@ -240,6 +249,15 @@ class GazeboServer:
         turns = Rotation.from_quat(numbers[:, 3:7], scalar_first=True)
         self.motion["rotation"], self.motion["position"] = turns.as_matrix(), numbers[:, :3]
         self.motion["omega"], self.motion["velocity"] = numbers[:, 10:], numbers[:, 7:10]
+
+
+def _take_signals_back() -> None:
+    """Let Python hear Ctrl-C again: a Gazebo server takes these signals for itself."""
+    if current_thread() is main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler is not None:
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager
