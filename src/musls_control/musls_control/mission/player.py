@@ -193,7 +193,8 @@ class FlightPlayer:
                  np.flatnonzero(off_m > wait["near"])]  # fmt: skip
         height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
         if not low_m <= height_m <= high_m:
-            found.append(f"the load is {height_m:.2f} m high, not {low_m:.2f} to {high_m:.2f} m")
+            wanted = f"{low_m:.2f} to {high_m:.2f} m" if np.isfinite(low_m) else f"{high_m:.2f} m"
+            found.append(f"the load is {height_m:.2f} m high, not {wanted}")
         if wait["still"] and not found:
             found = ["the load still moves aside"]
         waited_s = int(wait["longest"]) / self.plan.rate_hz

@@ -184,9 +184,9 @@ LISTEN_EVERY = 5
 CONSOLE_CYCLES = 125
 """Half a second, in which PX4 tells why it gave up."""
 
-GROUND_SETPOINT_BELOW_M = 0.3
+GROUND_SETPOINT_BELOW_M = 5.0
 """PX4 takes off as soon as the set-point is above its estimated height. So that the estimate's
-noise alone does not do it, the set-point is this much below the ground while the plan is there."""
+error alone does not do it, the set-point is this much below the ground while the plan is there."""
 
 _TAKEOFF_STATES = {
     mavlink.MAV_LANDED_STATE_TAKEOFF: TakeoffState.RAMPUP,
@@ -285,6 +285,9 @@ class Px4Sitl(Autopilot):
     def _prepare(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
         self._arm(setpoint, estimate)
+        # Only an armed PX4 answers every frame. Before, on a machine with too much work, samples
+        # are lost, and it may believe to be decimetres from where it stands.
+        self._keep_errors(estimate, setpoint)
 
     def _boot(self, estimate: Estimate) -> None:
         """Start all PX4s and let them find where they are, at real-time speed.
@@ -307,15 +310,19 @@ class Px4Sitl(Autopilot):
         self._survey(estimate)
 
     def _survey(self, estimate: Estimate) -> None:
-        """Wait until the estimators settle, and keep their errors of place, estimated minus true.
+        """Wait until the estimators settle, and keep their errors of place."""
+        self._advance_for(ALIGN_S - SURVEY_S, estimate)
+        self._keep_errors(estimate)
+
+    def _keep_errors(self, estimate: Estimate, setpoint: DroneSetpoints | None = None) -> None:
+        """Keep the errors of place on the ground, estimated minus true, a mean over `SURVEY_S`.
 
         Added to a place in the world this gives the place in PX4's local frame, whose origin is
         its first noisy fix.
         """
-        self._advance_for(ALIGN_S - SURVEY_S, estimate)
         for vehicle in self._vehicles:
             vehicle.commands.positions_ned_m.clear()
-        self._advance_for(SURVEY_S, estimate)
+        self._advance_for(SURVEY_S, estimate, setpoint)
         for i, vehicle in enumerate(self._vehicles):
             found = vehicle.commands.positions_ned_m
             if not found:
