@@ -27,7 +27,7 @@ MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
 UPSET_DEG = 45.0
 COLUMNS = ["number", "mission", "seed", "settings", "result", "exit_code", "landed"]
 COLUMNS += ["wall_s", "flown_s", "real_time_factor", "load_tilt_deg", "drone_tilt_deg"]
-COLUMNS += ["snap_n", "max_tension_n", "last_line"]
+COLUMNS += ["max_tension_n", "take_up_n", "touch_down_n", "tips_m", "last_line"]
 
 
 def main() -> None:
@@ -84,8 +84,11 @@ def flown(out: Path, mission: str, seed: int, settings: list[str]) -> dict[str, 
         "landed": summary["landed"], "flown_s": round(summary["sim_time_s"], 1),
         "real_time_factor": round(summary["real_time_factor"], 2),
     }  # fmt: skip
-    for kind, key in (("snap", "snap_n"), ("in_flight", "max_tension_n")):
-        row[key] = round((summary["tension"].get(kind) or {"max_n": 0.0})["max_n"], 1)
+    places = {"in_flight": "max_tension_n", "take_up": "take_up_n", "touch_down": "touch_down_n"}
+    for place, key in places.items():
+        row[key] = round((summary["tension"].get(place) or {"max_n": 0.0})["max_n"], 1)
+    if summary["separation"]:
+        row["tips_m"] = round(summary["separation"]["tips_m"], 2)
     tilts = {name: tilt_deg(body.orientation_wxyz) for name, body in _bodies(out / "bag")}
     row["load_tilt_deg"] = round(tilts.pop("load"), 1)
     row["drone_tilt_deg"] = round(max(tilts.values()), 1)
