@@ -172,7 +172,7 @@ def test_nan_in_one_body_leaves_the_others(tmp_path, excerpt):
 
 def test_a_position_that_is_none_is_dropped(tmp_path, excerpt):
     fields = excerpt[9].split(",")
-    lines = [*excerpt[:9], ",".join([*fields[:11], "1e300", *fields[12:]]), *excerpt[10:]]
+    lines = [*excerpt[:9], ",".join([*fields[:11], "inf", *fields[12:]]), *excerpt[10:]]
     read = read_recording(write_lines(tmp_path / "a.csv", lines))
     assert read.warnings == ("1 sample of drone_1 without a finite pose dropped",)
 
