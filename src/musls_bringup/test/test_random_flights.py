@@ -198,6 +198,7 @@ def test_rotortm_is_refused_where_its_drones_would_stand_in_each_other():
 
 LINE = [{"kind": "line", "start_m": [0, -0.5, 1], "end_m": [0, 0.5, 1], "speed_m_s": 0.4,
          "repetitions": 1}]  # fmt: skip
+PLATE = "--load plate --length 1.2 --width 0.4 --mass 3 --cable 1.5 --drones 4"
 
 
 @pytest.mark.parametrize("controller", ["formation", "payload"])
@@ -209,15 +210,15 @@ LINE = [{"kind": "line", "start_m": [0, -0.5, 1], "end_m": [0, 0.5, 1], "speed_m
         "--drone typhoon_h480 --drones 2 --load beam --length 2",
         "--cable 0.8",
         pytest.param("--cable 20", marks=pytest.mark.slow),
-        pytest.param(
-            "--load plate --length 1.2 --width 0.4 --mass 3 --cable 1.5 --drones 4",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(PLATE, marks=pytest.mark.slow),
+        pytest.param(f"--drone own.yaml {PLATE}", marks=pytest.mark.slow),
         pytest.param("--load ring --length 1.5 --cable 5 --drones 6", marks=pytest.mark.slow),
     ],
 )
 def test_what_a_template_writes_flies(asked, controller, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    sizes = ["--mass", "1.6", "--wheelbase", "0.5", "--propeller", "10"]
+    assert main(["new", "drone", "own", *sizes, "--thrust", "9", "--rpm", "8000"]) == 0
     assert main(["new", "system", "mine", *asked.split()]) == 0
     given = {"system": str(tmp_path / "mine.yaml"), "controller.kind": controller}
     seen = predict(musls.load_scenario("circle", {**given, "mission.stages": LINE}))
