@@ -25,7 +25,7 @@ COPY pyproject.toml constraints.txt ./
 RUN python3 -m venv --system-site-packages /opt/musls/venv \
     && grep -v '^numpy==' constraints.txt > /tmp/constraints.txt \
     && echo 'numpy<2' >> /tmp/constraints.txt \
-    && python3 -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+    && python3 -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['px4'], sep='\n')" \
         > /tmp/requirements.txt \
     && /opt/musls/venv/bin/python -m pip install --no-cache-dir \
         --constraint /tmp/constraints.txt --requirement /tmp/requirements.txt \

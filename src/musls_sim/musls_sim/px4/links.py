@@ -10,10 +10,17 @@ from time import monotonic
 from typing import NoReturn
 
 import numpy as np
-from pymavlink.dialects.v20 import common as mavlink
 
+from musls_description.config.errors import MuslsError, install_command
 from musls_description.numerics.arrays import Array
 from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Sample
+
+try:
+    from pymavlink.dialects.v20 import common as mavlink
+except ModuleNotFoundError as missing:
+    raise MuslsError(
+        f"autopilot.kind = px4 needs pymavlink: {install_command('pymavlink')}"
+    ) from missing
 
 OFFBOARD = 6
 """Main mode of PX4's custom modes."""

@@ -12,7 +12,6 @@ from time import monotonic, sleep
 from typing import Any, NoReturn
 
 import numpy as np
-from pymavlink.dialects.v20 import common as mavlink
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
 from musls_control.child_processes import lines_of
@@ -23,7 +22,7 @@ from musls_control.px4.offboard import target_system
 from musls_control.px4.takeoff import TakeoffState
 from musls_description.config.errors import ConfigError
 from musls_sim.px4.install import FLIGHT_LOGS, Firmware, Px4Error
-from musls_sim.px4.links import OFFBOARD, CommandLink, HilLink
+from musls_sim.px4.links import OFFBOARD, CommandLink, HilLink, mavlink
 from musls_sim.px4.process import (
     PX4_API_PORT,
     Instance,
