@@ -7,8 +7,14 @@
     env = gymnasium.make("musls/Hover-v0", level="forces")
 
 All take the arguments of `TransportVectorEnv`; they differ in the task. `musls.agents` has them for
-PettingZoo, each drone an agent.
+PettingZoo, each drone an agent; `for_sb3` and `save_policy` are for stable-baselines3:
+
+    model = PPO("MlpPolicy", musls.envs.for_sb3("musls/Track-v0"), **musls.envs.PPO_SETTINGS)
+    model.learn(300_000)
+    musls.envs.save_policy(model, "mine.onnx")
 """
+
+from typing import Any
 
 import gymnasium
 
@@ -40,6 +46,16 @@ for _id, _task in IDS.items():
             vector_entry_point="musls.envs:TransportVectorEnv",
             kwargs={"task": _task},
         )
+
+
+def __getattr__(name: str) -> Any:
+    """What needs stable-baselines3 is imported only when it is asked for."""
+    if name in ("PPO_SETTINGS", "for_sb3", "save_policy"):
+        from musls_bringup.learning import stable_baselines
+
+        return getattr(stable_baselines, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "IDS",

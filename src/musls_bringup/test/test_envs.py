@@ -46,7 +46,7 @@ def test_make_vec_makes_worlds_of_one_batch():
     env = gymnasium.make_vec("musls/Transport-v0", 8, vectorization_mode="vector_entry_point")
     assert env.unwrapped.batch.worlds == 8
     seen, info = env.reset(seed=3)
-    assert seen.shape == (8, 78) and env.observation_space.contains(seen)
+    assert seen.shape == (8, 84) and env.observation_space.contains(seen)
     assert info["goal_position_enu_m"].std(axis=0).min() > 0.05
     again, _ = env.reset(seed=3)
     np.testing.assert_array_equal(seen, again)
@@ -75,7 +75,7 @@ def test_the_single_environment_is_a_world(level):
 
 def test_accelerations_are_those_of_drones_and_load():
     """Up with 1 m/s2: after a second both have 1 m/s, less the lag of the rotors (0.05 s)."""
-    env = worlds(1)
+    env = worlds(1, level="accelerations")
     env.reset(seed=0)
     action = np.zeros((1, 3, 5))
     action[..., 2] = 1.0
@@ -87,7 +87,7 @@ def test_accelerations_are_those_of_drones_and_load():
 
 @pytest.mark.parametrize(("column", "axis"), [(3, 0), (4, 1)])
 def test_rates_turn_the_drones(column, axis):
-    env = worlds(1)
+    env = worlds(1, level="accelerations")
     env.reset(seed=0)
     action = np.zeros((1, 3, 5))
     action[0, 1, column] = 0.4
@@ -313,8 +313,8 @@ def test_what_cannot_be_is_named(given, named):
 def test_a_wrong_action_is_named():
     env = worlds(2)
     env.reset()
-    with pytest.raises(ConfigError, match=r"action: shape \(3, 15\), must be \(2, 15\)"):
-        env.step(np.zeros((3, 15)))
+    with pytest.raises(ConfigError, match=r"action: shape \(3, 9\), must be \(2, 9\)"):
+        env.step(np.zeros((3, 9)))
 
 
 # ------------------------------------------------------------------------------------- the tasks
@@ -436,8 +436,9 @@ def test_an_agent_whose_motors_stop_leaves_and_the_others_go_on():
     pytest.importorskip("pettingzoo")
     from musls.agents import TransportParallelEnv
 
-    env = TransportParallelEnv("lost_drone", periods_per_step=PERIODS)
-    alone = worlds(1, "lost_drone", autoreset_mode="Disabled")
+    level = "accelerations"
+    env = TransportParallelEnv("lost_drone", level=level, periods_per_step=PERIODS)
+    alone = worlds(1, "lost_drone", level=level, autoreset_mode="Disabled")
     env.reset(seed=3)
     alone.reset(seed=3)
     left = []

@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime", reason="the extra learned is not installed")
 
 STEPS, PERIODS = 12, 5
 OVERRIDES = {"start": "air", "system.cables.links": 3, "mission.stages.0.duration_s": 2.0}
-OBSERVED, DRONES = 18 * 4 + 2 * 3, 3
+OBSERVED, DRONES = 18 * 4 + 2 * 3 + 6, 3
 COLUMNS = {
     "accelerations": 5,
     "forces": 3,
@@ -123,7 +123,7 @@ def test_each_drone_flies_by_itself_as_in_the_environment_of_agents(tmp_path, hi
     from musls.agents import TransportParallelEnv
 
     columns = COLUMNS["accelerations"]
-    seen = 18 * (1 + DRONES) + 2 + history * columns
+    seen = 18 * (1 + DRONES) + 8 + history * columns
     weights = 0.02 * np.random.default_rng(3).standard_normal((seen, columns))
     path = write_policy(
         tmp_path / "each.onnx", weights, np.zeros(columns), metadata={"decentralised": "true"}
@@ -154,7 +154,7 @@ def test_each_drone_flies_by_itself_as_in_the_environment_of_agents(tmp_path, hi
     assert f"input 'obs' has shape ['batch', {seen}], must be [1, " in said
     wide = write_policy(tmp_path / "wide.onnx", np.zeros((40, 15)), np.zeros(15))
     said = refusal(scenario(wide, "accelerations", **{"controller.decentralised": True}))
-    assert "must be [1, 74] or [74], the observation of one drone" in said
+    assert "must be [1, 80] or [80], the observation of one drone" in said
 
 
 def turning(yaw):
@@ -199,7 +199,7 @@ def test_bad_files_are_named_in_one_line(tmp_path):
     text.write_text("not a network")
     assert f"controller.policy = {text}: not an ONNX model" in refusal(scenario(text))
     few = write_policy(tmp_path / "few.onnx", np.zeros((40, 9)), np.zeros(9))
-    expected = "input 'obs' has shape ['batch', 40], must be [1, 78] or [78], the observation"
+    expected = "input 'obs' has shape ['batch', 40], must be [1, 84] or [84], the observation"
     assert expected in refusal(scenario(few))
     many = write_policy(tmp_path / "many.onnx", np.zeros((OBSERVED, 12)), np.zeros(12))
     expected = "output 'action' has shape [1, 12], must be [1, 9] or [9] (3 drones, 3 each at "
@@ -304,3 +304,22 @@ def test_a_policy_that_returns_nan_ends_the_flight_and_is_named(tmp_path, level)
     )
     assert found
     assert caught.value.recording.time_s[-1] == pytest.approx(float(found[1]), abs=0.05)
+
+
+def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path):
+    ppo = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed").PPO
+    import musls.envs
+
+    worlds = musls.envs.for_sb3("musls/Track-v0", 8, threads=1)
+    model = ppo("MlpPolicy", worlds, seed=1, device="cpu", n_steps=4, batch_size=32)
+    model.learn(64)
+    seen = worlds.unnormalize_obs(worlds.reset())  # what it sees counts for the scales
+    path = tmp_path / "mine.onnx"
+    musls.envs.save_policy(model, path)
+    network = Policy(str(path))
+    network.check(seen.shape[1], 9, "test", "test")
+    expected = 0.2 * model.predict(worlds.normalize_obs(seen), deterministic=True)[0]
+    actions = np.array([network(one).ravel() for one in seen])
+    np.testing.assert_allclose(actions, expected, atol=1e-5)
+    assert network.metadata["action_scale"] == "3.0"
+    worlds.close()

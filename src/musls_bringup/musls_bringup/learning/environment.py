@@ -73,12 +73,14 @@ class Task:
     Attributes:
         scenario: What is flown unless the environment is given another one.
         overrides: Of its keys.
+        action_scale: Of actions, unless the environment is given another one.
         limit_m: Farther from its goal the load is lost.
         fall_penalty: Taken away where an episode ends badly.
     """
 
     scenario: ClassVar[str] = "transport"
     overrides: ClassVar[Mapping[str, Any]] = {}
+    action_scale: ClassVar[float] = 1.0
     limit_m: float = 3.0
     fall_penalty: float = 10.0
 
@@ -144,7 +146,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         batch: The simulation.
         nominal: The scenario, before anything is drawn; `system` is what flies in it.
         task: What is to be done; its numbers may be changed between steps (a curriculum).
-        goal: Pose and velocity of the load that is wanted, of all worlds.
+        goal: Pose, velocity and acceleration of the load that are wanted, of all worlds.
         start_enu_m: Places of load and drones at the start, (1 + n, 3).
         action: In force, (worlds, n, k); `last_action` the one before it.
         action_scale: What an action of 1 is, times the unit of its level; belongs into a policy's
@@ -166,8 +168,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         task: str | Task | type[Task] = "transport",
         *,
         scenario: str | Scenario | None = None,
-        level: str = "accelerations",
-        action_scale: float = 1.0,
+        level: str = "drone_setpoints",
+        action_scale: float | None = None,
         overrides: Mapping[str, Any] | None = None,
         randomise: Mapping[str, Any] | None = None,
         variants: int = 64,
@@ -186,8 +188,10 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             num_envs: Number of worlds.
             task: One of `TASKS`, "my.py:MyTask", a class or an object.
             scenario: One that starts in the air, or its name; by default that of the task.
-            level: Of the actions, one of `ActionLevel`.
-            action_scale: What an action of 1 is, times the unit of its level, see `Actions`.
+            level: Of the actions, one of `ActionLevel`; by default shifts of the drones' places
+                in the formation, so that a learner begins with what the formation can.
+            action_scale: What an action of 1 is, times the unit of its level, see `Actions`; by
+                default that of the task.
             overrides: Keys of the scenario to change.
             randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list
                 of ranges for a key that is a vector. The structure has to stay.
@@ -215,6 +219,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
         periods = self.level.periods_per_step if periods_per_step is None else periods_per_step
+        action_scale = self.task.action_scale if action_scale is None else action_scale
         counts = {"num_envs": num_envs, "variants": variants, "history": history}
         _check_sizes(counts, periods, action_scale, duration_s)
         self.num_envs, self.duration_s, self.render_mode = num_envs, duration_s, render_mode
@@ -248,7 +253,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.system = slung_system(nominal.system, "a learning environment")
         self.weight_n = self.system.load.mass_kg * nominal.physics.gravity_m_s2
         self.start_enu_m = self.batch.position_enu_m[0].copy()
-        self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), ())))
+        self.goal = Goal(*(np.zeros((num_envs, *shape)) for shape in ((3,), (3,), (), (3,))))
         self._over = np.zeros(num_envs, bool)
         hulls = [self.system.load.collision, *(drone.collision for drone in self.system.drones)]
         self._bottom_m = np.array([hull.bottom_m for hull in hulls])
@@ -418,7 +423,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.batch.reset(worlds, self.seeds[worlds].tolist(), self.scenario_of[worlds].tolist())
         self._past[worlds] = 0.0
         self.goal.position_enu_m[worlds] = self.start_enu_m[0]
-        self.goal.velocity_enu_m_s[worlds], self.goal.yaw_rad[worlds] = 0.0, 0.0
+        for of_goal in self.goal[1:]:  # at rest
+            of_goal[worlds] = 0.0
         self._call(self.task.begin, worlds)
         self._call(self.task.act)
         if self._film is not None:

@@ -66,6 +66,7 @@ class Recover(_Pushed):
 class Track(Task):
     """Follow a figure eight of `reach_m` to both sides; the time of a round is drawn."""
 
+    action_scale: ClassVar[float] = 3.0  # the formation follows a second late: 1.5 m
     reach_m: float = 1.5
     round_s: tuple[float, float] = (6.0, 12.0)
 
@@ -84,6 +85,7 @@ class Track(Task):
             phase = times * omega * env.batch.time_s
             goal.position_enu_m[:, axis] = env.start_enu_m[0, axis] + size * np.sin(phase)
             goal.velocity_enu_m_s[:, axis] = size * times * omega * np.cos(phase)
+            goal.acceleration_enu_m_s2[:, axis] = -size * (times * omega) ** 2 * np.sin(phase)
 
 
 @dataclass

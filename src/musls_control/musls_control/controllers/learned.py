@@ -47,7 +47,7 @@ from musls_description.system.slung_system import formation_of
 BODY_COLUMNS = 18
 """Position, velocity, rotation matrix, body rate."""
 
-POSITION_M, VELOCITY_M_S, RATE_RAD_S = 1.0, 2.0, 4.0
+POSITION_M, VELOCITY_M_S, RATE_RAD_S, ACCELERATION_M_S2 = 1.0, 2.0, 4.0, 4.0
 """Scales that observations are divided by; tensions by an even share of the load's weight."""
 
 LARGEST_SEEN = 10.0
@@ -101,25 +101,28 @@ class Goal(NamedTuple):
         position_enu_m: (..., 3).
         velocity_enu_m_s: (..., 3).
         yaw_rad: (...).
+        acceleration_enu_m_s2: (..., 3).
     """
 
     position_enu_m: Array
     velocity_enu_m_s: Array
     yaw_rad: Array
+    acceleration_enu_m_s2: Array
 
 
 class Observations:
     """Makes what a policy sees, of one world or of many.
 
     All vectors are in axes turned by the goal's yaw about the vertical, so that a policy knows no
-    north; positions over 1 m, velocities over 2 m/s, body rates over 4 rad/s, and none beyond
-    +-10. In this order:
+    north; positions over 1 m, velocities over 2 m/s, accelerations over 4 m/s2, body rates over
+    4 rad/s, and none beyond +-10. In this order:
 
     - "load", (18,): position and velocity relative to the goal, rotation matrix (row by row),
       body rate in its own frame.
     - "drones", (n, 18): the same; position relative to the drone's place in the formation round
       the load, velocity relative to the load.
     - "tension", (n, 2): of each cable at load and drone, over an even share of the load's weight.
+    - "goal", (6,): its velocity and acceleration.
     - "actions", (history, n k): the last ones, the latest first, where there is a history.
 
     A policy that each drone flies by itself sees less, see `each`.
@@ -138,11 +141,12 @@ class Observations:
             "load": (BODY_COLUMNS,),
             "drones": (n, BODY_COLUMNS),
             "tension": (n, 2),
+            "goal": (6,),
         }
         if history:
             self.shapes["actions"] = (history, n_actions)
         self.size = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        self.size_each = BODY_COLUMNS * (1 + n) + 2 + history * n_actions // n
+        self.size_each = BODY_COLUMNS * (1 + n) + 8 + history * n_actions // n
 
     def parts(
         self, motion: Array, tension_n: Array, goal: Goal, actions: Array
@@ -166,6 +170,11 @@ class Observations:
         bodies = bodies.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
         tension = (tension_n / self._share_n).clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
         made = {"load": bodies[..., 0, :], "drones": bodies[..., 1:, :], "tension": tension}
+        back = from_yaw(-goal.yaw_rad)
+        coming = [rotate(back, goal.velocity_enu_m_s / VELOCITY_M_S)]
+        coming.append(rotate(back, goal.acceleration_enu_m_s2 / ACCELERATION_M_S2))
+        seen = np.concatenate(coming, axis=-1).clip(-LARGEST_SEEN, LARGEST_SEEN)
+        made["goal"] = seen.astype(np.float32)
         if "actions" in self.shapes:
             made["actions"] = actions.astype(np.float32)
         return made
@@ -173,14 +182,14 @@ class Observations:
     def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
         """Observation of each drone by itself, (*worlds, n, size_each).
 
-        Its own row, the load's, those of the other drones in their order, its cable's tension, and
-        where there is a history its own last actions.
+        Its own row, the load's, those of the other drones in their order, its cable's tension, what
+        the goal does next, and where there is a history its own last actions.
         """
         drones, n = parts["drones"], parts["drones"].shape[-2]
         seen = []
         for i in range(n):
             own = [drones[..., i, :], parts["load"], np.delete(drones, i, axis=-2)]
-            own.append(parts["tension"][..., i, :])
+            own += [parts["tension"][..., i, :], parts["goal"]]
             if "actions" in parts:
                 own.append(parts["actions"].reshape(*parts["actions"].shape[:-1], n, -1)[..., i, :])
             seen.append(np.concatenate([part.reshape(*worlds, -1) for part in own], axis=-1))
@@ -378,7 +387,7 @@ class Training:
     """
 
     action_scale: Scale
-    level: ActionLevel = ActionLevel.ACCELERATIONS
+    level: ActionLevel = ActionLevel.DRONE_SETPOINTS
     periods_per_step: Annotated[int, Field(ge=1)] | None = None
     history: Annotated[int, Field(ge=0)] = 0
     decentralised: bool = False
@@ -456,7 +465,10 @@ class LearnedController(Controller):
         """Commands of the action in force."""
         if self._calls % self._periods == 0:
             goal = Goal(
-                reference.position_enu_m, reference.velocity_enu_m_s, np.array(reference.yaw_rad)
+                reference.position_enu_m,
+                reference.velocity_enu_m_s,
+                np.array(reference.yaw_rad),
+                reference.derivatives[2, :3],
             )
             motion, tension_n = estimate.data, estimate.tension_n
             parts = self._observe.parts(motion, tension_n, goal, self._last)
