@@ -15,7 +15,7 @@ except ImportError:
 import musls
 
 DRONES = 3
-OBSERVED = 18 * (1 + DRONES) + 2 * DRONES
+OBSERVED = 18 * (1 + DRONES) + 2 * DRONES + 6
 
 
 def export(path: Path) -> None:
