@@ -121,19 +121,21 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
         raise MuslsError("save_policy: must be PPO or A2C that was trained on musls.envs.for_sb3")
     scale = 1.0 / np.sqrt(normal.obs_rms.var + normal.epsilon)
     layers = [*policy.mlp_extractor.policy_net, policy.action_net]
-    arrays, nodes, last = {"centre": normal.obs_rms.mean, "scale": scale}, [], "normal"
+    arrays, last = {"centre": normal.obs_rms.mean, "scale": scale}, "normal"
+    nodes: list[Any] = []
     nodes.append(onnx.helper.make_node("Sub", ["observation", "centre"], ["shifted"]))
     nodes.append(onnx.helper.make_node("Mul", ["shifted", "scale"], [last]))
     for i, layer in enumerate(layers):
         into, names = f"x_{i}", [f"weight_{i}", f"bias_{i}"]
         kind = {"Linear": "Gemm"}.get(type(layer).__name__, type(layer).__name__)
-        inputs, how = [last], {}
+        inputs = [last]
+        given: dict[str, Any] = {}
         if kind == "Gemm":
             size = SPREAD if layer is layers[-1] else 1.0
             parts = zip(names, layer.parameters(), strict=True)
             arrays |= {n: size * part.detach().numpy() for n, part in parts}
-            inputs, how = [last, *names], {"transB": 1}
-        nodes.append(onnx.helper.make_node(kind, inputs, [into], **how))
+            inputs, given = [last, *names], {"transB": 1}
+        nodes.append(onnx.helper.make_node(kind, inputs, [into], **given))
         last = into
     ends = [
         [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["worlds", size])]
