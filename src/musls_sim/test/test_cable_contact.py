@@ -113,6 +113,12 @@ def test_cable_that_is_pulled_over_a_pole_obeys_the_capstan_equation(model):
     for x, sign in ((1.4, 1.0), (1.0, -1.0)):
         rows = move(plant, [[x, 0.0, top]], 2.0)[250:].mean(axis=0)
         assert np.log(rows[1] / rows[0]) / mu == pytest.approx(sign * np.pi / 2, rel=0.08)
+    move(plant, [[1.0, 0.0, top]], 0.2)  # it comes to rest
+    pulls, nodes = plant.segment_tensions_n(0), plant.cable_nodes_enu_m(0)
+    snagged = np.hypot(nodes[1:-1, 0], nodes[1:-1, 2] - 2.0) < RADIUS_M + 5e-3
+    changes = np.abs(np.diff(pulls))
+    assert changes[snagged].mean() > 5.0 * np.median(changes[~snagged])  # weight
+    assert pulls[[0, -1]] == pytest.approx(plant.state.tension_n[0], rel=0.03)
 
 
 @pytest.mark.parametrize("model", MODELS)
