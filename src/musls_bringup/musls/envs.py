@@ -19,14 +19,7 @@ from typing import Any
 import gymnasium
 
 from musls_bringup.learning.environment import TASKS, Task, TransportEnv, TransportVectorEnv
-from musls_bringup.learning.tasks import (
-    Gate,
-    Hover,
-    LostDrone,
-    Recover,
-    Track,
-    Transport,
-)
+from musls_bringup.learning.tasks import Gate, Hover, LostDrone, Recover, Track, Transport
 
 IDS = {
     "musls/Transport-v0": "transport",

@@ -18,12 +18,7 @@ from musls_analysis.recordings.bag import (
 from musls_analysis.recordings.capture import Capture, cleaned, joined, recording_of
 from musls_analysis.recordings.formats.columns import is_columns, read_columns
 from musls_analysis.recordings.formats.flight_log import is_flight_log, read_flight_log
-from musls_analysis.recordings.formats.mocap import (
-    is_motive,
-    is_vicon,
-    read_motive,
-    read_vicon,
-)
+from musls_analysis.recordings.formats.mocap import is_motive, is_vicon, read_motive, read_vicon
 from musls_analysis.recordings.formats.topics import POSES, TF_TYPE, capture_of, transforms_of
 from musls_analysis.recordings.formats.trajectory import is_euroc, is_tum, read_euroc, read_tum
 from musls_analysis.recordings.formats.ulog import SUFFIX as ULOG

@@ -21,12 +21,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from musls_bringup.new.rotors import (
-    actuator_rotors,
-    bladed_rotors,
-    motor_plugins,
-    plugin_rotor,
-)
+from musls_bringup.new.rotors import actuator_rotors, bladed_rotors, motor_plugins, plugin_rotor
 from musls_description.config.errors import ConfigError, install_command, near_names
 from musls_description.config.strict_yaml import read_text, shown
 from musls_description.numerics.arrays import Array, joined

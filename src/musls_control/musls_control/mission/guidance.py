@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 
 from musls_control.estimate import Estimate
-from musls_control.guard import (
-    LAG_S,
-    FlightEnd,
-    Guard,
-    GuardStep,
-    Health,
-    tracking_error_m,
-)
+from musls_control.guard import LAG_S, FlightEnd, Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan

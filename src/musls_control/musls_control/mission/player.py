@@ -16,13 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from musls_control.mission.delivery import Delivery
-from musls_control.mission.plan import (
-    Draft,
-    FlightPlan,
-    GroundSpot,
-    set_load_down,
-    spread_and_land,
-)
+from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, set_load_down, spread_and_land
 from musls_control.mission.rows import PLAY, due_row
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference

@@ -28,12 +28,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import (
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    PlainValidator,
-)
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator
 from pydantic_core import core_schema
 
 from musls_description.config.errors import (

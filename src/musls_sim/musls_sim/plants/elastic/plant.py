@@ -19,11 +19,7 @@ from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.rig import Rig
-from musls_sim.plants.elastic.start import (
-    ANY_TORQUE_N_M,
-    rig_parts,
-    settle,
-)
+from musls_sim.plants.elastic.start import ANY_TORQUE_N_M, rig_parts, settle
 from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
     AttachHook,

@@ -33,13 +33,7 @@ from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import (
-    address_of,
-    beyond,
-    grid_at,
-    pointer,
-    record_beyond,
-)
+from musls_description.numerics.records import address_of, beyond, grid_at, pointer, record_beyond
 from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import (
     asked_of,
