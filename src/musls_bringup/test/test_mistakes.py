@@ -31,6 +31,7 @@ MISTAKES = [
     ("describe system.load.mas_kg", "", ["no key 'system.load.mas_kg'", "mass_kg'"]),
     (SET + "system.load.mas_kg=2", "", ["unknown key 'system.load.mas_kg'", "'mass_kg'"]),
     (SET + "sytem.load.mass_kg=2", "", ["unknown key 'sytem'", "'system'"]),
+    (SET + "step_size_s=0.002", "", ["unknown key 'step_size_s'", "'physics.step_size_s'"]),
     (SET + "cable_model=rigid_link", "", ["unknown cable model 'rigid_link'", "'rigid_links'"]),
     (SET + "controller=paylod", "", ["unknown controller 'paylod'", "'payload'"]),
     (SET + "start=sky", "", ["start = 'sky'", "'ground', 'air', 'state'"]),

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import numpy as np
 import yaml
@@ -181,8 +181,18 @@ def _known_keys(cls: Any, data: Any) -> Any:
     names = [field.name for field in dataclasses.fields(cls)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in names:
-            raise PydanticCustomError(_UNKNOWN, "unknown key", {"key": key, "names": names})
+            fields = cls.__pydantic_fields__.items()
+            below = [f"{name}.{key}" for name, field in fields if _has(field.annotation, key)]
+            given_names = {"key": key, "names": below or names}
+            raise PydanticCustomError(_UNKNOWN, "unknown key", given_names)
     return data
+
+
+def _has(annotation: Any, key: Any) -> bool:
+    """Whether a field's type is, or may be, a specification with this key."""
+    kinds = get_args(annotation) or (annotation,)
+    specs = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
+    return any(field.name == key for kind in specs for field in dataclasses.fields(kind))
 
 
 _UNKNOWN = "unknown_key"
@@ -213,7 +223,8 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
     place, keys = place_of(data, path, where, inside=kind != _UNKNOWN)
     field = shown(".".join(map(str, keys)), 200)
     if kind == _UNKNOWN:
-        near = near_names(path[-1], sorted(first["ctx"]["names"]))
+        names = sorted(first["ctx"]["names"])
+        near = near_names(names[0] if "." in names[0] else path[-1], names)
         return f"{place}: unknown key '{field}': {near}"
     if kind == "union_tag_invalid":
         tags = [tag.strip("' ") for tag in first["ctx"]["expected_tags"].split(",")]
