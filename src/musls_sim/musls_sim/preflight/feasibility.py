@@ -351,7 +351,7 @@ def assess(
     found += [*weak, *_breaking(scenario, tension_n)]
     if separation is not None and separation.tips_m <= 0.0:
         i, j = separation.pair
-        found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2f} m")
+        found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2g} m")
     minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
     first_min, first = min(minutes, default=(math.inf, 0))
     if 60.0 * first_min < flight_s:
