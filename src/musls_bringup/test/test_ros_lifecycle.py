@@ -56,10 +56,10 @@ def test_a_process_is_told_when_its_parent_is_killed(tmp_path):
 def test_a_node_that_hangs_is_killed_after_its_parent(hangs):
     """It does not hear the signal, as one that waits in a library does not."""
     child = (
-        "import signal, time; from musls_control import parent\n"
-        "parent.STOP_S = parent.LOOK_S = 0.2\n"
+        "import signal, time; from musls_control import child_processes\n"
+        "child_processes.STOP_S = child_processes.LOOK_S = 0.2\n"
         "signal.signal(signal.SIGINT, lambda *_: print('told', flush=True))\n"
-        f"parent.end_with_parent(); print('ready', flush=True)\n{hangs}\n"
+        f"child_processes.end_with_parent(); print('ready', flush=True)\n{hangs}\n"
     )
     code = (
         "import os, subprocess, sys, time\n"

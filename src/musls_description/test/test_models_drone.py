@@ -7,9 +7,9 @@ import pytest
 from model_helpers import make_spawn
 from sdf_reader import SdfScene
 
-from musls_description import writers
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system, system_names
+from musls_description.writers import sdf
 from musls_description.writers.sdf import drone_name
 
 
@@ -29,7 +29,7 @@ def composite(parts):
 @pytest.mark.parametrize("name", system_names(slung=True))
 def test_body_and_rotors_together_are_the_drone(name):
     system = load_system(name)
-    scene = SdfScene(writers.world_sdf(system, make_spawn(system, "hover"), drones="motors"))
+    scene = SdfScene(sdf.world_sdf(system, make_spawn(system, "hover"), drones="motors"))
     for i, drone in enumerate(system.drones, start=1):
         name = drone_name(system, i - 1)
         parts = [v for k, v in scene.links.items() if k.startswith(f"{name}::")]
@@ -45,7 +45,7 @@ def test_body_and_rotors_together_are_the_drone(name):
 
 def test_rotors_are_at_the_hubs_and_turn_about_their_axis():
     system = load_system("x500_trio")
-    scene = SdfScene(writers.world_sdf(system, make_spawn(system, "ground")))
+    scene = SdfScene(sdf.world_sdf(system, make_spawn(system, "ground")))
     base = scene.links["x500_2::base_link"]
     for j, rotor in enumerate(system.drones[1].rotors):
         link, joint = scene.links[f"x500_2::rotor_{j}"], scene.joints[f"x500_2::rotor_{j}_joint"]
@@ -60,7 +60,7 @@ def test_rotors_are_at_the_hubs_and_turn_about_their_axis():
 
 def test_motors_have_the_rotors_values_in_px4s_order():
     system = load_system("x500_duo")
-    world = SdfScene(writers.world_sdf(system, make_spawn(system, "ground"))).world
+    world = SdfScene(sdf.world_sdf(system, make_spawn(system, "ground"))).world
     for i, drone in enumerate(system.drones, start=1):
         motors = [
             {value.tag: value.text for value in plugin}
@@ -89,5 +89,5 @@ def test_inertia_that_leaves_nothing_for_the_body_is_said():
     system = dataclasses.replace(system, drones=(drone,))
     spawn = make_spawn(system, "ground")
     with pytest.raises(ConfigError, match=r"drones\.0\.inertia_kg_m2 is too small.*'rigid'"):
-        writers.world_sdf(system, spawn)
-    assert writers.world_sdf(system, spawn, drones="rigid")
+        sdf.world_sdf(system, spawn)
+    assert sdf.world_sdf(system, spawn, drones="rigid")

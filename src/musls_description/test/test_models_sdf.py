@@ -12,7 +12,6 @@ from model_helpers import SPAWNS, make_spawn, sdf_names, stiff_system, tree_pose
 from scipy.spatial.transform import Rotation
 from sdf_reader import SdfScene
 
-from musls_description import writers
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.ground import ground_spawn
 from musls_description.system.obstacles import (
@@ -23,9 +22,10 @@ from musls_description.system.obstacles import (
     WorldSpec,
 )
 from musls_description.system.system_files import load_system, system_names
+from musls_description.writers import sdf
 from musls_description.writers.sdf import PIVOT_SHARE, number
 
-WRITERS = {"world": writers.world_sdf, "sdf-1.9": writers.single_model_sdf}
+WRITERS = {"world": sdf.world_sdf, "sdf-1.9": sdf.single_model_sdf}
 
 
 def read(system, spawn, writer="world", **options):
@@ -153,7 +153,7 @@ def test_pivot_weighs_a_millionth_of_what_it_carries():
 
 def test_world_is_what_px4_and_gazebo_expect():
     system = load_system("x500_trio")
-    text = writers.world_sdf(system, ground_spawn(system), name="trio", step_s=0.002)
+    text = sdf.world_sdf(system, ground_spawn(system), name="trio", step_s=0.002)
     scene = SdfScene(text)
     assert scene.root.get("version") == "1.10"
     assert scene.world.get("name") == "trio"
@@ -188,8 +188,8 @@ def test_obstacles_are_static_models_where_the_scenario_has_them():
             GateObstacle(name="gate", width_m=3.0, height_m=2.5, **turn),
         )
     ).obstacles
-    text = writers.world_sdf(system, ground_spawn(system), obstacles=obstacles)
-    scene, plain = SdfScene(text), writers.world_sdf(system, ground_spawn(system))
+    text = sdf.world_sdf(system, ground_spawn(system), obstacles=obstacles)
+    scene, plain = SdfScene(text), sdf.world_sdf(system, ground_spawn(system))
     assert "obstacle" not in plain
     shapes = {
         "crate": ("box/size", [1.0, 2.0, 0.5]),
@@ -216,7 +216,7 @@ def test_obstacles_are_static_models_where_the_scenario_has_them():
 
 def test_older_gazebo_gets_one_model_and_no_plugins():
     system = load_system("x500_duo")
-    scene = SdfScene(writers.single_model_sdf(system, ground_spawn(system)))
+    scene = SdfScene(sdf.single_model_sdf(system, ground_spawn(system)))
     assert scene.root.get("version") == "1.9"
     assert [m.get("name") for m in scene.world.findall("model")] == ["ground", "x500_duo"]
     assert not list(scene.world.iter("plugin"))
@@ -227,7 +227,7 @@ def test_included_drones_stand_where_written_ones_do():
     system = load_system("x500_trio")
     spawn = make_spawn(system, "hover")
     world, written = (
-        ElementTree.fromstring(writers.world_sdf(system, spawn, drones=drones)).find("world")
+        ElementTree.fromstring(sdf.world_sdf(system, spawn, drones=drones)).find("world")
         for drones in ("include", "motors")
     )
     for i, include in enumerate(world.findall("include"), start=1):
@@ -241,10 +241,10 @@ def test_included_drones_stand_where_written_ones_do():
 def test_separate_models_are_those_of_the_world_without_a_place():
     system = load_system("x500_duo")
     spawn = ground_spawn(system)
-    files = writers.model_files(system, spawn)
+    files = sdf.model_files(system, spawn)
     names = ["load", "cable_1", "x500_1", "cable_2", "x500_2"]
     assert list(files) == [f"{n}/model.{end}" for n in names for end in ("sdf", "config")]
-    world = writers.world_sdf(system, spawn)
+    world = sdf.world_sdf(system, spawn)
     for name in names:
         inside = re.search(rf'<model name="{name}">.*?</model>', world, re.S)[0]
         inside = re.sub(r"\s*<pose [^/]*</pose>", "", inside, count=1)
@@ -255,13 +255,13 @@ def test_separate_models_are_those_of_the_world_without_a_place():
             line.strip() for line in inside.splitlines()
         ]
         assert f"<name>{name}</name>" in files[f"{name}/model.config"]
-    without = writers.model_files(system, spawn, drones="include")
+    without = sdf.model_files(system, spawn, drones="include")
     assert not any(path.startswith("x500") for path in without)
 
 
 def test_text_is_the_same_in_every_run():
     system = load_system("x500_trio_swivel")
-    first, second = (writers.world_sdf(system, make_spawn(system, "hover")) for _ in range(2))
+    first, second = (sdf.world_sdf(system, make_spawn(system, "hover")) for _ in range(2))
     assert first == second
 
 
@@ -286,7 +286,7 @@ def test_numbers_read_back_exactly():
 def test_bad_options_are_said(options, words):
     system = load_system("x500_solo")
     with pytest.raises(ConfigError, match=words):
-        writers.world_sdf(system, ground_spawn(system), **options)
+        sdf.world_sdf(system, ground_spawn(system), **options)
 
 
 @pytest.mark.parametrize("model", ["cable", "my drone", "a::b", ""])
@@ -294,7 +294,7 @@ def test_bad_airframe_names_are_said(model):
     system = load_system("x500_solo")
     drone = dataclasses.replace(system.drones[0], model=model)
     with pytest.raises(ConfigError, match=r"drones\.0\.model"):
-        writers.world_sdf(dataclasses.replace(system, drones=(drone,)), ground_spawn(system))
+        sdf.world_sdf(dataclasses.replace(system, drones=(drone,)), ground_spawn(system))
 
 
 # --------------------------------------------------------------------------- Gazebo's own checker
@@ -331,7 +331,7 @@ def checker():
 def test_gazebos_checker_accepts_the_single_model(kind, drones, checker, tmp_path):
     system = load_system("x500_trio_swivel")
     path = tmp_path / "model.sdf"
-    path.write_text(writers.single_model_sdf(system, make_spawn(system, kind), drones=drones))
+    path.write_text(sdf.single_model_sdf(system, make_spawn(system, kind), drones=drones))
     assert checker(path) == ("Valid.", [])
 
 
@@ -341,7 +341,7 @@ def test_gazebos_checker_accepts_the_single_model(kind, drones, checker, tmp_pat
 def test_gazebos_checker_accepts_each_system(name, checker, tmp_path):
     system = load_system(name)
     path = tmp_path / "model.sdf"
-    path.write_text(writers.single_model_sdf(system, make_spawn(system, "hover"), drones="motors"))
+    path.write_text(sdf.single_model_sdf(system, make_spawn(system, "hover"), drones="motors"))
     assert checker(path) == ("Valid.", [])
 
 
@@ -349,7 +349,7 @@ def test_gazebos_checker_accepts_each_system(name, checker, tmp_path):
 def test_gazebos_checker_accepts_the_separate_models(checker, tmp_path):
     """Unlike drones and cables, a file for each."""
     system = load_system("x500_trio_unequal")
-    for path, text in writers.model_files(system, ground_spawn(system)).items():
+    for path, text in sdf.model_files(system, ground_spawn(system)).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
         if path.endswith(".sdf"):
@@ -359,7 +359,7 @@ def test_gazebos_checker_accepts_the_separate_models(checker, tmp_path):
 @pytest.mark.gazebo_physics
 def test_gazebos_checker_finds_a_mistake(checker, tmp_path):
     system = load_system("x500_solo")
-    text = writers.single_model_sdf(system, ground_spawn(system))
+    text = sdf.single_model_sdf(system, ground_spawn(system))
     path = tmp_path / "wrong.sdf"
     path.write_text(text.replace("<child>link_03</child>", "<child>link_99</child>"))
     said, complaints = checker(path)
@@ -385,8 +385,8 @@ def test_a_merged_model_folder_is_the_world(drones):
     """Text by text, so that PX4 finds the topics of the world that `world_sdf` writes."""
     system = load_system("x500_trio_unequal")
     spawn = ground_spawn(system)
-    world = ElementTree.fromstring(writers.world_sdf(system, spawn, drones=drones)).find("world")
-    files = writers.include_files(system, spawn, drones=drones)
+    world = ElementTree.fromstring(sdf.world_sdf(system, spawn, drones=drones)).find("world")
+    files = sdf.include_files(system, spawn, drones=drones)
     assert set(files) == {f"{system.name}/{f}" for f in ("model.sdf", "model.config", "recipe.sdf")}
     assert list(map(canonical, merged(files, system.name))) == list(map(canonical, world))
 
@@ -395,7 +395,7 @@ def test_a_lean_world_has_the_same_mechanics_and_sensors():
     system = load_system("x500_trio")
     spawn = ground_spawn(system)
     full, lean = (
-        ElementTree.fromstring(writers.world_sdf(system, spawn, lean=lean)).find("world")
+        ElementTree.fromstring(sdf.world_sdf(system, spawn, lean=lean)).find("world")
         for lean in (False, True)
     )
     for path in (".//joint", ".//inertial", ".//collision", ".//sensor", ".//model/plugin"):

@@ -12,10 +12,10 @@ import pytest
 from model_helpers import SPAWNS, make_spawn, stiff_system, tree_poses
 from scipy.spatial.transform import Rotation
 
-from musls_description import writers
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system, system_names
+from musls_description.writers import urdf
 from musls_description.writers.urdf import roll_pitch_yaw
 
 mujoco = pytest.importorskip("mujoco", reason="the second engine, MuJoCo, is not installed")
@@ -25,7 +25,7 @@ pytest.importorskip("xacro", reason="xacro, which makes URDF, is not installed")
 @cache
 def urdf_text(name):
     """Expanded once for all tests; xacro takes seconds."""
-    return writers.urdf_text(load_system(name))
+    return urdf.urdf_text(load_system(name))
 
 
 def in_mujoco(text):
@@ -86,7 +86,7 @@ def test_masses_and_damping_are_the_trees(name):
 
 def test_a_robot_of_ones_own_can_use_the_macros(tmp_path):
     """The macros copied out, in a robot that the xacro program expands."""
-    text = writers.xacro_text(load_system("x500_solo"))
+    text = urdf.xacro_text(load_system("x500_solo"))
     end = text.rindex("</xacro:macro>") + len("</xacro:macro>")
     own = (
         '<link name="crane"/>'
@@ -134,7 +134,7 @@ def test_angles_turn_back_into_the_rotation():
 
 def test_springs_are_refused():
     with pytest.raises(ConfigError, match=r"cables\.0\.joint\.stiffness_n_m_rad = 0\.03"):
-        writers.xacro_text(stiff_system("x500_trio"))
+        urdf.xacro_text(stiff_system("x500_trio"))
 
 
 def test_unsupported_joint_is_one_clear_line(monkeypatch):
@@ -144,10 +144,10 @@ def test_unsupported_joint_is_one_clear_line(monkeypatch):
     tree = dataclasses.replace(tree, bodies=bodies)
     monkeypatch.setattr("musls_description.writers.urdf.build_tree", lambda _: tree)
     with pytest.raises(ConfigError, match=r"cable_1/link_01: no Xacro macro .*'zx'"):
-        writers.xacro_text(system)
+        urdf.xacro_text(system)
 
 
 def test_missing_xacro_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "xacro", None)
     with pytest.raises(MuslsError, match="pip install xacro"):
-        writers.urdf_text(load_system("x500_solo"))
+        urdf.urdf_text(load_system("x500_solo"))
