@@ -96,7 +96,7 @@ def test_set_points_go_on_where_they_were_after_a_time_in_which_nobody_played():
     player, asleep_s = ground_player(), 7.0
     middle_s = time_of(player, "form_up")
     before = play(player, 10.0, middle_s)
-    player.stand_still(asleep_s)
+    player.stand_still(middle_s + asleep_s, asleep_s)
     after = play(player, middle_s + asleep_s, 10.0 + player.plan.duration_s + asleep_s)
     assert max(fastest([before[-1], after[0]])) < 0.1  # 7 s later it would be 2 m away
     assert list(dict.fromkeys(s.stage for s in before + after)) == list(player.plan.stage_names)

@@ -255,6 +255,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 @settings(max_examples=2, deadline=None, phases=PHASES)
 @given(SCRIPTS)
+@example([(97, "late"), (109, "abort")])
 @example([(IN_CIRCLE, "falls 2"), (IN_CIRCLE + 500, "falls 3")])
 @example([(IN_CIRCLE, "pause"), (IN_CIRCLE + 60, "silent 1"), (IN_CIRCLE + 400, "resume")])
 def test_rows_of_set_points_are_equal_row_by_row(quad, script):

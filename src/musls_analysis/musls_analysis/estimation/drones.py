@@ -22,10 +22,8 @@ from musls_analysis.comparison.compare import phases, slices
 from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
 from musls_analysis.estimation.estimator import (
     INTERVAL,
-    Derivatives,
     Uncertainty,
     alike,
-    choose,
     correlation_of,
 )
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
@@ -251,13 +249,18 @@ def from_day_to_day(held_s: float) -> float:
 def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
     """Drones whose height helps on recordings from which it was not learnt, (n,).
 
-    A recording is a stage of a flight. One recording cannot tell.
+    Each recording, a stage of a flight, is left out once and predicted by the mean of the others. A
+    height is kept if that lowers the mean square error by more than its standard error (Breiman et
+    al., Classification and Regression Trees, 1984, section 3.4.3). One recording cannot tell.
     """
-    means = [np.nanmean(m.above, axis=(0, 1)) for model in models for m in model.recordings()]
-    drones = range(len(means[0]))
-    found = [Derivatives(mean[None], -np.eye(len(mean))[None]) for mean in means]
-    kept = choose(found, {f"{i}": [i] for i in drones}, WORTH) if len(means) > 1 else None
-    return np.array([kept is None or f"{i}" in kept for i in drones])
+    every = [one.above for model in models for one in model.recordings()]
+    if len(every) < 2:
+        return np.ones(every[0].shape[-1], bool)
+    means = np.array([np.nanmean(above, axis=(0, 1)) for above in every])
+    others = (means.sum(axis=0) - means) / (len(every) - 1)
+    gain = means**2 - (means - others) ** 2
+    kept: NDArray[np.bool_] = gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(every))
+    return kept
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
@@ -522,8 +525,6 @@ ENOUGH_CYCLES = 5
 PARTS = 6
 """Parts of a cycle, where a stage has fewer cycles than that."""
 CONFIDENCE = 0.9
-WORTH = 0.01
-"""Share of the error of the recordings left out that a drone's height must take away."""
 UNKNOWN_SHARE = 0.8
 """Of the prior deviation: a parameter that the data leave so wide they do not tell."""
 

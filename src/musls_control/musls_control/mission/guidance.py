@@ -224,7 +224,7 @@ class FlightGuidance:
 
     def stand_still(self, time_s: float, gap_s: float) -> None:
         """There were no set-points for a while: the drones held, the plan goes on where it was."""
-        self.player.stand_still(gap_s)
+        self.player.stand_still(time_s, gap_s)
         if self.player.state is not PlayState.IDLE:
             late = f"no set-points for {gap_s:.1f} s: the plan goes on later"
             self._out.tell(time_s, "late", late)

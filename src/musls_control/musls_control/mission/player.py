@@ -281,17 +281,21 @@ class FlightPlayer:
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise Refused(f"cannot resume: {self.state.value}")
         self.state, self._held, self._rest = self._resume, False, None
-        self.stand_still(time_s - self._paused_at_s)
+        self.stand_still(time_s, time_s - self._paused_at_s)
         self._paused_at_s = None
 
-    def stand_still(self, time_s: float) -> None:
-        """Skip a time in which the plan was not played; it continues where it was, no jumps."""
+    def stand_still(self, time_s: float, gap_s: float) -> None:
+        """Skip a gap, until now, in which the plan was not played; it continues where it was.
+
+        A plan that began within the gap begins now.
+        """
         if self.state is PlayState.PAUSED:
             return
-        self._play["begun"] += time_s
-        self._next_s += time_s
+        gap_s = min(gap_s, max(time_s - self.begin_s, 0.0))
+        self._play["begun"] += gap_s
+        self._next_s += gap_s
         if self.keeper is not None:
-            self.keeper.stand_still(time_s)
+            self.keeper.stand_still(gap_s)
 
     def go_to(self, load_pose: Array, time_s: float) -> None:
         """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
