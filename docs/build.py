@@ -75,7 +75,8 @@ def _link(found: re.Match[str], page: Path, source: Path) -> str:
 def _tables_page() -> str:
     """The tables that stand as CSV beside the scripts that print them."""
     lines = ["# Tables of figures", "", "Measured on two shared cores, each by the file named."]
-    places = ("benchmarks", "examples", "src/musls_bringup/musls_bringup/benchmarks")
+    folders = ("musls_bringup/benchmarks", "test")
+    places = ["benchmarks", "examples", *(f"src/musls_bringup/{folder}" for folder in folders)]
     for path in sorted(path for place in places for path in (ROOT / place).glob("*.csv")):
         source = next((s for s in map(path.with_suffix, (".py", ".yaml")) if s.is_file()), None)
         if source is None:

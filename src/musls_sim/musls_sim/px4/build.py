@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from musls_control.px4 import RotorLayout
 from musls_control.px4.allocation import rotor_layout
@@ -12,16 +12,17 @@ from musls_control.px4.offboard import LOSS_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters, parameter_text
 from musls_sim.plants.gazebo import BridgedPlant
-from musls_sim.px4.in_gazebo import Px4InGazebo
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
 from musls_sim.px4.process import XrceAgent, find_agent
-from musls_sim.px4.sensors import Sensors
-from musls_sim.px4.sitl import RATE_HZ, GraphPx4, Px4Sitl
+from musls_sim.px4.sensors import RATE_HZ, Sensors
 from musls_sim.px4_stand_in import check_hooks, flown_by_graph
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import flies_delivery
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.session import Session
+
+if TYPE_CHECKING:
+    from musls_sim.px4.sitl import GraphPx4, Px4Sitl
 
 MAX_MAIN_OUTPUTS = 8
 FIRST_MOTOR_FUNCTION = 101
@@ -136,6 +137,9 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
 
     `agent`: brings them into a ROS graph, from where they are then flown.
     """
+    from musls_sim.px4.in_gazebo import Px4InGazebo  # these need pymavlink
+    from musls_sim.px4.sitl import GraphPx4, Px4Sitl
+
     scenario = setup.scenario
     if scenario.start.kind != "ground":
         raise ConfigError(
@@ -199,8 +203,7 @@ class GraphSession(Session):
             ),
         )
         check_hooks(self, scenario)
-        assert isinstance(self.components.autopilot, GraphPx4)
-        self.px4s = self.components.autopilot
+        self.px4s = cast("GraphPx4", self.components.autopilot)
         self._begin_of_px4_s = 0.0
 
     def start(self) -> None:
@@ -222,9 +225,7 @@ class GraphSession(Session):
 def _px4s(setup: AutopilotSetup) -> GraphPx4:
     agent = XrceAgent(find_agent(), setup.logs / "agent.log")
     try:
-        px4s = build(setup, agent)
-        assert isinstance(px4s, GraphPx4)
+        return cast("GraphPx4", build(setup, agent))
     except BaseException:
         agent.close()
         raise
-    return px4s

@@ -28,6 +28,8 @@ MAGNETIC_INCLINATION_RAD = np.deg2rad(63.15)
 MAGNETIC_STRENGTH_GAUSS = 0.4822
 """Earth's field there, World Magnetic Model 2020 as tabulated in PX4, which checks against it."""
 
+RATE_HZ = 250.0
+
 TEMPERATURE_DEG_C = 20.0
 ACCELEROMETER_RANGE_M_S2 = 16.0 * STANDARD_GRAVITY_M_S2
 GYRO_RANGE_RAD_S = np.deg2rad(2000.0)

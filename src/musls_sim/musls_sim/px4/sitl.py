@@ -31,7 +31,7 @@ from musls_sim.px4.process import (
     claim_instances,
     make_root,
 )
-from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, Sensors, geodetic_deg
+from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, RATE_HZ, Sensors, geodetic_deg
 
 # ---------- One drone's PX4: its process, its links, and what it says when something is wrong
 
@@ -165,7 +165,6 @@ STEP_LIMIT_S = 15.0
 
 ASK_EVERY_S = 0.5
 
-RATE_HZ = 250.0
 PERIOD_US = 4000
 FIRST_TIME_US = 1_000_000
 
