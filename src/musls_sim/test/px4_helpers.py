@@ -1,10 +1,14 @@
 """A stand-in PX4 installation, and flights with it."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from flight_helpers import session_with_bag
 
+from musls_control.autopilot import DroneSetpoints, MotorCommands
+from musls_control.estimate import Estimate
+from musls_control.px4 import Px4Cascade
 from musls_sim.scenario.scenario import load_scenario
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
@@ -29,8 +33,16 @@ HURRY = (
 """As short as it gets."""
 
 
+@cache
+def _compile_what_the_peer_flies():
+    """In flight it has ten seconds for an answer, too few for a compiler on a busy machine."""
+    setpoint, command = DroneSetpoints.unset(1), MotorCommands.zeros(1, 4)
+    Px4Cascade().step(0.0, setpoint, Estimate.zeros(1), command)
+
+
 def install_peer(folder):
     """Lay out an installation as PX4's packages do, with the scripted peer for a binary."""
+    _compile_what_the_peer_flies()
     binary = folder / "bin" / "px4"
     binary.parent.mkdir(parents=True)
     binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{PEER}" "$@"\n')
