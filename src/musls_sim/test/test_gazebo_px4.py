@@ -145,7 +145,7 @@ def test_threads_that_work_are_told_from_those_that_sleep() -> None:
     try:
         process.stdout.readline()
         threads.find()
-        assert len(threads) == 1  # the queue; neither Python's main thread nor the other one
+        assert len(threads) == 2  # queue and wire; neither Python's main thread nor the other one
         assert _soon(lambda: not threads.busy)
         process.stdin.write(b"go\n")
         process.stdin.flush()
@@ -175,12 +175,15 @@ def queue():
     go.wait()
     while True:
         pass
-def other():
-    name(15, b"mavlink", 0, 0, 0)
+def other(called):
+    name(15, called, 0, 0, 0)
+    begun.wait()
     threading.Event().wait()
-ready, go = threading.Event(), threading.Event()
-for target in (other, queue):
-    threading.Thread(target=target, daemon=True).start()
+ready, go, begun = threading.Event(), threading.Event(), threading.Barrier(3)
+for called in (b"mavlink", b"ZMQbg/IO/0"):
+    threading.Thread(target=other, args=[called], daemon=True).start()
+threading.Thread(target=queue, daemon=True).start()
+begun.wait()
 ready.wait()
 print("ready", flush=True)
 sys.stdin.readline()

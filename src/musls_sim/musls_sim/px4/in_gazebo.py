@@ -22,18 +22,21 @@ from musls_sim.px4.sitl import PERIOD_US, Px4Sitl, Vehicle
 
 # ---------- Whether PX4 has done all its work, as the kernel sees it (Linux)
 
+WIRES = "ZMQbg/IO/"
+"""Start of the names of the threads that carry Gazebo's messages, in Gazebo and in PX4."""
+
 LISTENERS = "px4"
 """Threads that take Gazebo's messages in; they carry the program's name."""
 
 QUEUES = "wq:"
 """Start of the names of PX4's work queues: estimator, controllers, drivers."""
 
-_FIRST = {LISTENERS: 0, "wq:INS0": 1}
-"""Work goes from the listeners to the estimator's queue, from there to the others."""
+_FIRST = {LISTENERS: 1, "wq:INS0": 2}
+"""Work goes from the wires to the listeners, then to the estimator's queue and to the others."""
 
 
 class WorkThreads:
-    """The threads of a PX4 that carry its flight.
+    """The threads of a PX4 that carry its flight, or of a Gazebo server that speak to PX4.
 
     A queue that is out of work sleeps; one that is running or waits for a processor does not.
     """
@@ -50,9 +53,10 @@ class WorkThreads:
             for task in self._tasks.iterdir():
                 with suppress(OSError):
                     name = (task / "comm").read_text().rstrip("\n")
-                    if name == LISTENERS or name.startswith(QUEUES):
+                    if name == LISTENERS or name.startswith((WIRES, QUEUES)):
                         file = os.open(task / "stat", os.O_RDONLY | os.O_CLOEXEC)
-                        found.append((_FIRST.get(name, 2), file))
+                        order = 0 if name.startswith(WIRES) else _FIRST.get(name, 3)
+                        found.append((order, file))
         self._files = [file for _, file in sorted(found)]
 
     def __len__(self) -> int:
@@ -154,6 +158,7 @@ class Px4InGazebo(Px4Sitl):
         **options: Any,
     ) -> None:
         self._plant, self._standing = plant, True
+        self._server_threads = WorkThreads(os.getpid())
         super().__init__(firmware, layouts, airframes, None, **options)
         plant.flown = True
 
@@ -188,16 +193,22 @@ class Px4InGazebo(Px4Sitl):
         """Wait until every PX4 has used the sensors: motor commands do not need its estimator.
 
         Where that runs late, samples of the accelerometer overflow their queue of eight and the
-        estimate jumps by what they would have told.
+        estimate jumps by what they would have told. Before it arms there are no commands to wait
+        for at all, and samples may still be in this process.
         """
         vehicles = [v for v in self._vehicles if isinstance(v, BridgedVehicle)]
-        threads = [v.threads for v in vehicles if v.threads is not None]
+        threads = [self._server_threads, *(v.threads for v in vehicles if v.threads is not None)]
         if self._cycles % FIND_EVERY == 1:
             for each in threads:
                 each.find()
         deadline = monotonic() + SETTLE_LIMIT_S
         while any(each.busy for each in threads) and monotonic() < deadline:
             sleep(SETTLE_LOOK_S)
+
+    def close(self) -> None:
+        """See `Px4Sitl.close`."""
+        super().close()
+        self._server_threads.close()
 
     def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
         self._standing = True
