@@ -99,8 +99,8 @@ def test_failing_runs_are_recorded_with_their_reason_and_cost_nothing_else(study
     assert reasons[FINE] is None and reasons[FLOODS] is None
     assert reasons[MISTAKE] == "the rotors cannot lift"
     assert reasons[BUG] == "ZeroDivisionError: a bug"
-    assert reasons[ABORTS] == "the process died of SIGABRT: ODE INTERNAL ERROR 1"
-    assert reasons[KILLED] == "the process died of SIGKILL"
+    assert reasons[ABORTS] == "the process was ended by SIGABRT: ODE INTERNAL ERROR 1"
+    assert reasons[KILLED] == "the process was ended by SIGKILL"
     logs = {mass: store.folder / "logs" / f"{r['id']}.log" for mass, r in records.items()}
     assert not logs[FINE].exists()
     assert "Traceback" in logs[BUG].read_text()
@@ -247,7 +247,7 @@ def test_runs_on_a_dask_cluster(study):
         progress, _ = run(plan, store, scheduler=cluster.scheduler_address)
     assert (progress.finished, progress.failed, len(made())) == (2, 4, 6)
     reasons = {store.record(r.id)["reason"] for r in plan.runs}
-    assert "the process died of SIGABRT: ODE INTERNAL ERROR 1" in reasons
+    assert "the process was ended by SIGABRT: ODE INTERNAL ERROR 1" in reasons
 
 
 @pytest.mark.parametrize("web", [False, True], ids=["nothing", "a web server"])

@@ -87,7 +87,7 @@ def test_a_controller_that_ends_its_process_fails_its_own_flights(tmp_path, caps
     rows = bench.benchmark(("formation", f"{file}:Mine"), quick=True, workers=2)
     assert all(row["rms_m"] for row in rows if row["controller"] == "formation")
     reasons = {row["reason"] for row in rows if row["controller"] == "mine.py:Mine"}
-    assert reasons == {"a worker process died with exit code 3 (out of memory, or killed)"}
+    assert reasons == {"a worker process ended with code 3 (out of memory, or killed)"}
 
 
 @pytest.mark.slow

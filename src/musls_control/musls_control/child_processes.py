@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,15 +14,14 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
+from musls_description import ONE_THREAD
 from musls_description.config.errors import MuslsError
 
 R = TypeVar("R")
@@ -98,10 +98,26 @@ def ending_with_us(words: Sequence[str]) -> list[str]:
 
 
 class ProcessDied(MuslsError):  # noqa: N818 (the name says what happened)
-    """A worker process ended, or was killed, within a call."""
+    """A worker process ended, or was killed, within a call.
+
+    Attributes:
+        code: Exit code, or minus the signal that ended it.
+        closed: Whether it was its owner who ended it.
+    """
+
+    def __init__(self, code: int, *, closed: bool = False) -> None:
+        self.code, self.closed = code, closed
+        super().__init__(f"a worker process {ending(code)} (out of memory, or killed)")
 
 
-class _Worker:
+# Not -m: that would look for all modules in the user's folder first.
+_SERVE = (
+    "import sys; sys.path[:] = filter(None, sys.path);"
+    "from musls_control.child_processes import serve; serve()"
+)
+
+
+class WorkerProcess:
     """A process that calls functions, one at a time; another one is started after its death.
 
     It leaves Ctrl-C, which on a terminal reaches all processes, to the one that started it.
@@ -109,34 +125,33 @@ class _Worker:
 
     def __init__(self) -> None:
         self._closed = False
-        self._process: SpawnProcess | None = self._started()
+        self._process = self._started()
 
     def call(self, function: Callable[..., R], *arguments: Any) -> R:
         """Call a function of a module there; raises what it raises, or ProcessDied."""
-        process = self._process = self._process or self._started()
+        if self._process.poll() is not None:
+            self._process = self._started()
         try:
             self._pipe.send((function, arguments))
             raised, value = self._pipe.recv()
         except (EOFError, OSError):
-            process.join()
-            code, self._process = process.exitcode or 0, None
-            how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-            raise ProcessDied(f"a worker process died {how} (out of memory, or killed)") from None
+            raise ProcessDied(self._process.wait(), closed=self._closed) from None
         if raised:
             raise value
         result: R = value
         return result
 
-    def _started(self) -> SpawnProcess:
-        spawn = get_context("spawn")  # not forked: numba and DART keep threads
-        self._pipe, other = spawn.Pipe()
-        process = spawn.Process(target=_serve, args=(other, os.getpid()), daemon=True)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits
-        try:
-            process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        other.close()
+    def _started(self) -> subprocess.Popen[bytes]:
+        self._pipe, other = Pipe()
+        words = [sys.executable, "-c", _SERVE, str(other.fileno()), str(os.getpid())]
+        path = os.pathsep.join(filter(None, sys.path))
+        with other:
+            # Neither forked nor a child of multiprocessing's: numba and DART keep threads, and
+            # Dask's workers may have no such children.
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()],
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
+            )  # fmt: skip
         if self._closed:  # meanwhile, by another thread
             process.kill()
         return process
@@ -144,17 +159,18 @@ class _Worker:
     def close(self) -> None:
         """End the process at once."""
         self._closed = True
-        if (process := self._process) is not None:
-            process.kill()
+        self._process.kill()
+        self._process.wait()
 
 
-def _serve(pipe: Connection, parent: int) -> None:
+def serve() -> None:
     """Answer calls with (whether it raised, result or error) until the pipe ends."""
+    pipe, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
     end_with(parent, signal.SIGKILL)
     while True:
         try:
             function, arguments = pipe.recv()
-        except (EOFError, OSError):
+        except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
             answer = False, function(*arguments)
@@ -166,34 +182,53 @@ def _serve(pipe: Connection, parent: int) -> None:
             pipe.send((True, MuslsError(f"{answer[1]!r}: {error}")))
 
 
-@contextmanager
-def worker_processes(count: int) -> Iterator[Executor]:
-    """An executor with so many processes; an exception, such as that of Ctrl-C, ends them at once.
+_of_thread = threading.local()
 
-    The death of a process is a `ProcessDied` of the call that it was in; the others go on.
+
+def call_in_worker(function: Callable[..., R], *arguments: Any) -> R:
+    """Call a function in the worker process of this thread, which keeps it for the next call."""
+    if not hasattr(_of_thread, "worker"):
+        _of_thread.worker = WorkerProcess()
+    worker: WorkerProcess = _of_thread.worker
+    return worker.call(function, *arguments)
+
+
+class _Processes(ThreadPoolExecutor):
+    """Threads that each leave their calls to a worker process."""
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        return super().submit(call_in_worker, partial(function, **named), *arguments)
+
+
+@contextmanager
+def worker_threads(
+    count: int, executor: type[ThreadPoolExecutor] = ThreadPoolExecutor
+) -> Iterator[Executor]:
+    """An executor of threads that each have a worker process for `call_in_worker`.
+
+    An exception, such as that of Ctrl-C, ends the processes at once.
     """
-    workers = [_Worker() for _ in range(count)]
+    workers = [WorkerProcess() for _ in range(count)]
     free = iter(workers)
-    of_thread = threading.local()
 
     def begin() -> None:
-        of_thread.worker = next(free)
+        _of_thread.worker = next(free)
 
-    class Processes(ThreadPoolExecutor):
-        """Threads that each leave their calls to a process."""
-
-        def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
-            return super().submit(
-                lambda: of_thread.worker.call(partial(function, **named), *arguments)
-            )
-
-    with Processes(count, initializer=begin) as pool:
+    with executor(count, initializer=begin) as pool:
         try:
             yield pool
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for worker in workers:
                 worker.close()
+
+
+def worker_processes(count: int) -> AbstractContextManager[Executor]:
+    """An executor with so many processes, see `worker_threads`.
+
+    The death of a process is a `ProcessDied` of the call that it was in; the others go on.
+    """
+    return worker_threads(count, _Processes)
 
 
 # ---------- What a program said when it ended, and how it ended, for a message of one line

@@ -1,22 +1,19 @@
 """Makes the runs that a sweep's folder does not hold yet, each in a process whose death costs it.
 
-A worker process lives from run to run, because a start costs more than many flights; after its
-death another one is started. Each belongs to a thread of this program or, on a cluster, of a Dask
-worker.
+A worker process (`child_processes`) lives from run to run, because a start costs more than many
+flights. Each belongs to a thread of this program or, on a cluster, of a Dask worker.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -28,8 +25,13 @@ from typing import Any, NamedTuple
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.sweep.plan import Plan, wanted_series
 from musls_analysis.sweep.store import FAILED, FINISHED, Outcome, Store, SweepError, extract, pack
-from musls_control.child_processes import end_with, last_words
-from musls_description import ONE_THREAD
+from musls_control.child_processes import (
+    ProcessDied,
+    call_in_worker,
+    ending,
+    last_words,
+    worker_threads,
+)
 from musls_description.config.errors import MuslsError, install_command, is_full_disk, writing
 from musls_description.config.registry import load_file
 from musls_description.config.schema import build
@@ -131,12 +133,11 @@ def run_sweep(
     ]  # fmt: skip
     if not jobs:
         return progress
+    scratch = store.scratch if scheduler is None else None
     with (
-        _on_this_machine(min(workers, len(jobs)), store.scratch)
-        if scheduler is None
-        else _on_cluster(scheduler)
+        worker_threads(min(workers, len(jobs))) if scheduler is None else _on_cluster(scheduler)
     ) as executor:
-        running = {executor.submit(_make_in_process, job): job.id for job in jobs}
+        running = {executor.submit(_make_in_process, job, scratch): job.id for job in jobs}
         for future in as_completed(list(running)):
             run = runs[running.pop(future)]
             try:
@@ -150,34 +151,6 @@ def run_sweep(
             progress.count(outcome.record)
             watch(progress)
     return progress
-
-
-_of_thread = threading.local()
-
-
-def _make_in_process(job: Job) -> Outcome:
-    """Make a run in the process of this thread, which keeps it for the next one."""
-    if not hasattr(_of_thread, "process"):
-        _of_thread.process = WorkerProcess()
-    return _of_thread.process.run(job)
-
-
-@contextmanager
-def _on_this_machine(workers: int, scratch: Path) -> Iterator[Executor]:
-    """A thread for each worker process; leaving ends the processes."""
-    processes = [WorkerProcess(scratch) for _ in range(workers)]
-    free = iter(processes)
-
-    def begin() -> None:
-        _of_thread.process = next(free)
-
-    with ThreadPoolExecutor(workers, initializer=begin) as executor:
-        try:
-            yield executor
-        finally:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.close()
 
 
 @contextmanager
@@ -215,122 +188,10 @@ def _on_cluster(scheduler: str) -> Iterator[Executor]:
             executor.shutdown(wait=False)
 
 
-# ---------- A worker process, seen from outside
+# ---------- A run, in a worker process and seen from outside
 
 _HALF_LOG = 32_768
 """Bytes kept at either end of a log: a diverging simulation may print millions of lines."""
-
-# Not -m: that would look for all modules in the user's folder first.
-_SERVE = (
-    "import sys; sys.path[:] = filter(None, sys.path);"
-    "from musls_analysis.sweep.run import serve; serve()"
-)
-
-
-class WorkerProcess:
-    """Makes one run at a time; started with its first run, and again after its death."""
-
-    def __init__(self, scratch: Path | None = None) -> None:
-        """Runs get temporary folders in `scratch`, by default where the system has them."""
-        self._scratch = scratch
-        self._process: subprocess.Popen[bytes] | None = None
-        self._closed = False
-
-    def run(self, job: Job) -> Outcome:
-        """Make a run; a death of the process is a failed run."""
-        begin = perf_counter()
-        process = self._started()
-        assert process.stdin is not None and process.stdout is not None
-        with TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-") as folder:
-            try:
-                pickle.dump((job, Path(folder)), process.stdin)
-                process.stdin.flush()
-                record, series = pickle.load(process.stdout)
-                reason = None
-            except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-                reason = _death(_end(process), job.timeout_s)
-            log = _shortened(Path(folder) / _LOG)
-            if not self._closed:
-                _keep(Path(folder), job.keep_at)
-        if reason is None:
-            if hint := UNMADE.get(record["status"]):
-                raise SweepError(f"{record['reason']}; {hint}")
-            return Outcome(record, series, log)
-        words = last_words(log.decode(errors="replace"))
-        last = f": {words[:200]}" if words else ""
-        wall_s = round(perf_counter() - begin, 3)
-        record = {"id": job.id, "status": FAILED, "wall_s": wall_s, "host": os.uname().nodename}
-        return Outcome(record | {"reason": reason + last}, log=log)
-
-    def close(self) -> None:
-        """End the process at once."""
-        self._closed = True
-        if self._process is not None:
-            self._process.kill()
-            _end(self._process)
-
-    def __del__(self) -> None:
-        self.close()  # that of a thread of Dask's, which ends without a word
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        process = self._process
-        if process is not None and process.poll() is not None:  # it died between two runs
-            _end(process)
-            process = None
-        if process is None:
-            path = os.pathsep.join(filter(None, sys.path))
-            # A session of its own: Ctrl-C is for the sweep, which then ends its processes.
-            self._process = process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                env={**os.environ, **ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
-            )  # fmt: skip
-            if self._closed:  # closed by another thread meanwhile
-                self.close()
-        return process
-
-
-def _keep(scratch: Path, place: Path | None) -> None:
-    """Move the flight of a run to where it is kept, also of one that failed or was ended."""
-    flight = scratch / _FLIGHT
-    if place is not None and flight.is_dir():
-        with writing(place):
-            shutil.rmtree(place, ignore_errors=True)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(flight, place)
-
-
-def _end(process: subprocess.Popen[bytes]) -> int:
-    """Close the pipes of a process, upon which it ends; its exit code."""
-    for pipe in (process.stdout, process.stdin):
-        with suppress(OSError):
-            if pipe is not None:
-                pipe.close()
-    return process.wait()
-
-
-def _death(code: int, timeout_s: float | None) -> str:
-    if code == -signal.SIGALRM and timeout_s is not None:
-        return f"took longer than {timeout_s:g} s"
-    if code < 0:
-        with suppress(ValueError):
-            return f"the process died of {signal.Signals(-code).name}"
-    return f"the process ended with exit code {code}"
-
-
-def _shortened(path: Path) -> bytes:
-    """Beginning and end of a log."""
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        text = file.read(_HALF_LOG)
-        end = path.stat().st_size
-        if end > 2 * _HALF_LOG:
-            text += f"\n... {end - 2 * _HALF_LOG} bytes left out ...\n".encode()
-            file.seek(end - _HALF_LOG)
-        return (text + file.read()).strip(b"\n")
-
-
-# ---------- The worker process itself: jobs on its standard input, answers on its standard output
 
 NO_SPACE, ENDED = "no space", "ended"
 """Status of a run that found the disk full, or that a signal cut short."""
@@ -348,32 +209,77 @@ _LOG = "log"
 """File in a run's temporary folder with what it prints, the physics included."""
 
 
-def serve() -> None:
-    """Make runs until the input ends; a killed sweep kills its processes (Linux)."""
-    end_with(os.getppid(), signal.SIGKILL)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+def _make_in_process(job: Job, scratch: Path | None) -> Outcome:
+    """Make a run in the worker process of this thread, whose death is a failed run.
+
+    It gets a temporary folder in `scratch`, None for where the system has them.
+    """
+    begin = perf_counter()
+    died: ProcessDied | None = None
+    record: dict[str, Any] = {"id": job.id, "status": FAILED}
+    series = b""
+    with TemporaryDirectory(dir=scratch, prefix=f"{job.id}-") as folder:
+        try:
+            record, series = call_in_worker(_make_with_log, job, Path(folder))
+        except ProcessDied as error:
+            died = error
+        log = _shortened(Path(folder) / _LOG)
+        if died is None or not died.closed:
+            _keep(Path(folder), job.keep_at)
+    if hint := UNMADE.get(record["status"]):
+        raise SweepError(f"{record['reason']}; {hint}")
+    if died is not None:
+        words = last_words(log.decode(errors="replace"))
+        reason = f"the process {ending(died.code)}"
+        if died.code == -signal.SIGALRM and job.timeout_s is not None:
+            reason = f"took longer than {job.timeout_s:g} s"
+        record |= {
+            "wall_s": round(perf_counter() - begin, 3),
+            "host": os.uname().nodename,
+            "reason": reason + (f": {words[:200]}" if words else ""),
+        }
+    return Outcome(record, series, log)
+
+
+def _keep(scratch: Path, place: Path | None) -> None:
+    """Move the flight of a run to where it is kept, also of one that failed or was ended."""
+    flight = scratch / _FLIGHT
+    if place is not None and flight.is_dir():
+        with writing(place):
+            shutil.rmtree(place, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(flight, place)
+
+
+def _shortened(path: Path) -> bytes:
+    """Beginning and end of a log."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        text = file.read(_HALF_LOG)
+        end = path.stat().st_size
+        if end > 2 * _HALF_LOG:
+            text += f"\n... {end - 2 * _HALF_LOG} bytes left out ...\n".encode()
+            file.seek(end - _HALF_LOG)
+        return (text + file.read()).strip(b"\n")
+
+
+def _make_with_log(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
+    """`make` in a worker process: what it prints goes into a log, and its time is limited."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, whatever it computes
-    while True:
-        try:
-            job, scratch = pickle.load(sys.stdin.buffer)
-        except (EOFError, OSError, KeyboardInterrupt):
-            return
-        log = os.open(scratch / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        with suppress(Exception):  # what is slow to import does not count; its error is the run's
-            _flyer(job)
-        signal.setitimer(signal.ITIMER_REAL, job.timeout_s or 0.0)
-        answer = make(job, scratch)
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pickle.dump(answer, answers)
-        answers.flush()
+    with (scratch / _LOG).open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    with suppress(Exception):  # what is slow to import does not count; its error is the run's
+        _flyer(job)
+    signal.setitimer(signal.ITIMER_REAL, job.timeout_s or 0.0)
+    answer = make(job, scratch)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return answer
 
 
 def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
