@@ -50,8 +50,8 @@ from musls_sim.scenario.aerodynamics import AerodynamicModel
 from musls_sim.scenario.events import EVENTS as events
 from musls_sim.scenario.events import Event
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.scenario.sensors import SENSORS as sensors
-from musls_sim.scenario.sensors import SensorModel
+from musls_sim.sensors.custom import SENSORS as sensors
+from musls_sim.sensors.custom import SensorModel
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 

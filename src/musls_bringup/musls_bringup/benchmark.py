@@ -26,10 +26,10 @@ from musls_bringup.shipped import VERSION
 from musls_control.child_processes import ProcessDied, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.config.strict_yaml import parse_yaml, read_text
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.control import make_controller
 from musls_sim.session.session import Session
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 TASKS = Path(__file__).parent / "benchmarks" / "v2.yaml"
 FLOWN = "flown.jsonl"

@@ -15,10 +15,10 @@ from musls_bringup.api import AnyScenario, load_scenario
 from musls_bringup.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, FINEST_ACCURACY, MIN_STEP_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
+from musls_sim.specs.physics import CONTROL_PERIOD_S, FINEST_ACCURACY, MIN_STEP_S
 
 LEVELS, MOST_LEVELS = 3, 6
 """Flights that are compared: each halves the step, and with `segments` each segment."""

@@ -10,7 +10,8 @@ from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.papers.reproduce import faults_override
 from musls_bringup.shipped import find_scenario
 from musls_description.config.strict_yaml import parse_yaml
-from musls_sim.scenario.imperfections import DroneImperfections, Imperfections, tilt_matrix
+from musls_sim.imperfections import tilt_matrix
+from musls_sim.specs.imperfections import DroneImperfections, Imperfections
 
 SHORT = [
     "system=x500_trio_swivel",

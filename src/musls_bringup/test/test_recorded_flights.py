@@ -13,7 +13,7 @@ from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.papers.reproduce import faults_override, paper
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
-from musls_sim.scenario.imperfections import DroneImperfections, Imperfections
+from musls_sim.specs.imperfections import DroneImperfections, Imperfections
 
 MARKS = {"circle": "MISSION_STAGE 1 CIRCLE", "shm": "MISSION_STAGE 2 SHM"}
 

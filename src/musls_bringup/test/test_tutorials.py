@@ -16,7 +16,7 @@ from musls_control.trajectories import TRAJECTORIES
 from musls_description.system.cable_law import CABLE_LAWS
 from musls_sim.scenario.aerodynamics import AERODYNAMICS
 from musls_sim.scenario.events import EVENTS
-from musls_sim.scenario.sensors import SENSORS
+from musls_sim.sensors.custom import SENSORS
 
 DOCS = Path(__file__).parents[3] / "docs"
 

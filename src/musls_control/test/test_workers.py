@@ -59,5 +59,8 @@ def test_no_worker_outlives_its_parent(tmp_path, number, when):
 
 
 def test_a_worker_that_dies_is_one_line():
-    with pytest.raises(MuslsError, match="a worker process ended with code 3"), worker_processes(1) as pool:
+    with (
+        pytest.raises(MuslsError, match="a worker process ended with code 3"),
+        worker_processes(1) as pool,
+    ):
         pool.submit(os._exit, 3).result()

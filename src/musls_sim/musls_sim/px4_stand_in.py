@@ -15,11 +15,11 @@ from musls_control.px4.takeoff import TakeoffState
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import RecordingSpec, Scenario
 from musls_sim.session.compose import Components, flies_delivery
 from musls_sim.session.guidance import Guidance, check_hooks_of
 from musls_sim.session.session import Session
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 # ---------- PX4's commander as an offboard flight meets it: arming, modes, failsafes
 #

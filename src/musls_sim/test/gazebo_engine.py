@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 from musls_description.hanging.tree import build_tree
 from musls_description.writers.sdf import single_model_sdf
 from musls_sim.plants.rigid_body import rotor_records, spin_rotors
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 SOURCE = Path(__file__).parent / "gazebo_physics"
 NOT_FOUND = re.compile(r"package configuration file provided by\s+\"(\S+)\"")

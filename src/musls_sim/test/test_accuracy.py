@@ -15,9 +15,9 @@ from musls_description.system.system_files import load_system
 from musls_sim.plants import PLANTS
 from musls_sim.plants.interface import PlantInputs, PlantSetup, accurate_step_s, swing_rad_s
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
+from musls_sim.specs.physics import BodyState, PhysicsSpec, StartSpec
 
 SHM = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios" / "shm.yaml"
 PERIODS = 500

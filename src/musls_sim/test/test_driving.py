@@ -6,8 +6,8 @@ from rosbags.rosbag2 import Writer
 from rosbags.typesys import Stores, get_typestore
 
 from musls_description.config.errors import ConfigError
-from musls_sim.scenario.rig import AnchorPath, AnchorRecording, WinchDrive
-from musls_sim.session.driving import path_motion, straight
+from musls_sim.plants.driving import path_motion, straight
+from musls_sim.specs.rig import AnchorPath, AnchorRecording, WinchDrive
 
 
 def test_a_cubic_path_is_the_polynomial_with_its_accelerations():

@@ -25,7 +25,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
+from musls_sim.specs.physics import BodyState, PhysicsSpec, StartSpec
 
 
 def hovering(system, **options):

@@ -18,7 +18,6 @@ from musls_description.config.errors import ConfigError
 from musls_description.system.slung_system import LoadCell
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantState
-from musls_sim.scenario.sensors import MotionCaptureSpec
 from musls_sim.sensors.estimation import (
     LoadCells,
     MotionCapture,
@@ -26,6 +25,7 @@ from musls_sim.sensors.estimation import (
     stationary_gains,
     step_estimates,
 )
+from musls_sim.specs.estimation import MotionCaptureSpec
 
 DT = 0.004
 DRONES = 30

@@ -19,9 +19,9 @@ from musls_sim.preflight.feasibility import (
     strong_wind_enu_m_s,
     thrust_at_m,
 )
-from musls_sim.scenario.sensors import LimitsSpec
 from musls_sim.session.collisions import SeparationWatch
 from musls_sim.session.session import Session
+from musls_sim.specs.estimation import LimitsSpec
 
 G = 9.80665
 POSE = np.array([0.0, 0.0, 2.0, 0.3])

@@ -7,9 +7,9 @@ from musls_bringup.api import load_scenario
 from musls_control.autopilot import DroneSetpoints
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import relative, rotate, yaw_of
-from musls_sim.scenario.imperfections import Imperfections, weakened
-from musls_sim.session.imperfections import SetpointLink
+from musls_sim.imperfections import SetpointLink, weakened
 from musls_sim.session.session import Session
+from musls_sim.specs.imperfections import Imperfections
 
 DEG = np.pi / 180.0
 PERIOD_S = 0.004

@@ -15,7 +15,7 @@ from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
-from musls_sim.scenario.physics import BodyState, StartSpec
+from musls_sim.specs.physics import BodyState, StartSpec
 
 LOAD_KG, LENGTH_M, EA_N, DROP_M = 1.66, 2.42, 2.4e5, 0.1
 

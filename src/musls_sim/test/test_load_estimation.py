@@ -16,7 +16,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import weightless
 from musls_description.system.slung_system import Load
 from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.sensors.load import rotor_forces
+from musls_sim.session.load_estimation import rotor_forces
 from musls_sim.session.session import Session
 
 DT, G = 0.004, 9.80665

@@ -106,7 +106,7 @@ def test_events_are_told_by_the_session_in_their_time():
 
 
 def _bodies(state):
-    from musls_sim.scenario.physics import BodyState
+    from musls_sim.specs.physics import BodyState
 
     def body(entry):
         return BodyState(**{k: tuple(map(float, v)) for k, v in entry.items()})

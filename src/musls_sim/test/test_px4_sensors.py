@@ -11,7 +11,7 @@ from musls_description.config.errors import ConfigError
 from musls_sim.px4 import links
 from musls_sim.px4 import sensors as px4_sensors
 from musls_sim.px4.sensors import Sensors
-from musls_sim.scenario.sensors import Px4SensorSpec
+from musls_sim.specs.estimation import Px4SensorSpec
 
 G = 9.80665
 SILENT = Px4SensorSpec(

@@ -13,7 +13,7 @@ from musls_sim.plants.rigid_links import start as rigid_links
 from musls_sim.plants.rigid_links.mechanism import move_bodies, place_bodies, unwind
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import BodyState, PhysicsSpec, StartSpec
+from musls_sim.specs.physics import BodyState, PhysicsSpec, StartSpec
 
 
 def jerk(model, drop_m, links, *, free):

@@ -16,7 +16,7 @@ from musls_description.system.system_files import SYSTEMS, load_system, system_n
 from musls_sim.autopilots import AutopilotSetup
 from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario, load_scenario
-from musls_sim.scenario.sensors import MotionCaptureSpec, TruthSpec
+from musls_sim.specs.estimation import MotionCaptureSpec, TruthSpec
 
 SHIPPED = Path(__file__).parents[2] / "musls_bringup" / "musls_bringup" / "scenarios"
 TEXTS = {path.stem: path.read_text() for path in SHIPPED.glob("*.yaml")}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from musls_description.numerics.records import Writes
-from musls_sim.scenario.physics import Wind, WindSpec, blow
+from musls_sim.specs.physics import WindSpec
+from musls_sim.wind import Wind, blow
 
 DT = 0.004
 MEAN, STD, TIME = np.array([3.0, -2.0, 0.5]), np.array([1.5, 0.8, 0.3]), 0.5

@@ -34,7 +34,7 @@ from musls_description.config.strict_yaml import parse_yaml
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import relative, yaw_of
-from musls_sim.scenario.imperfections import (
+from musls_sim.specs.imperfections import (
     LARGEST_OFFSET_M,
     LARGEST_TILT_RAD,
     DroneImperfections,

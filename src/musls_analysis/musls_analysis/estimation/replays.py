@@ -32,7 +32,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 ATTITUDE_ARM_M = 0.1
 """Length by which attitude errors [rad] count as distances: about the load's half size."""

@@ -37,8 +37,8 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
-from musls_sim.sensors.load import rotor_forces
+from musls_sim.session.load_estimation import rotor_forces
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 
 class EstimateDivergedError(MuslsError):

@@ -310,7 +310,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "autopilots": partial(_registered, "musls_sim.scenario.scenario", "AUTOPILOTS"),
     "events": partial(_registered, "musls_sim.scenario.events", "EVENTS"),
     "aerodynamics": partial(_registered, "musls_sim.scenario.aerodynamics", "AERODYNAMICS"),
-    "sensors": partial(_registered, "musls_sim.scenario.sensors", "SENSORS"),
+    "sensors": partial(_registered, "musls_sim.sensors.custom", "SENSORS"),
     "cable-laws": partial(_registered, "musls_description.system.cable_law", "CABLE_LAWS"),
     "readers": _readers,
 }

@@ -38,8 +38,8 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import wrapped, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.batch.batch import Batch
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 Range = tuple[float, float] | list[float]
 Mask = NDArray[np.bool_]

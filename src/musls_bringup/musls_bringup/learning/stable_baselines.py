@@ -10,7 +10,7 @@ import numpy as np
 
 from musls_description.config.errors import MuslsError, install_command
 from musls_description.numerics.arrays import Array
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 try:
     import onnx

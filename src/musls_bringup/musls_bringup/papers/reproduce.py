@@ -40,8 +40,8 @@ from musls_control.child_processes import worker_processes
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
-from musls_sim.scenario.imperfections import Imperfections
 from musls_sim.scenario.scenario import Scenario
+from musls_sim.specs.imperfections import Imperfections
 
 TABLE = "table3.md"
 

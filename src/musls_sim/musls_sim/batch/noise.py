@@ -9,12 +9,12 @@ import numpy as np
 
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import grid_at
-from musls_sim.scenario.physics import Wind
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.scenario.sensors import MotionCaptureSpec
 from musls_sim.sensors.estimation import SensorNoise
 from musls_sim.session.compiled_stages.world import world_at
 from musls_sim.session.compose import streams
+from musls_sim.specs.estimation import MotionCaptureSpec
+from musls_sim.wind import Wind
 
 STREAM = np.dtype(
     [

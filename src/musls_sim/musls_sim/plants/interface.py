@@ -22,8 +22,8 @@ from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
 from musls_description.tables import Shown
 from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
-from musls_sim.scenario.rig import RigSpec
+from musls_sim.specs.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
+from musls_sim.specs.rig import RigSpec
 
 SPEED_LIMIT_M_S = 100.0
 """No body of a slung-load system gets that fast; beyond it the integration has failed."""

@@ -15,7 +15,7 @@ from musls_control.px4.frames import body_flu_frd, world_enu_ned
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix_to_body
-from musls_sim.scenario.sensors import Px4SensorSpec
+from musls_sim.specs.estimation import Px4SensorSpec
 
 ORIGIN_LATITUDE_DEG, ORIGIN_LONGITUDE_DEG, ORIGIN_ALTITUDE_M = 47.397742, 8.545594, 488.0
 """Place of the world's origin on earth: PX4's own default, near Zurich."""

@@ -23,6 +23,7 @@ from musls_description.config.schema import (
 )
 from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
+from musls_sim.imperfections import DroneLinks, TiltedThrust
 from musls_sim.plants.interface import (
     AttachHook,
     Change,
@@ -35,9 +36,8 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Air
-from musls_sim.scenario.physics import Wind
 from musls_sim.sensors.estimation import Estimator, MotionCapture
-from musls_sim.session.imperfections import DroneLinks, TiltedThrust
+from musls_sim.wind import Wind
 
 # ---------- Triggers: time, stage, another event, or a condition
 

@@ -43,16 +43,11 @@ from musls_description.tables import Shown, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics
 from musls_sim.scenario.events import AnyEvent
-from musls_sim.scenario.imperfections import Imperfections
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
-from musls_sim.scenario.rig import RigSpec, resolve_files
-from musls_sim.scenario.sensors import (
-    AnyEstimation,
-    AnySensor,
-    LimitsSpec,
-    MotionCaptureSpec,
-    Px4SensorSpec,
-)
+from musls_sim.sensors.custom import AnySensor
+from musls_sim.specs.estimation import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
+from musls_sim.specs.imperfections import Imperfections
+from musls_sim.specs.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
+from musls_sim.specs.rig import RigSpec, resolve_files
 
 OVER_LOAD_M = 0.1
 """Drones that take off beside a high load come so far over it, where their cables allow that."""

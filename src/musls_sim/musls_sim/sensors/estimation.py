@@ -40,8 +40,9 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
-from musls_sim.scenario.imperfections import Imperfections
-from musls_sim.scenario.sensors import MotionCaptureSpec, SensorModel, SensorSetup
+from musls_sim.sensors.custom import SensorModel, SensorSetup
+from musls_sim.specs.estimation import MotionCaptureSpec
+from musls_sim.specs.imperfections import Imperfections
 
 
 class Estimator(Protocol):

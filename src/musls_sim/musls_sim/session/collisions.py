@@ -23,7 +23,6 @@ from musls_description.system.drone import Box, propeller_radius_m, tip_radius_m
 from musls_description.system.obstacles import BOX, CYLINDER, AnyObstacle, solids_of
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import Plant
-from musls_sim.scenario.sensors import LimitsSpec
 from musls_sim.session.compiled_stages.contacts import (
     CABLE,
     CABLE_PERIODS,
@@ -39,6 +38,7 @@ from musls_sim.session.compiled_stages.contacts import (
     watch_bodies,
     watch_cable,
 )
+from musls_sim.specs.estimation import LimitsSpec
 
 BOUNCE_PERIODS = 125
 """Control periods (0.5 s) within which bodies that touch again have the same collision."""

@@ -27,6 +27,7 @@ from musls_description.hanging.equilibrium import slung_state
 from musls_description.numerics.rotations import from_matrix, from_rotation_vector, matrix, yaw_of
 from musls_description.system.slung_system import extended_load, formation_of, slung_system
 from musls_sim.autopilots import AutopilotSetup
+from musls_sim.imperfections import weakened
 from musls_sim.plants import PLANTS
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.plant import ElasticPlant
@@ -35,16 +36,16 @@ from musls_sim.plants.interface import Plant, PlantSetup
 from musls_sim.plants.trim import turn_rotors
 from musls_sim.preflight.checks import refuse_or_warn, refuse_stages
 from musls_sim.scenario.events import check_hooks
-from musls_sim.scenario.imperfections import weakened
-from musls_sim.scenario.physics import BodyState, CableStart, StartSpec, Wind
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
-from musls_sim.scenario.sensors import TruthSpec
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
-from musls_sim.sensors.load import LoadEstimation
 from musls_sim.session.collisions import check_separation
 from musls_sim.session.event_queue import check_triggers
 from musls_sim.session.guidance import Guidance, MissionGuidance
+from musls_sim.session.load_estimation import LoadEstimation
 from musls_sim.session.loop import Observer
+from musls_sim.specs.estimation import TruthSpec
+from musls_sim.specs.physics import BodyState, CableStart, StartSpec
+from musls_sim.wind import Wind
 
 MakeAutopilot = Callable[[AutopilotSetup], Autopilot]
 

@@ -31,6 +31,7 @@ from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
+from musls_sim.imperfections import DroneLinks, SetpointLink
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import (
@@ -43,7 +44,6 @@ from musls_sim.session.compiled_stages.control import (
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce, delay_setpoints
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import Guidance
-from musls_sim.session.imperfections import DroneLinks, SetpointLink
 from musls_sim.session.loop import Parts
 
 LARGEST_MISS_RAD = 0.3

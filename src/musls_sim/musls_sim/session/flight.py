@@ -14,9 +14,9 @@ from musls_control.reference import LoadReference
 from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_sim.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, PlantInputs, PlantState
 from musls_sim.scenario.aerodynamics import Aerodynamics
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import Collision, CollisionError, CollisionWatch, SeparationWatch
@@ -24,8 +24,8 @@ from musls_sim.session.compose import Components
 from musls_sim.session.control import Control
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import Guidance
-from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Loop, Stage
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 # ---------- Largest tensions of all steps, which the recording's rate would miss
 

@@ -14,13 +14,13 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
+from musls_sim.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics, Air
 from musls_sim.scenario.events import Event, EventContext
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.scenario.sensors import SensorSetup
+from musls_sim.sensors.custom import SensorSetup
 from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionWatch, SeparationWatch
 from musls_sim.session.compiled_stages.runs import Runs
@@ -31,9 +31,9 @@ from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.flight import Flight, TensionPeaks
 from musls_sim.session.guidance import Guidance, MissionGuidance
-from musls_sim.session.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.session.loop import Observer, Pace, Stage
 from musls_sim.session.stages import stages_of
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 # ---------- Result of a flight
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from musls_description.system.slung_system import SlungLoadSystem
+from musls_sim.plants.driving import RigDriver
 from musls_sim.scenario.aerodynamics import CompiledModel
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
-from musls_sim.session.driving import RigDriver
 from musls_sim.session.flight import ENERGY_PERIODS, Flight
 from musls_sim.session.loop import NEVER, Parts, Stage, Step, always, never
 
@@ -129,7 +129,7 @@ def _events(flight: Flight) -> Stage:
     return Stage("events", queue.step, at_times(flight, lambda: queue.next_s))
 
 
-@entry("lost links", "session/imperfections.py")
+@entry("lost links", "imperfections.py")
 def _links(flight: Flight) -> Stage:
     heard = flight.links
     return Stage("links", heard.step, lambda tick: tick if heard.any_lost else NEVER)
@@ -183,13 +183,13 @@ def _announcements(flight: Flight) -> Stage | None:
     return Stage("announcements", choose=asking.choose_announcements)
 
 
-@entry("motor commands that come late", "session/imperfections.py")
+@entry("motor commands that come late", "imperfections.py")
 def _command_latency(flight: Flight) -> Stage | None:
     late = flight.latency is not None
     return Stage("command_latency", compiled=(compiled.delay_commands,)) if late else None
 
 
-@entry("gusts", "scenario/physics.py")
+@entry("gusts", "wind.py")
 def _wind(flight: Flight) -> Stage | None:
     steady = flight.components.wind.steady
     return None if steady else Stage("wind", compiled=(compiled.let_wind_blow,))
@@ -197,7 +197,7 @@ def _wind(flight: Flight) -> Stage | None:
 
 @entry(
     "moves anchors and winches",
-    "session/driving.py",
+    "plants/driving.py",
     lambda s: "rig" if s.rig.anchors or s.rig.winches or s.system.winches else "",
 )
 def _rig(flight: Flight) -> Stage | None:
@@ -218,7 +218,7 @@ def _motors(flight: Flight) -> Stage | None:
     return Stage("motors", flight.note_empty_batteries, never, drive, tells=True)
 
 
-@entry("rotors that are not upright", "session/imperfections.py")
+@entry("rotors that are not upright", "imperfections.py")
 def _tilted_thrust(flight: Flight) -> Stage | None:
     tilted = flight.tilted is not None
     return Stage("tilted_thrust", compiled=(compiled.tilt_thrust,)) if tilted else None
@@ -326,7 +326,7 @@ def _estimation(flight: Flight) -> Stage:
 
 @entry(
     "the load from the drones' motion alone",
-    "sensors/load.py, musls_control/estimators/",
+    "session/load_estimation.py, musls_control/estimators/",
     lambda s: "estimation.load" if s.estimation.load.kind != "mocap" else "",
 )
 def _load_estimation(flight: Flight) -> Stage | None:

@@ -247,7 +247,7 @@ def _models(names: list[str], system: Any) -> list[str]:
 
 
 def _step(step_s: float) -> float:
-    from musls_sim.scenario.physics import CONTROL_PERIOD_S, MIN_STEP_S
+    from musls_sim.specs.physics import CONTROL_PERIOD_S, MIN_STEP_S
 
     ratio = CONTROL_PERIOD_S / step_s if step_s >= MIN_STEP_S else 0.0
     if ratio < 1.0 - 1e-9 or abs(ratio - round(ratio)) > 1e-6:

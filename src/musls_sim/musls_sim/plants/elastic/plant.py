@@ -15,6 +15,7 @@ from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, Winch, slung_system
+from musls_sim.plants.driving import straight
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
@@ -41,9 +42,8 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records
 from musls_sim.plants.trim import speeds_for_rad_s, trim_speeds_rad_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S, StartSpec
-from musls_sim.scenario.rig import RigSpec
-from musls_sim.session.driving import straight
+from musls_sim.specs.physics import CONTROL_PERIOD_S, StartSpec
+from musls_sim.specs.rig import RigSpec
 
 # ---------- Winches and pulleys of a system in the elastic core
 

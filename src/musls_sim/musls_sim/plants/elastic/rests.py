@@ -16,12 +16,12 @@ from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
+from musls_sim.plants.driving import path_motion, straight
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.start import RigRest, settle
-from musls_sim.scenario.rig import AnchorPath, AnchorRecording, RigSpec
-from musls_sim.session.driving import path_motion, straight
+from musls_sim.specs.rig import AnchorPath, AnchorRecording, RigSpec
 
 MOST_RESTS = 60
 """Equilibria of a plan; between them its rows are straight."""

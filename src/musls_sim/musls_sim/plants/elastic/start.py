@@ -34,8 +34,8 @@ from musls_sim.plants.elastic.cables.line import Line, Strain
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
 from musls_sim.plants.interface import Motion, given_motion
-from musls_sim.scenario.physics import BodyState, CableStart, StartSpec
-from musls_sim.scenario.rig import RigSpec
+from musls_sim.specs.physics import BodyState, CableStart, StartSpec
+from musls_sim.specs.rig import RigSpec
 
 
 def hanging_nodes(

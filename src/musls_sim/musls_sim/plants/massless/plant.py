@@ -48,7 +48,7 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 Records = NDArray[np.void]
 

@@ -67,7 +67,7 @@ from musls_sim.plants.rigid_links.period import (
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
 from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
 ENERGY_FLOOR_J = 0.002

@@ -24,7 +24,7 @@ from musls_sim.plants.rigid_links.step_control import (
     stable_step_s,
 )
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 if TYPE_CHECKING:  # they take long to import and few flights need them
     from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant

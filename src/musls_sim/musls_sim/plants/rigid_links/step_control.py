@@ -9,7 +9,7 @@ from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import Cable, SlungLoadSystem
 from musls_sim.plants.interface import substeps
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 PERIOD_LIFT_M = 0.0015
 """Energy that a control period may make from nothing before it is repeated with finer steps: what

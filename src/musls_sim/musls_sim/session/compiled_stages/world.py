@@ -35,6 +35,7 @@ from musls_description.numerics.records import (
 )
 from musls_description.numerics.vectors import add, cross, increase, put, scale
 from musls_description.system.obstacles import SOLID
+from musls_sim.imperfections import LINK, UNDER_WAY, bring_setpoints
 from musls_sim.plants.interface import STEP
 from musls_sim.plants.rigid_body import ROTOR
 from musls_sim.power import BATTERY, run_motors
@@ -47,7 +48,6 @@ from musls_sim.scenario.aerodynamics import (
     add_downwash,
     add_ground_effect,
 )
-from musls_sim.scenario.physics import blow
 from musls_sim.sensors.estimation import (
     FAULT,
     LOAD_CELL,
@@ -69,7 +69,7 @@ from musls_sim.session.compiled_stages.contacts import (
     find_near_cables,
     watch_bodies,
 )
-from musls_sim.session.imperfections import LINK, UNDER_WAY, bring_setpoints
+from musls_sim.wind import blow
 
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""

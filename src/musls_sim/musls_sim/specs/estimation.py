@@ -1,22 +1,14 @@
-"""Specifications: estimation of the drones, sensors, and limits that are watched."""
+"""Specifications: estimation of the drones, noise of PX4's sensors, limits that are watched."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, Field
 
-from musls_control.estimate import Estimate
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
-from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, any_of, requires
 from musls_description.config.schema import Fraction, NonNegative, Positive, spec
-from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.interface import PlantState
 
 
 @spec
@@ -73,63 +65,6 @@ AnyEstimation = Annotated[
     Annotated[TruthSpec | MotionCaptureSpec, Field(discriminator="kind")],
     BeforeValidator(_of_mocap),
 ]
-
-
-# ---------- Sensors of one's own; load cells are keys of the cables
-
-
-def _checked(kind: Any) -> Any:
-    """Refuse a class that builds nothing, or whose readings have no names."""
-    names = getattr(kind, "readings", ())
-    if not isinstance(names, (tuple, list)) or not all(
-        isinstance(name, str) and name and not set(name) & set(" /\t\n") for name in names
-    ):
-        raise ConfigError(f"{kind.__name__}.readings = {names!r}: must be a tuple of names")
-    return requires("build")(kind)
-
-
-SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {}, _checked)
-"""Specifications by kind: classes made with `spec` derived from `SensorModel`."""
-
-AnySensor = any_of(SENSORS)
-"""Type of an entry of a scenario's `sensors`."""
-
-
-@dataclass(frozen=True)
-class SensorSetup:
-    """Truth, period and noise that a sensor is built with.
-
-    Attributes:
-        state: The truth; the memory stays the same.
-        period_s: Control period.
-        generator: Noise of this sensor and of those after it.
-    """
-
-    system: RigSystem
-    state: PlantState
-    period_s: float
-    generator: np.random.Generator
-
-
-@spec
-class SensorModel:
-    """Base of sensors; a `spec` class derived from it needs `kind` and `build`.
-
-    Attributes:
-        kind: Kind of the sensor.
-        readings: Names of the numbers that are recorded, with units: `("force_n",)`.
-    """
-
-    kind: str
-    readings: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def build(self, setup: SensorSetup) -> Callable[[Estimate], Sequence[float] | None]:
-        """Make the function that measures at the end of each control period.
-
-        It may write into the estimate, and returns the numbers of `readings`.
-        """
-        raise NotImplementedError
 
 
 @spec

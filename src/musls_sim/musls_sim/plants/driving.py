@@ -17,7 +17,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
-from musls_sim.scenario.rig import (
+from musls_sim.specs.rig import (
     AnchorForce,
     AnchorFree,
     AnchorPath,

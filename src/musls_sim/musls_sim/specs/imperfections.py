@@ -8,18 +8,12 @@ commands (`SetpointLink`, `CommandLatency`). docs/imperfections.md has typical s
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Number, spec
-from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_rotation_vector, matrix
-from musls_description.system.drone import Drone
-from musls_description.system.slung_system import RigSystem
 
 LARGEST_TILT_RAD = 0.3
 LARGEST_OFFSET_M = 1.0
@@ -88,35 +82,3 @@ class Imperfections:
                 f"each of the {n_drones} drones"
             )
         return given
-
-
-def weakened(system: RigSystem, faults: Imperfections) -> RigSystem:
-    """The system as it really is: rotors with other thrusts. The same object without faults."""
-    drones = faults.of_each(system.n_drones)
-    if faults.motor_spread == 0.0 and all(fault.thrust_scale == 1.0 for fault in drones):
-        return system
-    draws = np.random.default_rng(faults.motor_seed).standard_normal(
-        (system.n_drones, system.n_rotors)
-    )
-    share = 1.0 + faults.motor_spread * np.clip(draws, -3.0, 3.0)
-    return dataclasses.replace(
-        system,
-        drones=tuple(
-            _with_thrust(drone, fault.thrust_scale * row)
-            for drone, fault, row in zip(system.drones, drones, share, strict=True)
-        ),
-    )
-
-
-def _with_thrust(drone: Drone, share: Array) -> Drone:
-    """A drone whose rotors give a share of their thrust; torque per thrust stays."""
-    rotors = tuple(
-        dataclasses.replace(rotor, thrust_coefficient_n_s2=rotor.thrust_coefficient_n_s2 * part)
-        for rotor, part in zip(drone.rotors, share.tolist(), strict=False)
-    )
-    return dataclasses.replace(drone, rotors=rotors)
-
-
-def tilt_matrix(tilt_rad: tuple[float, float]) -> Array:
-    """Rotation matrix of a rotation about the body's x and y axes, (3, 3)."""
-    return matrix(from_rotation_vector(np.array([*tilt_rad, 0.0])))

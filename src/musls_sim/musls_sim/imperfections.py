@@ -1,8 +1,8 @@
-"""Imperfections of a flight: set-points late or lost, motor commands late, tilted rotors."""
+"""Imperfections of a flight: weak or tilted rotors, late or lost set-points, late commands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,11 +17,48 @@ from musls_control.estimate import Estimate
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import Writes, copy_numbers
+from musls_description.numerics.rotations import from_rotation_vector, matrix
+from musls_description.system.drone import Drone
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import RotorEfficiency
 from musls_sim.plants.rigid_body import rotor_records
-from musls_sim.scenario.imperfections import Imperfections, tilt_matrix
-from musls_sim.scenario.physics import CONTROL_PERIOD_S
+from musls_sim.specs.imperfections import Imperfections
+from musls_sim.specs.physics import CONTROL_PERIOD_S
+
+# ---------- Rotors that are weak or tilted
+
+
+def weakened(system: RigSystem, faults: Imperfections) -> RigSystem:
+    """The system as it really is: rotors with other thrusts. The same object without faults."""
+    drones = faults.of_each(system.n_drones)
+    if faults.motor_spread == 0.0 and all(fault.thrust_scale == 1.0 for fault in drones):
+        return system
+    draws = np.random.default_rng(faults.motor_seed).standard_normal(
+        (system.n_drones, system.n_rotors)
+    )
+    share = 1.0 + faults.motor_spread * np.clip(draws, -3.0, 3.0)
+    return replace(
+        system,
+        drones=tuple(
+            _with_thrust(drone, fault.thrust_scale * row)
+            for drone, fault, row in zip(system.drones, drones, share, strict=True)
+        ),
+    )
+
+
+def _with_thrust(drone: Drone, share: Array) -> Drone:
+    """A drone whose rotors give a share of their thrust; torque per thrust stays."""
+    rotors = tuple(
+        replace(rotor, thrust_coefficient_n_s2=rotor.thrust_coefficient_n_s2 * part)
+        for rotor, part in zip(drone.rotors, share.tolist(), strict=False)
+    )
+    return replace(drone, rotors=rotors)
+
+
+def tilt_matrix(tilt_rad: tuple[float, float]) -> Array:
+    """Rotation matrix of a rotation about the body's x and y axes, (3, 3)."""
+    return matrix(from_rotation_vector(np.array([*tilt_rad, 0.0])))
+
 
 # ---------- Set-points that come late
 

@@ -1,0 +1,1 @@
+"""Specifications without behaviour: physics, rigs, estimation, imperfections."""

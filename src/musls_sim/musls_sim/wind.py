@@ -1,0 +1,53 @@
+"""Wind: a constant part and gusts, the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import Writes
+from musls_sim.specs.physics import WindSpec
+
+
+class Wind:
+    """Wind over time; all arrays keep their memory.
+
+    Attributes:
+        mean_enu_m_s: Constant part.
+        gust_enu_m_s: Present gust.
+        velocity_enu_m_s: Their sum.
+        keep: Share of a gust that is left after a period.
+        scale_m_s: Standard deviation of what joins it, (3,).
+        steady: Whether there are no gusts.
+        generator: Where they are drawn from.
+    """
+
+    def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
+        """Start with a gust from the stationary distribution."""
+        std = np.array(spec.gust_std_m_s)
+        self.keep = float(np.exp(-period_s / spec.gust_time_s))
+        self.scale_m_s, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
+        self.steady = not std.any()
+        self.mean_enu_m_s = np.array(spec.mean_enu_m_s)
+        self.gust_enu_m_s = std * generator.standard_normal(3)
+        self.velocity_enu_m_s = self.mean_enu_m_s + self.gust_enu_m_s
+
+    def add(self, velocity_enu_m_s: Sequence[float], write: Writes) -> None:
+        """Add a wind that blows from now on."""
+        write(self.mean_enu_m_s, ..., self.mean_enu_m_s + velocity_enu_m_s)
+        write(self.velocity_enu_m_s, ..., self.mean_enu_m_s + self.gust_enu_m_s)
+
+    def fill(self, changes: Array) -> None:
+        """Draw the white noise that drives the gusts of the next periods, (periods, 3) [m/s]."""
+        changes[:] = self.scale_m_s * self.generator.standard_normal(changes.shape)
+
+
+@compiled()
+def blow(velocity, mean, gust, keep, change):
+    """Advance a gust, (3,), by one period, and write the wind."""
+    for k in range(3):
+        gust[k] = keep * gust[k] + change[k]
+        velocity[k] = mean[k] + gust[k]
