@@ -102,7 +102,7 @@ def start(name: str) -> Turn:
 def through_ros(name: str, folder: Path) -> Turn:
     """A scenario from begin to end through the ROS graph, by the clock."""
     from musls_bringup.fly import FlyOptions
-    from musls_bringup.ros.fly import fly_through_graph
+    from musls_bringup.ros.graph_flight import fly_through_graph
 
     def turn() -> tuple[float, float]:
         begin, out = perf_counter(), folder / f"{perf_counter()}"

@@ -23,7 +23,7 @@ import yaml
 from numpy.typing import NDArray
 
 from musls_bringup.results import result_folder
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.shipped import find_scenario
 from musls_control.px4.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
@@ -105,10 +105,10 @@ def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
     n, file = scenario.system.n_drones, folder / "scenario.yaml"
     origins = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     nodes = [
-        graph.NodeSpec("musls_sim", "gazebo_state", {"n_drones": n}),
-        graph.offboard(n, local_origin_enu_m=origins),
-        graph.formation(file, autostart=True, start_with_listeners=1),  # the recorder
-        graph.recorder(file, folder / "bag", stop_when_done=True),
+        processes.NodeSpec("musls_sim", "gazebo_state", {"n_drones": n}),
+        processes.offboard(n, local_origin_enu_m=origins),
+        processes.formation(file, autostart=True, start_with_listeners=1),  # the recorder
+        processes.recorder(file, folder / "bag", stop_when_done=True),
     ]
     return {f"/{node.executable}": {"ros__parameters": dict(node.parameters)} for node in nodes}
 

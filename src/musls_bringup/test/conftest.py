@@ -9,7 +9,7 @@ from fly_helpers import FLY, TINY
 from ros_probe import FlightProbe, own_domain
 
 from musls_bringup.cli import main, terminal
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 
@@ -26,7 +26,7 @@ def domain():
 @pytest.fixture
 def nodes(tmp_path, domain):
     """Processes of nodes."""
-    with graph.Graph(tmp_path / "logs") as running:
+    with processes.Graph(tmp_path / "logs") as running:
         yield running
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
-from musls_bringup.new.bodies import read_rigid_body
+from musls_bringup.new.import_body import read_rigid_body
 from musls_bringup.new.templates import imported_load
 from musls_description.config.strict_yaml import parse_yaml
 

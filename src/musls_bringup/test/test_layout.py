@@ -240,3 +240,9 @@ def test_no_import_runs_back_up_between_two_rooms(package):
 def test_a_folder_is_a_room_of_at_most_twelve():
     loose = Counter(path.parent for path in MODULES if "test" not in path.parts)
     assert {relative(folder): count for folder, count in loose.items() if count > 12} == {}
+
+
+def test_a_file_name_stands_for_at_most_two_things():
+    named = Counter(path.name for path in MODULES if "test" not in path.parts)
+    many = {name: count for name, count in named.items() if count > 2}
+    assert set(many) <= {"__init__.py", "setup.py"}

@@ -5,7 +5,7 @@ import pytest
 from ros_probe import Probe, needs_ros
 from test_ros_real import SHORT
 
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 
@@ -21,7 +21,11 @@ def test_a_mission_is_flown_told_of_and_cancelled(nodes, tmp_path, cancels):
     (tmp_path / "short.yaml").write_text(SHORT)
     file = tmp_path / "solo.yaml"
     file.write_text(to_yaml(find_scenario(str(tmp_path / "short.yaml"), [])))
-    for node in (graph.simulator(file, realtime=False), graph.offboard(1), graph.formation(file)):
+    for node in (
+        processes.simulator(file, realtime=False),
+        processes.offboard(1),
+        processes.formation(file),
+    ):
         nodes.start(node)
     probe, told = Probe(), []
     try:

@@ -16,8 +16,8 @@ from rosbags.rosbag2 import Reader
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
 from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.ros import graph
-from musls_bringup.ros.fly import fly_through_graph
+from musls_bringup.ros import processes
+from musls_bringup.ros.graph_flight import fly_through_graph
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
 
@@ -186,9 +186,9 @@ def test_a_bag_that_is_played_and_recorded_again_is_the_same(nodes, tmp_path):
     scenario = find_scenario("hold", IN_AIR)
     fly(scenario, tmp_path / "flown", FlyOptions(report=False))
     bag, again = tmp_path / "flown" / "bag", tmp_path / "again"
-    nodes.start(graph.recorder(tmp_path / "flown" / "scenario.yaml", again))
+    nodes.start(processes.recorder(tmp_path / "flown" / "scenario.yaml", again))
     playing = {"bag": str(bag), "rate": 2.0, "wait_for_listeners": 1}
-    nodes.start(graph.NodeSpec("musls_sim", "player", playing))
+    nodes.start(processes.NodeSpec("musls_sim", "player", playing))
     assert wait_until(lambda: not nodes.running("player"), 150.0)
     assert "Traceback" not in nodes.log("player")
     assert nodes.stop("recorder") == 0
@@ -244,9 +244,9 @@ def test_an_interrupted_flight_leaves_no_process(domain, tmp_path, number, code)
 @pytest.mark.timeout(900)
 def test_a_minute_without_growth_or_loss(nodes, probe, air):
     statistics = air.with_name("statistics.json")
-    nodes.start(graph.simulator(air, realtime=False, statistics_file=str(statistics)))
-    nodes.start(graph.offboard(3))
-    nodes.start(graph.formation(air, autostart=True))
+    nodes.start(processes.simulator(air, realtime=False, statistics_file=str(statistics)))
+    nodes.start(processes.offboard(3))
+    nodes.start(processes.formation(air, autostart=True))
     probe.wait_for_flight()
 
     def resident_mb(name):
@@ -265,8 +265,8 @@ def test_a_minute_without_growth_or_loss(nodes, probe, air):
 
 def test_flights_end_with_one_line_when_a_node_fails(domain, tmp_path, monkeypatch):
     scenario = find_scenario("hold", IN_AIR)
-    bad = graph.offboard(3, heartbeat_s=9.0)
-    monkeypatch.setattr(graph, "offboard", lambda n: bad)
+    bad = processes.offboard(3, heartbeat_s=9.0)
+    monkeypatch.setattr(processes, "offboard", lambda n: bad)
     with pytest.raises(MuslsError, match=r"node offboard ended with code 2: .*heartbeat_s"):
         fly_through_graph(scenario, tmp_path / "out", FlyOptions(report=False))
     assert list(tmp_path.iterdir()) == []
@@ -279,7 +279,7 @@ def test_flights_end_with_one_line_when_a_node_fails(domain, tmp_path, monkeypat
 def test_what_a_fault_ended_is_kept_with_the_fault_as_event(domain, tmp_path, monkeypatch, name):
     made, killed = [], []
 
-    class Watched(graph.Graph):
+    class Watched(processes.Graph):
         def __init__(self, logs):
             super().__init__(logs)
             made.append(self)
@@ -290,13 +290,13 @@ def test_what_a_fault_ended_is_kept_with_the_fault_as_event(domain, tmp_path, mo
             killed.append(made[0].pid(name))
             os.kill(killed[0], signal.SIGKILL)
 
-    monkeypatch.setattr(graph, "Graph", Watched)
+    monkeypatch.setattr(processes, "Graph", Watched)
     scenario, out = (
         find_scenario("hold", [*IN_AIR, "mission.stages.0.duration_s=300"]),
         tmp_path / "out",
     )
     why = f"node {name} was ended by SIGKILL"
-    with pytest.raises(graph.NodeFailed, match=f"{why}.*; what was flown is kept in {out}"):
+    with pytest.raises(processes.NodeFailed, match=f"{why}.*; what was flown is kept in {out}"):
         fly_through_graph(scenario, out, FlyOptions(), kill)
     summary = json.loads((out / "summary.json").read_text())
     assert why in summary["failure"] and not summary["interrupted"]

@@ -10,7 +10,7 @@ from transforms3d.axangles import axangle2mat
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import quat2mat
 
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.ros.launching import ARGUMENTS, launched_nodes
 from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
@@ -107,7 +107,7 @@ def test_frames_of_wrenches_and_joints_are_where_the_bodies_are(
     probe.node.create_subscription(JointState, "/joint_states", note_joints, 100)
     probe.listen(TFMessage, "/tf_static", LATCHED)
     probe.listen(WrenchStamped, "/cable_2/tension")
-    nodes.start(graph.simulator(ground, realtime=True))
+    nodes.start(processes.simulator(ground, realtime=True))
     wanted = {"load", "drone_3", "cable_2/load_end", "cable_2/drone_end"}
 
     def whole():
@@ -149,8 +149,8 @@ def test_base_links_are_frames_by_option(nodes, probe, air, starts):
 
     every = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     probe.node.create_subscription(TFMessage, "/tf_static", note, every)
-    relay = graph.NodeSpec("musls_control", "mocap_relay", {"drones": [1, 2, 3]})
-    node = relay if starts == "relay" else graph.simulator(air)
+    relay = processes.NodeSpec("musls_control", "mocap_relay", {"drones": [1, 2, 3]})
+    node = relay if starts == "relay" else processes.simulator(air)
     nodes.start(replace(node, parameters={**node.parameters, "base_links": True}))
     wanted = {f"{body}/base_link": body for body in ("load", "drone_1", "drone_2", "drone_3")}
     if starts == "simulator":

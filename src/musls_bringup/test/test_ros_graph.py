@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ros_probe import needs_ros
 
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
@@ -19,10 +19,10 @@ LOITER, OFFBOARD, LAND = 4, 14, 18
 
 
 def start(nodes, file, *, with_formation=True, **parameters):
-    nodes.start(graph.simulator(file, realtime=True, **parameters))
-    nodes.start(graph.offboard(3))
+    nodes.start(processes.simulator(file, realtime=True, **parameters))
+    nodes.start(processes.offboard(3))
     if with_formation:
-        nodes.start(graph.formation(file, autostart=True))
+        nodes.start(processes.formation(file, autostart=True))
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_px4s_failsafe_holds_when_the_offboard_node_dies(nodes, probe, air):
     probe.spin(3.0)
     assert all(s.nav_state == LOITER and s.arming_state == 2 for s in probe.statuses)
     assert np.abs(probe.positions() - before).max() < 0.1
-    nodes.start(graph.offboard(3))  # a new one takes over
+    nodes.start(processes.offboard(3))  # a new one takes over
     assert probe.until(lambda: not any(s.failsafe for s in probe.statuses))
 
 
@@ -81,16 +81,16 @@ def test_a_drone_that_leaves_offboard_mode_stops_the_others(nodes, probe, air):
 
 @pytest.mark.slow
 def test_nodes_come_up_in_any_order_survive_a_new_simulator_and_end_clean(nodes, probe, air):
-    nodes.start(graph.formation(air, autostart=True))
+    nodes.start(processes.formation(air, autostart=True))
     probe.spin(2.0)
-    nodes.start(graph.offboard(3))
+    nodes.start(processes.offboard(3))
     probe.spin(2.0)
-    nodes.start(graph.simulator(air, realtime=False))
+    nodes.start(processes.simulator(air, realtime=False))
     probe.wait_for_flight()
     assert probe.until(lambda: "stage hold" in nodes.log("formation"))
     assert probe.until(lambda: probe.time_s > 3.0)  # or zero would be no way back
     codes = [nodes.stop("embedded_sim", signal.SIGTERM)]
-    nodes.start(graph.simulator(air, realtime=False))
+    nodes.start(processes.simulator(air, realtime=False))
     assert probe.until(lambda: nodes.log("formation").count("stage hold") == 2)
     for name in ("formation", "offboard"):
         assert probe.until(lambda name=name: "time went back" in nodes.log(name))
@@ -129,7 +129,7 @@ def test_what_px4_says_is_where_the_drones_are(nodes, probe, air):
     from musls_control.nodes.stepped_node import FROM_PX4
     from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 
-    nodes.start(graph.simulator(air, realtime=True))
+    nodes.start(processes.simulator(air, realtime=True))
     topics = [f"/px4_{i}/fmu/out/vehicle_odometry" for i in (1, 2, 3)]
     for topic in topics:
         probe.listen(VehicleOdometry, topic, FROM_PX4)
@@ -146,9 +146,13 @@ def test_what_px4_says_is_where_the_drones_are(nodes, probe, air):
 
 @pytest.mark.slow
 def test_an_instance_that_is_not_there_is_named(nodes, probe, air):
-    nodes.start(graph.simulator(air, realtime=True))
-    nodes.start(graph.NodeSpec("musls_control", "offboard", {"use_sim_time": True, "drones": [7]}))
-    nodes.start(graph.NodeSpec("musls_control", "offboard", {"drones": [0]}), name="instance_zero")
+    nodes.start(processes.simulator(air, realtime=True))
+    nodes.start(
+        processes.NodeSpec("musls_control", "offboard", {"use_sim_time": True, "drones": [7]})
+    )
+    nodes.start(
+        processes.NodeSpec("musls_control", "offboard", {"drones": [0]}), name="instance_zero"
+    )
     assert probe.until(lambda: not nodes.running("instance_zero"))
     assert "PX4 instance 0: must be 1 to 253" in nodes.last_line("instance_zero")
     assert probe.until(lambda: "px4 -i 7" in nodes.log("offboard"))
@@ -159,7 +163,7 @@ def test_a_command_for_another_system_is_ignored(nodes, probe, ground):
 
     from musls_control.nodes.stepped_node import FROM_PX4
 
-    nodes.start(graph.simulator(ground, realtime=True))
+    nodes.start(processes.simulator(ground, realtime=True))
     probe.listen(VehicleCommandAck, "/px4_1/fmu/out/vehicle_command_ack", FROM_PX4)
     publisher = probe.node.create_publisher(VehicleCommand, "/px4_1/fmu/in/vehicle_command", 10)
     heard = lambda: len(probe.statuses) == 3 and publisher.get_subscription_count()  # noqa: E731
@@ -189,9 +193,9 @@ def test_a_command_for_another_system_is_ignored(nodes, probe, ground):
 @pytest.mark.slow
 def test_a_second_node_of_a_kind_ends_with_one_line(nodes, probe, air):
     made = {
-        "embedded_sim": graph.simulator(air, realtime=True),
-        "offboard": graph.offboard(3),
-        "formation": graph.formation(air),
+        "embedded_sim": processes.simulator(air, realtime=True),
+        "offboard": processes.offboard(3),
+        "formation": processes.formation(air),
     }
     topics = ["/clock", "/px4_1/fmu/in/trajectory_setpoint", "/formation/setpoints"]
     for spec in made.values():
@@ -220,7 +224,7 @@ def test_events_are_published_also_for_late_subscribers(nodes, probe, tmp_path):
     file.write_text(
         to_yaml(find_scenario("hold", ["system.cables.links=3", "start=air", f"events=[{poke}]"]))
     )
-    nodes.start(graph.simulator(file, realtime=True))
+    nodes.start(processes.simulator(file, realtime=True))
     assert probe.until(lambda: "/load/pose" in probe.last and probe.time_s > 0.3)
     probe.listen(String, "/events", LATCHED)
     assert probe.until(lambda: probe.text("/events") == "poke: over")
@@ -237,7 +241,7 @@ def test_events_are_triggered_and_applied_by_ros(nodes, probe, tmp_path):
     file.write_text(
         to_yaml(find_scenario("hold", ["system.cables.links=3", "start=air", f"events=[{wait}]"]))
     )
-    nodes.start(graph.simulator(file, realtime=True))
+    nodes.start(processes.simulator(file, realtime=True))
     assert probe.until(lambda: "/load/pose" in probe.last and probe.time_s > 0.1)
     probe.listen(String, "/events", LATCHED)
     answer = probe.call(Trigger, "/musls/trigger_event/push", Trigger.Request())
@@ -257,7 +261,7 @@ def test_a_publisher_of_another_type_is_reported(nodes, probe, air):
     from std_msgs.msg import String
 
     probe.node.create_publisher(String, "/px4_2/fmu/in/trajectory_setpoint", 10)
-    nodes.start(graph.simulator(air, realtime=True))
+    nodes.start(processes.simulator(air, realtime=True))
     said = "probe publishes std_msgs/msg/String, not px4_msgs/msg/TrajectorySetpoint"
     assert probe.until(lambda: said in nodes.log("embedded_sim"))
 
@@ -279,11 +283,11 @@ def test_parameters_have_descriptions_and_ranges_that_are_kept(nodes, probe, air
         return answer.results[0].successful
 
     # It has to be gone first: it offers services of the same name until it ends.
-    nodes.start(graph.offboard(3, heartbeat_s=2.5), name="bad")
+    nodes.start(processes.offboard(3, heartbeat_s=2.5), name="bad")
     assert probe.until(lambda: not nodes.running("bad"))
     assert "heartbeat_s" in nodes.last_line("bad") and "Traceback" not in nodes.log("bad")
-    nodes.start(graph.offboard(3))
-    nodes.start(graph.formation(air))
+    nodes.start(processes.offboard(3))
+    nodes.start(processes.formation(air))
     own = ("use_sim_time", "qos_overrides", "start_type_description_service")
     for node in ("offboard", "formation"):
         request = ListParameters.Request()
@@ -307,9 +311,9 @@ def test_pause_goal_and_abort_by_ros(nodes, probe, ground):
     from geometry_msgs.msg import PoseStamped
     from std_srvs.srv import SetBool, Trigger
 
-    nodes.start(graph.simulator(ground, realtime=False))
-    nodes.start(graph.offboard(3))
-    nodes.start(graph.formation(ground))
+    nodes.start(processes.simulator(ground, realtime=False))
+    nodes.start(processes.offboard(3))
+    nodes.start(processes.formation(ground))
     refused = probe.call(Trigger, "/formation/abort", Trigger.Request())
     assert not refused.success and "not flying" in refused.message
     assert probe.call(Trigger, "/formation/start", Trigger.Request()).success
@@ -332,7 +336,7 @@ def test_pause_goal_and_abort_by_ros(nodes, probe, ground):
 
 
 def test_a_missing_scenario_ends_with_one_line(nodes, probe, tmp_path):
-    nodes.start(graph.simulator(tmp_path / "none.yaml"))
+    nodes.start(processes.simulator(tmp_path / "none.yaml"))
     assert probe.until(lambda: not nodes.running("embedded_sim"))
     assert "none.yaml" in nodes.last_line("embedded_sim")
 
@@ -342,7 +346,7 @@ def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe)
     from px4_msgs.msg import VehicleOdometry
 
     relay = {"drones": [2], "camera_latency_s": 0.01, "north_aligned": True}
-    nodes.start(graph.NodeSpec("musls_control", "mocap_relay", relay))
+    nodes.start(processes.NodeSpec("musls_control", "mocap_relay", relay))
     topic = "/px4_2/fmu/in/vehicle_visual_odometry"
     probe.listen(VehicleOdometry, topic)
     publisher = probe.node.create_publisher(PoseStamped, "/mocap/drone_2/pose", 10)
@@ -392,9 +396,9 @@ def test_planned_control_knows_the_obstacles_and_tells_how_long_plans_take(nodes
     file.write_text(to_yaml(load_scenario(POST, ["system.cables.links=3"])))
     probe.listen(String, "/events", QoSProfile(depth=50, durability=DurabilityPolicy.VOLATILE))
     probe.listen(DiagnosticArray, "/diagnostics")
-    nodes.start(graph.simulator(file, realtime=False))
-    nodes.start(graph.offboard(3))
-    nodes.start(graph.formation(file, autostart=True, statistics_file=str(told)))
+    nodes.start(processes.simulator(file, realtime=False))
+    nodes.start(processes.offboard(3))
+    nodes.start(processes.formation(file, autostart=True, statistics_file=str(told)))
     assert probe.until(lambda: probe.stage == "min_derivative")
     assert probe.until(lambda: probe.positions()[0, 0] > 2.3)
     assert not [what for what in probe.told.get("/events", []) if what.startswith("collision")]

@@ -11,7 +11,7 @@ from ros_probe import needs_ros
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from musls_bringup.ros import workspace
-from musls_bringup.ros.fly import check_messages
+from musls_bringup.ros.graph_flight import check_messages
 from musls_bringup.ros.workspace import (
     OTHER_SOURCE,
     _version_in,

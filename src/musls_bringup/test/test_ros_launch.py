@@ -15,7 +15,7 @@ import pytest
 import yaml
 from px4_helpers import install_agent, install_peer
 
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.ros.launching import (
     ARGUMENTS,
     REAL_ARGUMENTS,
@@ -35,7 +35,7 @@ from musls_control.real_flight.before_arming import ArmingLimits
 from musls_control.real_flight.mocap import MocapLimits
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
-from musls_sim.recording.graph import recorded_topics
+from musls_sim.recording.graph_signals import recorded_topics
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.compose import build_plant
 
@@ -235,14 +235,14 @@ def test_launch_files_compile_and_describe(path):
 def test_a_launch_tells_the_recorder_which_node_has_ended(tmp_path):
     pytest.importorskip("launch_ros", reason="launch is not on the Python package index")
     fault = tmp_path / "fault.txt"
-    recorder = graph.recorder(tmp_path / "s.yaml", tmp_path / "bag", fault_file=str(fault))
+    recorder = processes.recorder(tmp_path / "s.yaml", tmp_path / "bag", fault_file=str(fault))
     params = str(shared_file("params", "nodes.yaml"))
-    _, handler, *_ = actions_of([graph.offboard(3), recorder], params)
+    _, handler, *_ = actions_of([processes.offboard(3), recorder], params)
     ended, running = SimpleNamespace(returncode=-9), SimpleNamespace(is_shutdown=False)
-    with pytest.raises(graph.NodeFailed, match="offboard has ended with code -9"):
+    with pytest.raises(processes.NodeFailed, match="offboard has ended with code -9"):
         handler.event_handler._OnActionEventBase__on_event(ended, running)
     assert fault.read_text() == "node offboard was ended by SIGKILL"
-    _, handler, *_ = actions_of([graph.offboard(3), recorder], params, real=True)
+    _, handler, *_ = actions_of([processes.offboard(3), recorder], params, real=True)
     assert handler.event_handler._OnActionEventBase__on_event(ended, running) == []
 
 
@@ -277,6 +277,6 @@ def test_layouts_show_topics_that_exist():
 
 
 def test_commands_of_nodes_need_no_installation():
-    spec = graph.simulator(Path("s.yaml"), realtime=False)
+    spec = processes.simulator(Path("s.yaml"), realtime=False)
     assert spec.command[1:3] == ["-m", "musls_sim.nodes.embedded_sim"]
     assert spec.command[-2:] == ["-p", "realtime:=false"]

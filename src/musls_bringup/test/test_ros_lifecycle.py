@@ -11,7 +11,7 @@ import pytest
 from ros_probe import needs_ros
 
 from musls_bringup.cli import main
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_control.child_processes import VARIABLE
 
 SLEEP = (
@@ -115,9 +115,9 @@ def test_managed_nodes_step_when_they_are_activated(nodes, probe, ground):
         ask = ChangeState.Request(transition=Transition(id=what))
         return probe.call(ChangeState, f"/{node}/change_state", ask).success
 
-    nodes.start(graph.simulator(ground, realtime=True))
-    nodes.start(graph.offboard(3, managed=True))
-    nodes.start(graph.formation(ground, managed=True))
+    nodes.start(processes.simulator(ground, realtime=True))
+    nodes.start(processes.offboard(3, managed=True))
+    nodes.start(processes.formation(ground, managed=True))
     answer = probe.call(Trigger, "/formation/start", Trigger.Request(), again=True)
     assert not answer.success and "not active" in answer.message
     assert probe.until(lambda: len(probe.statuses) == 3) and probe.phases == {None}
@@ -147,7 +147,7 @@ def stray(folder, reaction="default_int_handler"):
 
 
 def ours(process):
-    return [node for node in graph.running_nodes() if node.pid == process.pid]
+    return [node for node in processes.running_nodes() if node.pid == process.pid]
 
 
 @pytest.mark.parametrize(("reaction", "killed"), [("default_int_handler", 0), ("SIG_IGN", 1)])
@@ -156,7 +156,7 @@ def test_leftovers_are_found_named_and_ended(tmp_path, reaction, killed):
     try:
         (node,) = ours(process)
         assert (node.name, node.orphan) == ("recorder", True)
-        assert len(graph.end([node], patience_s=1.0 if killed else 60.0)) == killed
+        assert len(processes.end([node], patience_s=1.0 if killed else 60.0)) == killed
         assert process.wait(60.0) != 0
         assert ours(process) == []
     finally:
@@ -167,11 +167,11 @@ def test_stop_ends_only_what_is_left_over(tmp_path, capsys, monkeypatch):
     process = stray(tmp_path)
     try:
         (node,) = ours(process)
-        running = graph.Running("embedded_sim", os.getpid(), orphan=False)
-        monkeypatch.setattr(graph, "running_nodes", lambda: [node, running])
+        running = processes.Running("embedded_sim", os.getpid(), orphan=False)
+        monkeypatch.setattr(processes, "running_nodes", lambda: [node, running])
         assert main(["ros", "stop"]) == 0
         assert capsys.readouterr().out == f"ended: recorder (process {process.pid})\n"
-        monkeypatch.setattr(graph, "running_nodes", lambda: [running])
+        monkeypatch.setattr(processes, "running_nodes", lambda: [running])
         assert main(["ros", "stop"]) == 0
         assert "no node is left" in capsys.readouterr().out
     finally:

@@ -10,8 +10,8 @@ from px4_helpers import children_of, install_agent, install_peer
 from ros_probe import needs_ros
 
 from musls_bringup.fly import FlyOptions
-from musls_bringup.ros import graph
-from musls_bringup.ros.fly import check_px4, fly_through_graph
+from musls_bringup.ros import processes
+from musls_bringup.ros.graph_flight import check_px4, fly_through_graph
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
@@ -64,7 +64,7 @@ def test_time_runs_drones_stand_and_everything_ends(standins, nodes, probe, solo
 
     from musls_control.px4.offboard import px4_topic
 
-    nodes.start(graph.simulator(solo, realtime=False))
+    nodes.start(processes.simulator(solo, realtime=False))
     # Real PX4's client would publish it, through the agent.
     topic = px4_topic(1, "out", VehicleStatus)
     status = probe.node.create_publisher(VehicleStatus, topic, 10)
@@ -99,7 +99,7 @@ def last_place(probe):
 @pytest.mark.slow
 def test_a_px4_that_stays_off_the_graph_is_named(standins, nodes, probe, solo):
     """The stand-in has no DDS client."""
-    nodes.start(graph.simulator(solo, realtime=True))
+    nodes.start(processes.simulator(solo, realtime=True))
     assert probe.until(lambda: not nodes.running("embedded_sim"), 200.0)
     line = nodes.last_line("embedded_sim")
     assert line.startswith("drone_1: PX4 runs, but nothing comes on /px4_1/fmu/out/vehicle_status")

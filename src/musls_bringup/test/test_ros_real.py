@@ -8,7 +8,7 @@ from ros_probe import Probe, needs_ros
 
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
 
@@ -112,7 +112,7 @@ def test_a_recorded_flight_drives_relay_formation_offboard_and_recorder(
     assert listener.until(lambda: "drone_1: no usable pose" in nodes.log("mocap_relay"))
     nodes.start(recorder)
     bag = {"bag": str(tmp_path / "flown" / "bag"), "as_mocap": True}
-    nodes.start(graph.NodeSpec("musls_sim", "player", bag))
+    nodes.start(processes.NodeSpec("musls_sim", "player", bag))
     assert listener.until(lambda: not nodes.running("player"), 150.0)
     assert vehicle.armed and listener.last["/mission/stage"].data != ""
     assert listener.call(Trigger, "/offboard/land", Trigger.Request(), again=True).success
@@ -149,7 +149,7 @@ def test_mocap4r2_without_its_messages_is_one_line(nodes, tmp_path):
     except ImportError:
         relay, *_ = real_nodes(arguments(tmp_path, scenario=scenario.name, mocap="mocap4r2"))
         nodes.start(relay)
-        with pytest.raises(graph.NodeFailed, match=r"mocap4r2_msgs is not installed; build it"):
+        with pytest.raises(processes.NodeFailed, match=r"mocap4r2_msgs is not installed; build it"):
             while True:
                 nodes.check()
 

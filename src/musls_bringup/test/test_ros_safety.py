@@ -9,7 +9,7 @@ import pytest
 from ros_probe import FlightProbe, needs_ros
 
 from musls_bringup.cli import main
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
@@ -26,10 +26,10 @@ def swapped(i, j):
 def test_drones_in_each_others_places_are_not_armed(nodes, probe, ground):
     from std_srvs.srv import Trigger
 
-    nodes.start(replace(graph.simulator(ground), remappings=swapped(1, 2)))
+    nodes.start(replace(processes.simulator(ground), remappings=swapped(1, 2)))
     # PX4s that are fed by motion capture believe it; the stand-ins know better.
-    nodes.start(graph.offboard(3, prove_identity=False))
-    nodes.start(graph.formation(ground))
+    nodes.start(processes.offboard(3, prove_identity=False))
+    nodes.start(processes.formation(ground))
     assert probe.until(lambda: probe.phases == {"idle"} and len(probe.statuses) == 3)
     probe.positions()
 
@@ -38,7 +38,7 @@ def test_drones_in_each_others_places_are_not_armed(nodes, probe, ground):
         return "by the shortest ways drone_1 would fly to that of drone_2 (" in answer.message
 
     assert probe.until(refused), nodes.log("formation")
-    nodes.start(graph.formation(ground, autostart=True), name="second")
+    nodes.start(processes.formation(ground, autostart=True), name="second")
     assert probe.until(lambda: not nodes.running("second"))
     assert probe.phases == {"idle"} and all(s.arming_state == 1 for s in probe.statuses)
 
@@ -58,9 +58,9 @@ def test_px4s_that_are_not_the_drones_of_their_poses_are_not_armed(
     nodes, probe, ground, swapped_of_two, told
 ):
     """Swapped on the side of motion capture, too, so that nothing else shows it."""
-    nodes.start(graph.simulator(ground))
-    nodes.start(graph.offboard(3, **swapped_of_two))
-    nodes.start(graph.formation(ground, autostart=True))
+    nodes.start(processes.simulator(ground))
+    nodes.start(processes.offboard(3, **swapped_of_two))
+    nodes.start(processes.formation(ground, autostart=True))
     assert probe.until(lambda: probe.phases == {"doubted", "idle"}), nodes.log("offboard")
     assert probe.until(lambda: nodes.log("offboard").count(told) == 1), nodes.log("offboard")
     waits = "not started: drone_1 is doubted: its PX4"
@@ -69,7 +69,7 @@ def test_px4s_that_are_not_the_drones_of_their_poses_are_not_armed(
 
 
 def test_a_flight_is_asked_without_the_command_ros2(nodes, probe, ground, capsys):
-    nodes.start(graph.formation(ground))
+    nodes.start(processes.formation(ground))
     assert probe.until(lambda: probe.text("/formation/state") == "idle")
     assert main(["ros", "ask", "resume"]) == 1
     assert capsys.readouterr().out == "resume: cannot resume: not flying\n"
@@ -79,10 +79,10 @@ def test_a_flight_is_asked_without_the_command_ros2(nodes, probe, ground, capsys
 
 def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nodes, probe, ground):
     """Two MAV_SYS_IDs are exchanged and nobody looks at them: commands reach no PX4."""
-    nodes.start(graph.simulator(ground, realtime=False))
+    nodes.start(processes.simulator(ground, realtime=False))
     exchanged = {"system_ids": [2, 4, 3], "prove_identity": False, "retry_s": 0.1}
-    nodes.start(graph.offboard(3, **exchanged))
-    nodes.start(graph.formation(ground))
+    nodes.start(processes.offboard(3, **exchanged))
+    nodes.start(processes.formation(ground))
     from std_msgs.msg import String
     from std_srvs.srv import Trigger
 
@@ -98,7 +98,7 @@ def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nod
     why = "drone_2: could not take offboard mode: 20 tries, no answer"
     assert why in nodes.log("formation") and why in probe.text("/events")
     nodes.stop("formation")
-    nodes.start(graph.formation(ground, autostart=True), name="second")
+    nodes.start(processes.formation(ground, autostart=True), name="second")
     assert probe.until(lambda: not nodes.running("second"))
     assert why in nodes.last_line("second") and nodes.running("offboard")
     assert all(s.arming_state == 1 for s in probe.statuses)
@@ -109,15 +109,15 @@ def test_a_restarted_offboard_node_arms_nobody_who_has_landed(nodes, domain, gro
     """Its failsafe has landed all while the formation, which never hears of that, flies on."""
     watcher = Watcher()
     try:
-        nodes.start(graph.simulator(ground, realtime=False, offboard_loss_action="land"))
-        nodes.start(graph.offboard(3))
+        nodes.start(processes.simulator(ground, realtime=False, offboard_loss_action="land"))
+        nodes.start(processes.offboard(3))
         patient = {"lower_after_s": 600.0}  # or it would be over before
-        nodes.start(graph.formation(ground, autostart=True, **patient))
+        nodes.start(processes.formation(ground, autostart=True, **patient))
         assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
         begin_s = loses_offboard(watcher, nodes)
         assert watcher.until(lambda: all(s.arming_state == 1 for s in watcher.statuses))
         assert watcher.after(begin_s, "paused: offboard: no heartbeat for ") < 3.0
-        nodes.start(graph.offboard(3), name="again")
+        nodes.start(processes.offboard(3), name="again")
         assert watcher.until(lambda: watcher.phases == {"landed"}), watcher.phases
         assert watcher.until(lambda: watcher.text("/formation/state") == "done")
         again_s = watcher.now_s
@@ -132,10 +132,12 @@ def test_a_pause_that_nobody_ends_is_followed_by_the_way_home(nodes, domain, gro
     watcher = Watcher()
     try:
         nodes.start(
-            replace(graph.simulator(ground, realtime=False), remappings=link_of(watcher, 2))
+            replace(processes.simulator(ground, realtime=False), remappings=link_of(watcher, 2))
         )
-        nodes.start(graph.offboard(3))
-        nodes.start(graph.formation(ground, autostart=True, abort_after_s=5.0, lower_after_s=60.0))
+        nodes.start(processes.offboard(3))
+        nodes.start(
+            processes.formation(ground, autostart=True, abort_after_s=5.0, lower_after_s=60.0)
+        )
         assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
         watcher.cut("drone_2")
         assert watcher.until(lambda: watcher.text("/formation/state") == "paused")
@@ -168,9 +170,13 @@ def test_nodes_fly_in_a_namespace_with_px4s_of_any_name(nodes, probe, air):
         (px4.VehicleStatus, "out"), (px4.VehicleCommandAck, "out"), (px4.VehicleOdometry, "out"),
     ):  # fmt: skip
         far[f"/hall1/{px4_topic(2, way, kind)}"] = f"/{px4_topic('uav7', way, kind)}"
-    sim = graph.simulator(air, realtime=False)
-    named = graph.offboard(3, px4_namespaces=["px4_1", "/uav7", "px4_3"])
-    for node in (replace(sim, remappings=far), named, graph.formation(air, autostart=True)):
+    sim = processes.simulator(air, realtime=False)
+    named = processes.offboard(3, px4_namespaces=["px4_1", "/uav7", "px4_3"])
+    for node in (
+        replace(sim, remappings=far),
+        named,
+        processes.formation(air, autostart=True),
+    ):
         nodes.start(replace(node, namespace="/hall1"))
     probe.listen(Clock, "/clock")
     probe.listen(String, "/hall1/mission/stage", LATCHED)
@@ -384,7 +390,7 @@ def test_a_fault_pauses_then_lowers_then_lands(
     """The nodes that real.launch.py starts, with stand-ins for PX4s and motion capture."""
     watcher = Watcher()
     try:
-        sim = graph.simulator(ground, realtime=True, offboard_loss_action="land")
+        sim = processes.simulator(ground, realtime=True, offboard_loss_action="land")
         nodes.start(replace(sim, remappings=hall_of(watcher)))
         given = {name: default for name, (default, _) in REAL_ARGUMENTS.items()} | HALL
         given |= {"scenario": str(ground), "out": str(tmp_path / "real")}
@@ -442,11 +448,11 @@ def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, 
     file.write_text(to_yaml(scenario))
     watcher, n = Watcher(), scenario.system.n_drones
     try:
-        sim = graph.simulator(file, realtime=False, offboard_loss_action="land")
+        sim = processes.simulator(file, realtime=False, offboard_loss_action="land")
         far = link_of(watcher, 2) if happens is loses_link else {}
         nodes.start(replace(sim, remappings=far))
-        nodes.start(graph.offboard(n))
-        nodes.start(graph.formation(file, autostart=True))
+        nodes.start(processes.offboard(n))
+        nodes.start(processes.formation(file, autostart=True))
         from geometry_msgs.msg import PoseStamped
 
         places = {}

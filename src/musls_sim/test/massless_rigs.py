@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Motion, PlantInputs
-from musls_sim.plants.massless.plant import MasslessPlant
+from musls_sim.plants.massless.light_lines import MasslessPlant
 
 G = 9.80665
 

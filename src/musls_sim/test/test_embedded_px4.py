@@ -20,7 +20,7 @@ from musls_sim.px4_stand_in import (
     stand_in_session,
 )
 from musls_sim.recording import BagRecorder
-from musls_sim.recording.graph import ClockHistory, ReceivedBag, StateMessages, stamp_ns
+from musls_sim.recording.graph_signals import ClockHistory, ReceivedBag, StateMessages, stamp_ns
 from musls_sim.recording.messages import serialize, stamped, string
 from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario

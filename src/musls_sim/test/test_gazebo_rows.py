@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_sim.recording.graph import WAITING_TIMES, OdometryRows, odometry_messages
+from musls_sim.recording.graph_signals import WAITING_TIMES, OdometryRows, odometry_messages
 from musls_sim.recording.messages import serialize, types
 
 BODIES = ("load", "drone_1", "drone_2")

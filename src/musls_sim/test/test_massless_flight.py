@@ -15,7 +15,7 @@ from musls_description.hanging.ground import ground_spawn
 from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion, RotorEfficiency
-from musls_sim.plants.massless.plant import MasslessPlant
+from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario

@@ -18,8 +18,8 @@ ca = pytest.importorskip("casadi")
 from musls_control.controllers.nmpc.controller import DisturbanceObserver  # noqa: E402
 from musls_control.controllers.nmpc.ocp import (  # noqa: E402
     POSE,
-    Body,
     Planes,
+    SlungModel,
     drone_motion,
     rate,
 )
@@ -27,7 +27,7 @@ from musls_control.controllers.nmpc.ocp import (  # noqa: E402
 G = 9.80665
 SYSTEM = load_system("agile_trio")
 N = SYSTEM.n_drones
-BODY = Body(
+BODY = SlungModel(
     SYSTEM.load.mass_kg,
     np.array(SYSTEM.load.inertia_kg_m2),
     np.array(SYSTEM.load.cable_attachments_m),

@@ -211,7 +211,7 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
     return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
 
 
-def _whole_periods(phase: Phase, window: Stage) -> tuple[Cycle, ...]:
+def _whole_periods(phase: EvenMotion, window: Stage) -> tuple[Cycle, ...]:
     """Periods from phase zero to phase zero, all but a little of them in the window."""
     period_s = phase.period_s
     first = np.floor((window.start_s - phase.origin_s) / period_s)
@@ -269,7 +269,7 @@ _SHORTEST_HOLD_S = 1e-3
 
 
 @dataclass(frozen=True)
-class Phase:
+class EvenMotion:
     """A motion that repeats evenly: phase 2 pi (t - origin_s) / period_s.
 
     Attributes:
@@ -281,12 +281,12 @@ class Phase:
     misfit_s: float
 
 
-def _phase(rule: CycleRule, track: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
+def _phase(rule: CycleRule, track: PoseTrack, name: str, rows_s: Array | None = None) -> EvenMotion:
     find = circle_phase if rule is CycleRule.ANGLE else oscillation_phase
     return find(track, name, rows_s)
 
 
-def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
+def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> EvenMotion:
     """Phase of a horizontal circle: zero where the set-point is straight in +x of the centre.
 
     The name is for messages. `rows_s` are the times of all rows of a log in which set-points are
@@ -306,10 +306,10 @@ def circle_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) ->
     origin_s = float(track.time_s[0] - first / rate)
     if rows_s is not None:
         origin_s, rate = _unbiased(angle, float(rate), origin_s, track.time_s, rows_s)
-    return Phase(origin_s, 2.0 * np.pi / abs(rate), misfit / abs(rate))
+    return EvenMotion(origin_s, 2.0 * np.pi / abs(rate), misfit / abs(rate))
 
 
-def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> Phase:
+def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = None) -> EvenMotion:
     """Phase of a harmonic motion, as `circle_phase`: zero in the middle, along its `main_axis`."""
     # Half of the time that `import musls` takes otherwise.
     from scipy.signal import lombscargle
@@ -337,7 +337,7 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
         near = rate * (track.time_s - origin_s)
         angle = _angles((s - middle) / amplitude, near)
         origin_s, rate = _unbiased(angle, rate, origin_s, track.time_s, rows_s)
-    return Phase(origin_s, 2.0 * np.pi / rate, np.sqrt(2.0) * misfit / (amplitude * rate))
+    return EvenMotion(origin_s, 2.0 * np.pi / rate, np.sqrt(2.0) * misfit / (amplitude * rate))
 
 
 def circle_through(x: Array, y: Array) -> tuple[float, float, float]:
@@ -433,7 +433,7 @@ _MIN_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
 _TRIM_S, _TRIM_GAIN = 0.6, 0.95
 """Of the ends, so much is left out at once if the misfit falls below this share."""
 
-_Fit = Callable[[int, int], Phase | None]
+_Fit = Callable[[int, int], EvenMotion | None]
 """Phase of the motion between two samples, None if it is another motion or a hover."""
 
 
@@ -452,14 +452,14 @@ def _centroid(recording: Recording) -> PoseTrack:
 
 def _motion_phase(
     recording: Recording, window: Stage, stage: str, rule: CycleRule
-) -> tuple[Phase, Stage]:
+) -> tuple[EvenMotion, Stage]:
     """Phase of the longest part of a window in which the drones move as the rule says; the part."""
     track = _centroid(recording)
     inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
     track = track.part(inside)
     count = len(track.time_s)
 
-    def fit(first: int, last: int) -> Phase | None:
+    def fit(first: int, last: int) -> EvenMotion | None:
         part = track.part(slice(first, last))
         spread = part.position_enu_m - part.position_enu_m.mean(axis=0)
         hovers = np.sqrt(2.0 * np.mean(np.sum(spread**2, axis=1))) < SMALLEST_EXTENT_M

@@ -29,7 +29,7 @@ from musls_description.tables import Shown, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import EnergyAudit, Plant, PlantInputs, Pose, PrescribedMotion
 from musls_sim.plants.interface import Motion as Start
-from musls_sim.plants.massless.plant import MasslessPlant
+from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.session.loop import Loop
 

@@ -166,7 +166,7 @@ def import_body(
     Everything in the file is one rigid body: mass, inertia, box, attachments. Rotors of a drone are
     Gazebo's motor plugins, or MuJoCo's motors at sites. Needs MuJoCo (extra import).
     """
-    from musls_bringup.new.bodies import read_rigid_body
+    from musls_bringup.new.import_body import read_rigid_body
     from musls_description.config.schema import to_yaml
     from musls_description.system.slung_system import MAX_CABLES
 

@@ -64,7 +64,7 @@ def fly(
     """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
     from musls_bringup.cli.fly import conclude
     from musls_bringup.fly import FlyOptions
-    from musls_bringup.ros.fly import fly_through_graph
+    from musls_bringup.ros.graph_flight import fly_through_graph
 
     chosen = find_scenario(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
@@ -109,7 +109,7 @@ def stop(
     ] = False,
 ) -> int:
     """Ends nodes that an earlier run has left behind, and names them."""
-    from musls_bringup.ros.graph import end, running_nodes
+    from musls_bringup.ros.processes import end, running_nodes
 
     nodes = [node for node in running_nodes() if everything or node.orphan]
     if not nodes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from musls_bringup.new.bodies import RigidBody
+from musls_bringup.new.import_body import RigidBody
 from musls_bringup.new.rotors import IDLE
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from musls_bringup.results import default_folder
-from musls_bringup.ros import graph
-from musls_bringup.ros.fly import check_guided, check_px4, offboard_of
+from musls_bringup.ros import processes
+from musls_bringup.ros.graph_flight import check_guided, check_px4, offboard_of
+from musls_bringup.ros.processes import NodeSpec
 from musls_bringup.shipped import find_scenario
 from musls_control.child_processes import EXIT_BAD_INPUT, STOP_S, VARIABLE, ending
 from musls_description.config.errors import ConfigError, MuslsError
@@ -80,7 +81,7 @@ def shared_file(folder: str, name: str) -> Path:
     )
 
 
-def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of fly.launch.py."""
     gazebo = given["sim"] == "gazebo"
     if not gazebo and given["sim"] != "embedded":
@@ -92,9 +93,9 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         check_px4(scenario)
     file = _scenario_file(scenario, f"{scenario.name}_ros", given["out"], keep=asked["record"])
     first = (
-        graph.NodeSpec("musls_sim", "gazebo_state")
+        NodeSpec("musls_sim", "gazebo_state")
         if gazebo
-        else graph.simulator(file, realtime=asked["realtime"])
+        else processes.simulator(file, realtime=asked["realtime"])
     )
     nodes = [first, offboard_of(scenario), *_flown(file, asked)]
     if gazebo:
@@ -111,7 +112,7 @@ def launched_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     return _in_namespace([*nodes, *model, *shown], given["namespace"])
 
 
-def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of real.launch.py: real vehicles, motion capture, no simulator, the computer's time."""
     if given["mocap"] not in INPUTS:
         raise ConfigError(f"mocap:={given['mocap']}: must be {' or '.join(INPUTS)}")
@@ -130,8 +131,8 @@ def real_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
     }
     told = {"auto_arm": asked["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
     nodes = [
-        graph.NodeSpec("musls_control", "mocap_relay", relay),
-        graph.offboard(n, use_sim_time=False, **told),
+        NodeSpec("musls_control", "mocap_relay", relay),
+        processes.offboard(n, use_sim_time=False, **told),
         *_flown(file, asked, use_sim_time=False),
         *shown,
     ]
@@ -149,7 +150,7 @@ def _listed(given: Mapping[str, str], name: str, kind: type) -> dict[str, list[A
     return {name: values}
 
 
-def _in_namespace(nodes: list[graph.NodeSpec], namespace: str) -> list[graph.NodeSpec]:
+def _in_namespace(nodes: list[NodeSpec], namespace: str) -> list[NodeSpec]:
     """The nodes in a namespace, such as hall1 or /hall1."""
     full = f"/{namespace.strip('/')}" if namespace else ""
     if not re.fullmatch(r"(/[A-Za-z_]\w*)*", full):
@@ -157,7 +158,7 @@ def _in_namespace(nodes: list[graph.NodeSpec], namespace: str) -> list[graph.Nod
     return [replace(node, namespace=full) for node in nodes]
 
 
-def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
+def replay_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of replay.launch.py."""
     if not (Path(given["bag"]) / "metadata.yaml").is_file():
         raise ConfigError(f"bag:={given['bag']}: must be the folder of a bag, with metadata.yaml")
@@ -167,15 +168,13 @@ def replay_nodes(given: Mapping[str, str]) -> list[graph.NodeSpec]:
         raise ConfigError(f"rate:={given['rate']}: must be a number") from None
     asked = _flags(given, REPLAY_ARGUMENTS)
     parameters = {"bag": given["bag"], "rate": rate, "as_mocap": asked["as_mocap"]}
-    return [graph.NodeSpec("musls_sim", "player", parameters)]
+    return [NodeSpec("musls_sim", "player", parameters)]
 
 
-def _flown(
-    file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True
-) -> list[graph.NodeSpec]:
+def _flown(file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[NodeSpec]:
     """The formation, and the recorder if it is wanted."""
     record = asked["record"]
-    formation = graph.formation(
+    formation = processes.formation(
         file,
         use_sim_time=use_sim_time,
         autostart=asked["autostart"],
@@ -183,7 +182,7 @@ def _flown(
     )
     clock = {} if use_sim_time else {"system_time": True}
     fault = str(file.with_name("fault.txt"))
-    bag = graph.recorder(
+    bag = processes.recorder(
         file, file.with_name("bag"), stop_when_done=True, fault_file=fault, **clock
     )
     return [formation, bag] if record else [formation]
@@ -204,13 +203,13 @@ def _flag(name: str, value: str) -> bool:
     return _FLAGS[value]
 
 
-def _rviz_of(asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[graph.NodeSpec]:
+def _rviz_of(asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[NodeSpec]:
     if not asked["rviz"]:
         return []
     if not is_installed("rviz2") and shutil.which("rviz2") is None:
         raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
     layout = shared_file("layouts", "musls.rviz")
-    return [graph.NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))]
+    return [NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))]
 
 
 def _scenario_of(given: Mapping[str, str]) -> Scenario:
@@ -226,7 +225,7 @@ def is_installed(program: str) -> bool:
     return any((Path(p) / "lib" / program / program).is_file() for p in prefixes if p)
 
 
-def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.NodeSpec]:
+def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[NodeSpec]:
     """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`."""
     if wanted != "auto" and not _flag("robot_model", wanted):
         return []
@@ -243,7 +242,7 @@ def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[graph.Node
             return []
         raise ConfigError(f"robot_model:=true: {error}") from error
     known = {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True}
-    return [graph.NodeSpec(ROBOT_MODEL, ROBOT_MODEL, known)]
+    return [NodeSpec(ROBOT_MODEL, ROBOT_MODEL, known)]
 
 
 def _own_folder() -> Path:
@@ -276,7 +275,7 @@ def _scenario_file(scenario: Scenario, name: str, out: str, *, keep: bool) -> Pa
 
 def description(
     arguments: Mapping[str, tuple[str, str]],
-    nodes_of: Callable[[Mapping[str, str]], list[graph.NodeSpec]],
+    nodes_of: Callable[[Mapping[str, str]], list[NodeSpec]],
     *,
     real: bool = False,
 ) -> Any:
@@ -308,7 +307,7 @@ def ends_launch(code: int, *, real: bool) -> bool:
     return not real or code in (0, EXIT_BAD_INPUT)
 
 
-def actions_of(nodes: Sequence[graph.NodeSpec], params: str, *, real: bool = False) -> list[Any]:
+def actions_of(nodes: Sequence[NodeSpec], params: str, *, real: bool = False) -> list[Any]:
     """Launch actions that start nodes, and end the launch when one of them ends.
 
     With `real` drones a node that crashes does not end the others.
@@ -330,7 +329,7 @@ def actions_of(nodes: Sequence[graph.NodeSpec], params: str, *, real: bool = Fal
                 text = f"{name} {ending(event.returncode)}: the other nodes go on until Ctrl-C"
                 get_logger("musls").error(text)
                 return []
-            raise graph.NodeFailed(f"{name} has ended with code {event.returncode}")
+            raise processes.NodeFailed(f"{name} has ended with code {event.returncode}")
         return [EmitEvent(event=Shutdown(reason=f"{name} has ended"))]
 
     def _given(value: Any) -> Any:

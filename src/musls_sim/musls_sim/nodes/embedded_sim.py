@@ -54,7 +54,7 @@ from musls_sim.px4_stand_in import (
     TrajectoryInput,
     stand_in_session,
 )
-from musls_sim.recording.graph import StateMessages
+from musls_sim.recording.graph_signals import StateMessages
 from musls_sim.recording.signals import CLOCK, EVENTS, MODEL_PREFIX, STAGE, Rate, event_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
 from musls_sim.session.loop import Observer

@@ -23,7 +23,7 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_description.config.errors import ConfigError
 from musls_sim.nodes.polling import message_class, profile_of
-from musls_sim.recording.graph import OdometryRows, odometry_messages
+from musls_sim.recording.graph_signals import OdometryRows, odometry_messages
 from musls_sim.recording.messages import serialize
 
 QUEUE = 500

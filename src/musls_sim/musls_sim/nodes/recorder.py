@@ -19,7 +19,7 @@ from std_msgs.msg import String
 from musls_control.nodes.stepped_node import LATCHED, DescribedNode, Interrupt, relative, run
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_sim.nodes.polling import Poller, message_class, profile_of
-from musls_sim.recording.graph import ClockHistory, ReceivedBag, stamp_ns
+from musls_sim.recording.graph_signals import ClockHistory, ReceivedBag, stamp_ns
 from musls_sim.recording.messages import has_header, serialize, string
 from musls_sim.recording.signals import CLOCK, EVENTS, FAULT, STAGE, TF, event_text
 from musls_sim.scenario.scenario import load_scenario

@@ -13,7 +13,7 @@ PLANTS: Registry[Callable[[PlantSetup], Plant]] = Registry(
     {
         "rigid_links": "musls_sim.plants.rigid_links.start:build",
         "elastic": "musls_sim.plants.elastic.plant:build",
-        "massless": "musls_sim.plants.massless.plant:build",
+        "massless": "musls_sim.plants.massless.light_lines:build",
         "rigid_rods": "musls_sim.plants.rigid_rods:build",
     },
 )

@@ -18,7 +18,7 @@ from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.interface import Motion, PlantInputs, PlantSetup, given_motion, step_s
-from musls_sim.plants.massless.plant import LightLinesPlant
+from musls_sim.plants.massless.light_lines import LightLinesPlant
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.rigid_body import contact_step_s
 from musls_sim.plants.trim import holding_thrusts_n, trim_speeds_rad_s

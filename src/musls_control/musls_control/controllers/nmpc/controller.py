@@ -110,7 +110,7 @@ def _check_gates(setup: ControlSetup, clearance_m: float) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedMotion:
     """States of a plan at its nodes, and what the drones do.
 
     Attributes:
@@ -187,8 +187,8 @@ class NmpcController(Controller):
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin without a plan."""
-        self._plan: Plan | None = None
-        self._coming: tuple[float, Plan | None] | None = None
+        self._plan: PlannedMotion | None = None
+        self._coming: tuple[float, PlannedMotion | None] | None = None
         self._next_s = time_s
         self._failed = self._fell_back = False
         self._observer.start(time_s, estimate)
@@ -240,7 +240,7 @@ class NmpcController(Controller):
             "solve_max_ms": float(times_ms.max()),
         }
 
-    def _take(self, time_s: float, found: Plan | None) -> None:
+    def _take(self, time_s: float, found: PlannedMotion | None) -> None:
         """Fly a new plan, or the one before if there is none."""
         if found is not None:
             self._plan, self._failed = found, False
@@ -254,7 +254,7 @@ class NmpcController(Controller):
 
     def _replan(
         self, time_s: float, reference: LoadReference, estimate: Estimate
-    ) -> tuple[float, Plan | None]:
+    ) -> tuple[float, PlannedMotion | None]:
         """A plan from the estimate on, None if none was found, and the time until it is there."""
         begin_s = thread_time()
         problem, before = self.problem, self._plan
@@ -279,7 +279,7 @@ class NmpcController(Controller):
             x, u, solved = problem.solve(x, u, wanted)
         took_s = thread_time() - begin_s
         self._plans += 1
-        found = Plan(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
+        found = PlannedMotion(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
         if before is None:
             return 0.0, found
         self.solve_s.append(took_s)
@@ -330,7 +330,7 @@ class NmpcController(Controller):
         return x
 
     def _formation(self, reference: LoadReference) -> Array:
-        """Places in formation round the load's reference, as `Plan.at` returns them."""
+        """Places in formation round the load's reference, as `PlannedMotion.at` returns them."""
         model, turn = self._model, from_yaw(np.array(reference.yaw_rad))
         motion = np.zeros((len(model.yaws_rad), 5, 3))
         motion[:, 0] = reference.position_enu_m + rotate(turn, model.formation_m)
@@ -350,13 +350,13 @@ def _same_sign(x: Array) -> None:
 
 def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Problem:
     """The optimal control problem of a system."""
-    from musls_control.controllers.nmpc.ocp import Body, Bounds, Planes, Problem
+    from musls_control.controllers.nmpc.ocp import Bounds, Planes, Problem, SlungModel
 
     system, n = setup.slung, setup.slung.n_drones
     box = system.load.collision
     center_m = np.array(box.center_m) + model.attachments_m[0] - system.load.cable_attachments_m[0]
     half_m = 0.5 * np.array(box.size_m)
-    body = Body(
+    body = SlungModel(
         model.mass_kg,
         model.inertia_kg_m2,
         model.attachments_m,

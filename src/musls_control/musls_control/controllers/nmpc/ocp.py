@@ -60,7 +60,7 @@ GROUPS = 3
 
 
 @dataclass(frozen=True)
-class Body:
+class SlungModel:
     """The system as the problem models it.
 
     Attributes:
@@ -146,7 +146,7 @@ def _vectors(n: int) -> tuple[int, int, int]:
     return POSE, POSE + 3 * n, POSE + 6 * n
 
 
-def _load_accelerations(body: Body, x: Any) -> tuple[Any, Any]:
+def _load_accelerations(body: SlungModel, x: Any) -> tuple[Any, Any]:
     """Linear, world, and angular, body."""
     s, _, _, t, _ = _cable_states(x, len(body.lengths_m))
     turn, w, inertia = _rotation(x[Q]).T, x[W], ca.DM(body.inertia_kg_m2)
@@ -161,11 +161,11 @@ def _load_accelerations(body: Body, x: Any) -> tuple[Any, Any]:
     return linear, angular
 
 
-def _disturbance(body: Body, k: int) -> Any:
+def _disturbance(body: SlungModel, k: int) -> Any:
     return ca.DM.zeros(3) if body.disturbance_n is None else body.disturbance_n[k, :].T
 
 
-def rate(body: Body, x: Any, u: Any) -> Any:
+def rate(body: SlungModel, x: Any, u: Any) -> Any:
     """Rate of a state; equations in the module's docstring."""
     n = len(body.lengths_m)
     s, r, a, _, b = _cable_states(x, n)
@@ -176,7 +176,7 @@ def rate(body: Body, x: Any, u: Any) -> Any:
     return ca.vertcat(x[V], spin, linear, angular, *swings, *a, u[: 3 * n], b, u[3 * n :])
 
 
-def drone_motion(body: Body, x: Any, i: int) -> tuple[Any, Any, Any, Any, Any]:
+def drone_motion(body: SlungModel, x: Any, i: int) -> tuple[Any, Any, Any, Any, Any]:
     """Position, velocity, acceleration, force of the rotors and of the cable of a drone, world."""
     s, r, a, t, _ = (part[i] for part in _cable_states(x, len(body.lengths_m)))
     turn, w, arm, length = _rotation(x[Q]), x[W], ca.DM(body.attachments_m[i]), body.lengths_m[i]
@@ -207,7 +207,7 @@ class Problem:
     """
 
     def __init__(
-        self, body: Body, bounds: Bounds, weights: Weights, steps_s: Array, planes: Planes
+        self, body: SlungModel, bounds: Bounds, weights: Weights, steps_s: Array, planes: Planes
     ) -> None:
         self.body, self._weights, self._planes = body, weights, planes
         self.n = n = len(body.lengths_m)

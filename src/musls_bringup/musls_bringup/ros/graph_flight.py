@@ -19,7 +19,7 @@ from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import Event
 from musls_bringup.fly import FlyOptions, program, versions, write_results
 from musls_bringup.results import Ending, result_folder
-from musls_bringup.ros import graph
+from musls_bringup.ros import processes
 from musls_bringup.ros.workspace import (
     OTHER_SOURCE,
     check_ros,
@@ -41,19 +41,19 @@ from musls_sim.scenario.scenario import Scenario
 # ---------- Real PX4s that fly the embedded simulator's drones
 
 
-def offboard_of(scenario: Scenario) -> graph.NodeSpec:
+def offboard_of(scenario: Scenario) -> processes.NodeSpec:
     """The offboard node of a flight in the embedded simulator.
 
     A real PX4's local frame begins where the drone starts, the built-in autopilot's at the origin.
     """
     n = scenario.system.n_drones
     if scenario.autopilot.kind != "px4":
-        return graph.offboard(n)
+        return processes.offboard(n)
     from musls_bringup.gazebo import drone_places_enu_m
 
     places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     namespaces = [f"/{px4_namespace(i)}" for i in range(1, n + 1)]  # of PX4's own client
-    return graph.offboard(n, local_origin_enu_m=places, px4_namespaces=namespaces)
+    return processes.offboard(n, local_origin_enu_m=places, px4_namespaces=namespaces)
 
 
 def check_guided(scenario: Scenario) -> None:
@@ -162,9 +162,9 @@ def fly_through_graph(
         mission.control(STEP_S)
         statistics, controller = work / "simulator.json", work / "controller.json"
         fault = work / "fault.txt"
-        with graph.Graph(work / "logs") as nodes:
+        with processes.Graph(work / "logs") as nodes:
             nodes.start(
-                graph.simulator(
+                processes.simulator(
                     file,
                     realtime=options.realtime,
                     force=options.force,
@@ -174,9 +174,9 @@ def fly_through_graph(
             )
             nodes.start(offboard_of(scenario))
             tells = {"stop_when_done": True, "progress": True, "fault_file": str(fault)}
-            lines = _lines(nodes.start(graph.recorder(file, work / "bag", **tells), read=True))
+            lines = _lines(nodes.start(processes.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, alert, ending, fault)
-            formation = graph.formation(
+            formation = processes.formation(
                 file, autostart=True, start_with_listeners=1, statistics_file=str(controller)
             )
             interrupted = flight.run(formation)
@@ -221,7 +221,7 @@ def fly_through_graph(
             command=f"{program()} ros fly {out / 'scenario.yaml'}",
         )  # fmt: skip
     for failure in failures:
-        raise graph.NodeFailed(f"{failure}; what was flown is kept in {out}")
+        raise processes.NodeFailed(f"{failure}; what was flown is kept in {out}")
     return summary
 
 
@@ -237,7 +237,7 @@ class _Flight:
 
     def __init__(
         self,
-        nodes: graph.Graph,
+        nodes: processes.Graph,
         lines: queue.SimpleQueue[str | None],
         progress: Progress,
         alert: Callable[[str], None],
@@ -252,7 +252,7 @@ class _Flight:
         self.sim_s = self.wall_s = 0.0
         self.lost_messages: dict[str, int] = {}
 
-    def run(self, formation: graph.NodeSpec) -> bool:
+    def run(self, formation: processes.NodeSpec) -> bool:
         """Start the formation when all is recorded, wait for the end; whether interrupted."""
         interrupted = False
         try:
@@ -274,7 +274,7 @@ class _Flight:
                     self.lost_messages = json.loads(line.partition(" ")[2])
         return interrupted
 
-    def _wait(self, formation: graph.NodeSpec) -> None:
+    def _wait(self, formation: processes.NodeSpec) -> None:
         give_up, look_at = time.monotonic() + START_S, 0.0
         others = ["embedded_sim", "offboard"]
         while True:
@@ -286,7 +286,7 @@ class _Flight:
             except queue.Empty:
                 if self._begin is None and time.monotonic() > give_up:
                     line = self._nodes.last_line("offboard")
-                    raise graph.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
+                    raise processes.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
                 continue
             if line is None:
                 self._lines.put(None)  # whoever reads on finds the end, too
