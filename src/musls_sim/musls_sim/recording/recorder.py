@@ -42,7 +42,7 @@ from musls_sim.recording.signals import (
     event_text,
     recorded_topics,
 )
-from musls_sim.session.loop import Loop, Observer
+from musls_sim.session.loop import NEVER, Loop, Observer
 
 WRITE_EVERY_S = 1.0
 """Longest real time between two chunks while something is recorded."""
@@ -122,7 +122,7 @@ class MemoryRecorder(Observer):
         self.every = round(1.0 / (step_period_s * rate_hz))
         self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
         self._until_shape = 0 if self._shape_every else -1
-        self._step_period_s, self._by_rows = step_period_s, False
+        self._by_rows = False
         self.layouts = {rate: Row(system, rate, asked) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
@@ -131,10 +131,7 @@ class MemoryRecorder(Observer):
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record the session's state, and the cables' shapes at their rate."""
-        if self._by_rows:  # all but the shape
-            self._until_shape = round(time_s / self._step_period_s) % self._shape_period
-            if self._until_shape == 0:
-                self._append(Rate.SHAPE, time_s, *self.layouts[Rate.SHAPE].values(loop))
+        if self._by_rows:
             return
         self._append(Rate.STATE, time_s, *self.layouts[Rate.STATE].values(loop))
         if self._until_shape == 0:
@@ -145,21 +142,23 @@ class MemoryRecorder(Observer):
             reference, begin_s = self._reference
             self._asked.append((time_s, reference, time_s - begin_s))
 
-    @property
-    def _shape_period(self) -> int:
-        """Control steps from shape to shape; far too many where none is recorded."""
-        return self.every * self._shape_every or 1 << 60
-
     def next_look(self, tick: int) -> float:
-        """See `Observer`: shapes alone are looked at where the rest comes in rows."""
-        each = self._shape_period if self._by_rows else self.every
-        return -(-tick // each) * each
+        """See `Observer`."""
+        return NEVER if self._by_rows else super().next_look(tick)
 
     def takes_rows(self, loop: Loop) -> bool:
-        """See `Observer`: if it records nothing but what rows have."""
+        """See `Observer`: if it records nothing but what rows have, and a plant's memory."""
         own = type(self).observe is not MemoryRecorder.observe
-        self._by_rows = not own and self.layouts[Rate.STATE].signals <= ROWS
+        shapes = self._shape_every and loop.plant.compiled_step is None
+        self._by_rows = not (own or shapes) and self.layouts[Rate.STATE].signals <= ROWS
+        self.recalls = self.every * self._shape_every if self._by_rows else 0
         return self._by_rows
+
+    def recall(self, time_s: float, loop: Loop) -> None:
+        """See `Observer`: record the cables' shapes."""
+        if self.layouts[Rate.SHAPE].shapes:
+            shape = self.layouts[Rate.SHAPE].values(loop)
+            self.rows[Rate.SHAPE].append(round(time_s * 1e9), *shape)
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
         """See `Observer`; without cable shapes."""

@@ -211,8 +211,9 @@ class Control:
                 self._hand_back()
                 self._guidance.on_controller_end(tick)
             return self._by_cascade
-        planned = self._guidance.reference in (None, self._plan.reference)
-        if not (self._lawful and planned and self._guidance.controls):
+        if not (self._lawful and self._guidance.controls):
+            return ()
+        if self._guidance.reference not in (None, self._plan.reference):
             return ()  # what people ask for beside the plan, `step` follows
         if not self._flies:
             if self._level is ControlLevel.IDEAL_THRUST_MOMENT:

@@ -200,8 +200,9 @@ class Flight(Loop):
         """Record events of the controller."""
         controller, time_s = self.flying, tick * CONTROL_PERIOD_S
         assert controller is not None
+        if not (happened := controller.happened):
+            return
         with user_code(lambda: f" at {time_s:.3f} s", type(controller), "happened"):
-            if happened := controller.happened:
-                for kind, what in happened:
-                    self.events.note(time_s, kind, what)
-                happened.clear()
+            for kind, what in happened:
+                self.events.note(time_s, kind, what)
+            happened.clear()

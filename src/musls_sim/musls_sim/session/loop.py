@@ -18,6 +18,8 @@ from musls_description.numerics.compiled import CompiledStage
 from musls_sim.plants.interface import Plant
 from musls_sim.power import Power
 
+NEVER = float("inf")
+
 # ---------- Observers: they watch a run without having a part in it
 
 
@@ -26,9 +28,12 @@ class Observer:
 
     Attributes:
         every: Control periods between two calls of `observe`.
+        recalls: Control periods between two calls of `recall`, a whole number of `every`; 0 for
+            none.
     """
 
     every: int = 1
+    recalls: int = 0
 
     def start(self, loop: Loop) -> None:
         """The run begins; nothing has moved yet."""
@@ -41,11 +46,14 @@ class Observer:
         return -(-tick // self.every) * self.every
 
     def takes_rows(self, loop: Loop) -> bool:
-        """Whether `record` is called from now on, with many times at once, besides `observe`."""
+        """Whether from now on `record` and `recall` are called afterwards, `observe` idles."""
         return False
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
-        """Look at a session whose arrays have these times as their first axis, see `RowsSeen`."""
+        """Look at a session whose arrays have these times as their first axis."""
+
+    def recall(self, time_s: float, loop: Loop) -> None:
+        """Look at the plant alone as it was at a time that is over; all else is of later."""
 
     def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
         """New set-points of load and drones hold from now on, (1 + n, 3), (1 + n, 4)."""
@@ -69,7 +77,6 @@ class Observer:
 class Progress(Observer):
     """Reports a run's progress about ten times a second of wall time."""
 
-    every = 10
     _PERIOD_S = 0.1
 
     def __init__(self, report: Callable[[float, Any], None]) -> None:
@@ -82,6 +89,10 @@ class Progress(Observer):
         if now_s >= self._next_s:
             self._next_s = now_s + self._PERIOD_S
             self._report(time_s, loop)
+
+    def next_look(self, tick: int) -> float:
+        """See `Observer`: no run of periods ends for it, it looks before each."""
+        return NEVER
 
 
 class Pace(Observer):
@@ -112,8 +123,6 @@ Step = Callable[[int], None]
 
 Parts = tuple[CompiledStage, ...]
 """Compiled functions of a stage; none where Python's is to be called."""
-
-NEVER = float("inf")
 
 
 def always(tick: int) -> float:

@@ -130,14 +130,17 @@ class Runs:
         """Run one period, stages in Python between compiled ones."""
         session, world, told = self._session, self._world, not self._moves
         now = world.now
-        for part in self._cut_by(tuple(due(tick) <= tick for due in self._due)):
-            if not isinstance(part, _Run):
-                part(tick)
-                continue
-            world.advance(part.addresses, 1)
+        try:
+            for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
+                if not isinstance(part, _Run):
+                    part(tick)
+                    continue
+                world.advance(part.addresses, 1)
+                if part.moves:
+                    world.read_rows(tick)
+                    verdict = int(now["verdict"][0])
+                    session.plant.account(verdict, session.inputs)
+                    told = verdict != 0
+        finally:  # also where a stage in Python fails
             world.read_rows(tick)
-            if part.moves:
-                verdict = int(now["verdict"][0])
-                session.plant.account(verdict, session.inputs)
-                told = verdict != 0
         return told or bool(now["touches"][0] or now["emptied"][0])

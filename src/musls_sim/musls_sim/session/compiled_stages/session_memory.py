@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from musls_control.px4.cascade import Px4Cascade
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.records import distance, fill
+from musls_description.numerics.records import fill
 from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture, Truth
 from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
@@ -180,7 +180,7 @@ CHANGING = (
     "emptied",
     "recorded",
     "announced",
-    "plant",
+    "kept",
     "begun",
 )
 """Numbers of the record that Python reads, or sets, in flight."""
@@ -192,11 +192,13 @@ class Rows:
 
     Attributes:
         every: Periods between two rows; 0 for none.
+        keeps_every: Periods between two copies of the plant's memory; 0 for none.
         observers: Who gets them.
         arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, (rows, ...).
     """
 
     every: int
+    keeps_every: int
     observers: list[Observer]
     arrays: Arrays
 
@@ -222,16 +224,16 @@ class World:
     def _make_rows(self) -> Rows:
         session = self._session
         takers = [observer for observer in session.observers if observer.takes_rows(session)]
-        every = 0
+        every = keeps_every = 0
         for taker in takers:
-            every = gcd(every, taker.every)
+            every, keeps_every = gcd(every, taker.every), gcd(keeps_every, taker.recalls)
         if session.separation is not None:
             every = gcd(every, session.separation.every)
         count = PIECE // every + 1 if every else 0
         shown = state_of(session) | self._own
         names = "motion", "speed", "force", "recent", "shown"
         arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
-        return Rows(every, takers, arrays)
+        return Rows(every, keeps_every, takers, arrays)
 
     def refresh(self) -> None:
         """Write into the record where everything is."""
@@ -251,6 +253,7 @@ class World:
             "reference_rows": len(self._arrays.get("reference", ())),
             "watched": 1,
             "every": self.rows.every,
+            "keeps_every": self.rows.keeps_every,
             "n_solids": 0 if watch is None else len(watch.arrays["solids"]),
             "n_fastened": 0 if watch is None else len(watch.arrays["fastened"]),
             "n_obstacles": 0 if watch is None else len(watch.obstacles),
@@ -261,6 +264,16 @@ class World:
             "landing": 0,
         }
         fill_world(self._record, values | self._arrays)
+        self._find_plant()
+
+    def _find_plant(self) -> None:
+        """Write into the record where the plant is, which moves when it is built anew."""
+        plant, every = self._session.plant, self.rows.keeps_every
+        self._plant, count = plant.record, PIECE // every + 1 if every else 0
+        memory = plant.memory if count else np.zeros(0)
+        self._kept = np.zeros((count, len(memory)))
+        found = {"plant": plant.record, "memory": memory, "kept_rows": self._kept}
+        fill_world(self._record, found | {"words": len(memory)})
 
     @property
     def asked(self) -> NDArray[Any]:
@@ -270,8 +283,9 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
-        now["tick"][0], now["plant"][0] = tick, distance(self._record, self._session.plant.record)
-        now["begun"][0] = self._session.guidance.begin_s
+        now["tick"][0], now["begun"][0] = tick, self._session.guidance.begin_s
+        if self._session.plant.record is not self._plant:
+            self._find_plant()
         if not self._sources:
             return PIECE
         if now["drawn"][0] == PIECE:
@@ -294,20 +308,42 @@ class World:
         if count == 0:
             return
         self.now["recorded"][0] = 0
-        session = self._session
+        session, now = self._session, self.now
         ticks = every * (-(-tick // every) + np.arange(count))
         times_s, rows = ticks * session.plant.period_s, self.rows.arrays
         for observer in self.rows.observers:
-            due = ticks % observer.every == 0
-            if due.any():
+            due = _every(observer.every // every, ticks[0] // every)
+            if due.start < count:
                 seen = _seen({name: array[:count][due] for name, array in rows.items()})
                 observer.record(times_s[due].tolist(), seen)
+        if kept := int(now["kept"][0]):
+            now["kept"][0] = 0
+            self._recall(tick, kept)
         separation = session.separation
         if separation is not None:
-            due = ticks % separation.every == 0
+            due = _every(separation.every // every, ticks[0] // every)
             places = rows["motion"][:count][due, :, :3]
             for time_s, kind, what in separation.look_at(times_s[due].tolist(), places):
                 session.events.note(time_s, kind, what)
+
+    def _recall(self, tick: int, count: int) -> None:
+        """Let observers look at the plant as it was: in copies of its memory since a period."""
+        session, every = self._session, self.rows.keeps_every
+        memory, first = session.plant.memory, -(-tick // every)
+        present = memory.copy()
+        try:
+            for k, then in enumerate(self._kept[:count], start=first):
+                memory[:] = then
+                for observer in self.rows.observers:
+                    if observer.recalls and every * k % observer.recalls == 0:
+                        observer.recall(every * k * session.plant.period_s, session)
+        finally:
+            memory[:] = present
+
+
+def _every(apart: int, first: int) -> slice:
+    """Of rows numbered from `first` on: those whose numbers are multiples of `apart`."""
+    return slice(-first % apart, None, apart)
 
 
 def _seen(rows: Arrays) -> Any:
