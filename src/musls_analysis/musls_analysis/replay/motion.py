@@ -228,9 +228,10 @@ class Motion:
         return self.paths[LOAD].at(self.clock_s(time_s))
 
     def load_velocity_at(self, time_s: float) -> Array:
-        """Velocity of the recorded load, (3,) [m/s]."""
-        path, clock_s, half_s = self.paths[LOAD], self.clock_s(time_s), 5 * GRID_S
-        return (path.at(clock_s + half_s)[0] - path.at(clock_s - half_s)[0]) / (2.0 * half_s)
+        """Velocity of the load at a time of the replay, (3,) [m/s]."""
+        half_s = 5 * GRID_S
+        there, back = (self.load_at(max(time_s + by, 0.0))[0] for by in (half_s, -half_s))
+        return (there - back) / (2.0 * half_s)
 
     def drones_at(self, time_s: float) -> Pose:
         """Recorded poses of the drones at a time of the replay, (n, 3) and (n, 4), unit."""

@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
+from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state, weightless
 from musls_description.numerics.arrays import Array
@@ -117,6 +118,10 @@ def starts_slack(system: SlungLoadSystem, motion: Motion) -> bool:
 
 GUIDE_RAD_S = 2.0 * np.pi * 1.5
 """Natural frequency of the spring that draws the load along during the lead-in."""
+
+GUIDE_FADES_S = 0.25
+"""Time in which that spring takes hold and lets go: at once it would jerk taut cables, which do not
+let the load go where they are not as long as the flown ones."""
 
 PROGRESS_EVERY = 50
 """Periods between two reports of progress."""
@@ -235,7 +240,7 @@ class Replay:
         system = with_links(system, cable_model)
         motion = Motion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
-        path, guide = motion.eased_in(attitudes), _guide(plant, motion)
+        path, guide = motion.eased_in(attitudes), _guide(plant, motion, spec.lead_in_s)
         track = _Track(spec, plant)
         inputs = PlantInputs.zeros(system)
         guided, free = PrescribedMotion(path, guide), PrescribedMotion(path)
@@ -266,7 +271,7 @@ class Replay:
         return track.result()
 
 
-def _guide(plant: Plant, motion: Motion) -> Callable[[float], Array]:
+def _guide(plant: Plant, motion: Motion, lead_in_s: float) -> Callable[[float], Array]:
     """Spring and damper, critically damped, from the load to its recorded motion."""
     load = slung_system(plant.system, "replay").load
     inertia = np.mean(np.diag(load.inertia_kg_m2))
@@ -282,7 +287,8 @@ def _guide(plant: Plant, motion: Motion) -> Callable[[float], Array]:
         force = w**2 * (position - state.position_enu_m[0])
         force += 2.0 * w * (velocity - state.velocity_enu_m_s[0])
         moment = w**2 * turn - 2.0 * w * omega
-        return np.concatenate([inertia * moment, load.mass_kg * force])
+        share = smoothstep(min(time_s / GUIDE_FADES_S, (lead_in_s - time_s) / GUIDE_FADES_S, 1.0))
+        return share * np.concatenate([inertia * moment, load.mass_kg * force])
 
     return wrench
 
