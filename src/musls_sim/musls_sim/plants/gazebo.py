@@ -523,8 +523,8 @@ def _transport() -> Any:
 
 WORLD = "musls"
 
-ANSWER_LIMIT_S = 20.0
-"""Wall-clock time for a motor command; usual is a fraction of a millisecond."""
+ASK_EVERY_S = 1.0
+"""Wall-clock time to wait for motor commands; usual is a fraction of a millisecond."""
 
 
 # PX4 does not hold Gazebo back: a Gazebo that runs by itself runs away from a PX4 whose processor
@@ -543,8 +543,9 @@ class BridgedPlant(GazeboPlant):
 
     Attributes:
         motors: What the PX4s command.
-        silent: Drones, from 0, that have not answered for `ANSWER_LIMIT_S`.
-        flown: Whether an autopilot listens to `silent` and moves the world before the mission.
+        ask: Called now and then with the drones, from 0, whose commands are waited for, and for how
+            long; raises when they will not come. The autopilot's, which moves the world before the
+            mission; None where nobody flies.
     """
 
     changes = ()
@@ -557,8 +558,7 @@ class BridgedPlant(GazeboPlant):
         self._server.every, self._hold_s = self.substeps, self.period_s
         models = [drone_name(system, i) for i in range(system.n_drones)]
         self.motors = MotorListener(models, system.n_rotors)
-        self.silent: list[int] = []
-        self.flown = False
+        self.ask: Callable[[list[int], float], None] | None = None
 
     def _world(self, start: Configuration) -> str:
         return world_sdf(
@@ -575,7 +575,7 @@ class BridgedPlant(GazeboPlant):
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period and wait for the PX4s, see `interface.Plant.step`."""
-        if not self.flown:
+        if self.ask is None:
             raise ConfigError(
                 "physics.engine = gazebo_px4: only real PX4s fly there; choose autopilot.kind: px4"
             )
@@ -586,10 +586,11 @@ class BridgedPlant(GazeboPlant):
 
     def _await_motors(self) -> None:
         # Before it arms, a PX4 does not answer every time; then time goes no faster than real.
+        waited_s = 0.0  # not by the clock, which goes on while this process is stopped
         if self.motors.wait(self.period_s):
-            self.silent = self.motors.wait(ANSWER_LIMIT_S, running=True)
-        else:
-            self.silent = []
+            while self.ask and (silent := self.motors.wait(ASK_EVERY_S, running=True)):
+                waited_s += ASK_EVERY_S
+                self.ask(silent, waited_s)
         self.motors.begin()
 
     def _forces(self) -> Array:

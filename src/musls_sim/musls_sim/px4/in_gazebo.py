@@ -15,7 +15,7 @@ from musls_control.estimate import Estimate
 from musls_control.px4 import RotorLayout
 from musls_description.numerics.arrays import Array
 from musls_description.writers.sdf import drone_name
-from musls_sim.plants.gazebo import ANSWER_LIMIT_S, WORLD, BridgedPlant
+from musls_sim.plants.gazebo import WORLD, BridgedPlant
 from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import Instance
 from musls_sim.px4.sitl import PERIOD_US, Px4Sitl, Vehicle
@@ -85,6 +85,9 @@ def _running(file: int) -> bool:
 
 BOOT_LIMIT_S = 180.0
 """Wall-clock time for PX4's start-up scripts, which ask Gazebo's slow `gz` command."""
+
+ANSWER_LIMIT_S = 20.0
+"""Wall-clock time for a motor command."""
 
 SETTLE_LIMIT_S = 1.0
 """Wall-clock time for PX4 to finish its work of a control period; usual is a millisecond."""
@@ -160,7 +163,7 @@ class Px4InGazebo(Px4Sitl):
         self._plant, self._standing = plant, True
         self._server_threads = WorkThreads(os.getpid())
         super().__init__(firmware, layouts, airframes, None, **options)
-        plant.flown = True
+        plant.ask = self._ask
 
     def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
         link = BridgeLink(self._plant, index, self._layouts[index])
@@ -185,9 +188,14 @@ class Px4InGazebo(Px4Sitl):
         if self._standing:
             self._plant.stand()
         self._settle()
-        for i in self._plant.silent:
-            self._vehicles[i].fail(f"stopped answering: nothing for {ANSWER_LIMIT_S:g} s")
         self._talk()
+
+    def _ask(self, drones: list[int], waited_s: float) -> None:
+        """See `BridgedPlant.ask`."""
+        for i in drones:
+            self._vehicles[i].check_alive()
+            if waited_s >= ANSWER_LIMIT_S:
+                self._vehicles[i].fail(f"stopped answering: nothing for {ANSWER_LIMIT_S:g} s")
 
     def _settle(self) -> None:
         """Wait until every PX4 has used the sensors: motor commands do not need its estimator.
