@@ -59,6 +59,11 @@ FLIGHTS = {
         "aerodynamics=[downwash, ground_effect]",
         "events=[{kind: rotor_failure, when: {time_s: 1}, drone: 1, rotor: 2, efficiency: 0.8}]",
     ),
+    "massless, one cut, one let go": (
+        "start=air",
+        "events=[{kind: cable_cut, cable: 2, when: {time_s: 1}}, "
+        "{kind: release, cable: 1, when: {time_s: 2}}]",
+    ),
     "rigid rods": ("start=air", "cable_model=rigid_rods"),
     "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
     "elastic, one breaks": (
@@ -362,6 +367,10 @@ REFUSED = {
     "events": (
         "events=[{kind: load_mass, mass_kg: 1, when: {time_s: 1}}]",
         "events = load_mass .rotors, motion capture, pokes and gusts, at a time .*needs the stage",
+    ),
+    "cut rigid links": (
+        "cable_model=rigid_links; events=[{kind: cable_cut, cable: 1, when: {time_s: 1}}]",
+        "events = cable_cut .rotors",
     ),
     "conditions": (
         "events=[{kind: drone_lost, drone: 1, when: {height: {below_m: 1}}}]",

@@ -323,13 +323,14 @@ class Event:
         name: By which other events can follow it.
         when: What triggers it.
         changes_numbers_only: Whether it does nothing else than `EventContext.write` does, itself or
-            by a change, whatever the flight: then it happens in the worlds of a batch, too.
+            by a change, whatever the flight, or the cable models in which that is so: then it
+            happens in the worlds of a batch, too.
     """
 
     kind: str
     name: str | None = None
     when: When
-    changes_numbers_only: ClassVar[bool] = False
+    changes_numbers_only: ClassVar[bool | tuple[str, ...]] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -571,6 +572,7 @@ class CableCut(Event):
     """
 
     kind: Literal["cable_cut"] = "cable_cut"
+    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless",)
     cable: One
     segment: One = 1
 
@@ -651,6 +653,7 @@ class Release(Event):
     """
 
     kind: Literal["release"] = "release"
+    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless",)
     cable: One | None = None
     at: Literal["load", "drone"] = "load"
 

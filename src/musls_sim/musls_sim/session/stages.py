@@ -110,11 +110,13 @@ def _reference(flight: Flight) -> Stage:
 
 def _events_ask(scenario: Scenario) -> str:
     for event in scenario.events:
-        when = event.when
-        if not event.changes_numbers_only or when.condition is not None or when.event is not None:
+        when, numbers = event.when, event.changes_numbers_only
+        if isinstance(numbers, tuple):
+            numbers = scenario.cable_model in numbers
+        if not numbers or when.condition is not None or when.event is not None:
             return (
                 f"events = {event.kind} (rotors, motion capture, pokes and gusts, at a time or in "
-                "a stage, do not)"
+                "a stage, do not, nor massless cables that are cut or let go)"
             )
     return ""
 

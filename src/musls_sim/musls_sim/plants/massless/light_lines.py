@@ -290,12 +290,14 @@ class MasslessPlant(LightLinesPlant):
 
     def _hold(self, i: int, change: CutCable | ReleaseHook | AttachHook) -> None:
         """Take a cable off the load, the drone, or both, or hang it on the load again: slack."""
-        cable, held = self.records.cables[i], self.held_by[i]
+        cables, held = self.records.cables, self.held_by[i]
         if isinstance(change, AttachHook):
             if held == "drone":
-                cable["length"], self.held_by[i] = self.system.cables[i].length_m, "both"
+                self.write(cables["length"], i, self.system.cables[i].length_m)
+                self.held_by[i] = "both"
             return
-        cable["length"], cable["taut"], cable["tension"] = ENDLESS_M, 0, 0.0
+        for field, value in (("length", ENDLESS_M), ("taut", 0), ("tension", 0.0)):
+            self.write(cables[field], i, value)
         left = "drone"
         if isinstance(change, CutCable):
             left = "nobody"
