@@ -10,6 +10,7 @@ from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_analysis.report.report import number, write_report
+from musls_analysis.view.scene import Subject
 from musls_description.config.schema import build, to_data
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import Scenario
@@ -112,6 +113,17 @@ def test_every_pose_figure_shows_its_own_body(figures):
     for body, rgb in (("load", (0xD5, 0x5E, 0)), ("drone_1", (0, 0x72, 0xB2))):
         picture = np.asarray(Image.open(figures / f"pose_{body}.png").convert("RGB"))
         assert np.all(picture == rgb, axis=-1).sum() > 1000
+
+
+def test_another_recording_is_laid_over_it(recording, tmp_path):
+    later = Subject(recording, load_system("x500_trio"), "later", shift_s=2.0)
+    names = ["pose_load", "tensions"]
+    written = write_for_paper(
+        recording, summarise(recording), tmp_path, ["png"], names, 0.088, other=later
+    )
+    for path in written:
+        picture = np.asarray(Image.open(path).convert("RGB"))
+        assert np.all(picture == (0x4D, 0x7C, 0x0F), axis=-1).sum() > 300, path
 
 
 def test_a_bare_recording_still_gives_a_report(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,6 +18,9 @@ from musls_analysis.figures.style import WIDTH_IN, for_paper, label, save, style
 from musls_analysis.recordings.recording import ANCHOR, Recording
 from musls_description.config.errors import ConfigError, near_names, whole_file
 from musls_description.config.strict_yaml import shown
+
+if TYPE_CHECKING:
+    from musls_analysis.view.scene import Subject
 
 
 class FlightFigure(NamedTuple):
@@ -43,9 +46,13 @@ def write_for_paper(
     names: Sequence[str] = (),
     width_m: float = WIDTH_IN * 0.0254,
     font: str = "sans",
+    other: Subject | None = None,
 ) -> list[Path]:
-    """Draw figures of a flight (all without names) into a folder, as "pdf", "svg" or "png"."""
-    figures = {figure.name: figure for figure in flight_figures(recording, summary)}
+    """Draw figures of a flight (all without names) into a folder, as "pdf", "svg" or "png".
+
+    Another recording is laid over its poses, paths and tensions.
+    """
+    figures = {figure.name: figure for figure in flight_figures(recording, summary, other)}
     for name in names:
         if name not in figures:
             raise ConfigError(f"no figure '{shown(name)}': {near_names(name, figures)}")
@@ -75,19 +82,21 @@ def plot(recording: Recording, name: str) -> Figure:
         return figures[name].draw()
 
 
-def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator[FlightFigure]:
+def flight_figures(
+    recording: Recording, summary: Mapping[str, Any], other: Subject | None = None
+) -> Iterator[FlightFigure]:
     """Figures that a recording has data for, in the order of a report."""
     held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
     yield FlightFigure(
         "paths_3d", "Flight in space",
         "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
         f"the longest main stage, with the load (square) and the drones (dots).{held}",
-        partial(space.paths_3d_figure, recording),
+        partial(space.paths_3d_figure, recording, other),
     )  # fmt: skip
     yield FlightFigure(
         "top_view", "Seen from above",
         f"The same flight in the horizontal plane, equal scale.{held}",
-        partial(space.top_view_figure, recording),
+        partial(space.top_view_figure, recording, other),
     )  # fmt: skip
     if any(summary["errors"].values()):
         yield FlightFigure(
@@ -101,7 +110,7 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
             f"pose_{body}", f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
             f"unwrapped. Bands: mission stages.{held}",
-            partial(over_time.pose_figure, recording, body),
+            partial(over_time.pose_figure, recording, body, other),
         )  # fmt: skip
     if summary["cables"]:
         limit = summary["slack_threshold_n"]
@@ -110,7 +119,7 @@ def flight_figures(recording: Recording, summary: Mapping[str, Any]) -> Iterator
             "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
             f"the cable is slack, tension at the load below {limit:.2g} N. Triangles: the greatest "
             "tensions over all steps; one that points up lies above the axis.",
-            partial(over_time.tensions_figure, recording, limit, summary.get("tension")),
+            partial(over_time.tensions_figure, recording, limit, summary.get("tension"), other),
         )  # fmt: skip
     if recording.wrenches:
         yield FlightFigure(

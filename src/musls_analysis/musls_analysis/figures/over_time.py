@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,8 +19,11 @@ from musls_analysis.comparison.errors import setpoint_pose
 from musls_analysis.comparison.summary import PEAK_PLACES, slack_intervals
 from musls_analysis.figures import style
 from musls_analysis.figures.style import BAND, EVENT, FAINT, INK, label
-from musls_analysis.recordings.recording import Recording
+from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
+
+if TYPE_CHECKING:
+    from musls_analysis.view.scene import Subject
 
 # ---------- Stages and events
 
@@ -42,10 +45,16 @@ def shade_stages(recording: Recording, axes: Iterable[Axes]) -> None:
 
 
 def name_stages(recording: Recording, ax: Axes) -> None:
-    """Write the stages' names above an axis, slanted, moved apart where stages are short."""
+    """Write the stages' names above an axis, slanted, moved apart where stages are short.
+
+    Where there is no room for all, the longest stages have theirs.
+    """
     width_in, height_in = style.size_in(ax)
     start, length = recording.start_s, max(recording.end_s - recording.start_s, 1e-9)
-    feet = np.array([(0.5 * (s.start_s + s.end_s) - start) / length for s in recording.stages])
+    longest = sorted(recording.stages, key=lambda s: -s.duration_s)
+    named = longest[: int(width_in / _NAME_PITCH_IN) + 1]
+    stages = [stage for stage in recording.stages if stage in named]
+    feet = np.array([(0.5 * (s.start_s + s.end_s) - start) / length for s in stages])
     heads = spread(feet * width_in, _NAME_PITCH_IN, width_in) / width_in
     low, high = 1.0 + 0.02 / height_in, 1.0 + 0.10 / height_in
     lines = [[(foot, low), (head, high)] for foot, head in zip(feet, heads, strict=True)]
@@ -53,7 +62,7 @@ def name_stages(recording: Recording, ax: Axes) -> None:
         LineCollection(lines, transform=ax.transAxes, colors=FAINT, linewidths=0.6, clip_on=False),
         autolim=False,
     )
-    for stage, head in zip(recording.stages, heads, strict=True):
+    for stage, head in zip(stages, heads, strict=True):
         ax.text(
             head, high, label(stage.name), transform=ax.transAxes, rotation=52,
             rotation_mode="anchor", fontsize=6.8,
@@ -145,25 +154,37 @@ def pose_axes(
     return figure, axes
 
 
-def pose_figure(recording: Recording, body: str) -> Figure:
+def pose_figure(recording: Recording, body: str, other: Subject | None = None) -> Figure:
     """Draw x, y, z on the left and roll, pitch, yaw on the right (as Fig. 8 of the paper)."""
-    handles = style.body_handles([body])
+    handles = style.body_handles([body]) + style.second_handles(other)
     if body in recording.setpoints:
         handles.append(style.setpoint_handle())
     figure, axes = pose_axes(3.95, handles, STAGE_NAMES_IN)
     shade_stages(recording, axes.flat)
     track = recording.bodies[body]
-    angles_deg = np.degrees(np.unwrap(roll_pitch_yaw(track.orientation_wxyz), axis=0))
-    measured = np.hstack([track.position_enu_m, angles_deg])
-    wanted = _asked(recording, body, angles_deg)
+    measured = _pose_columns(track)
+    wanted = _asked(recording, body, measured[:, 3:])
+    second = None if other is None else other.recording.bodies.get(body)
+    laid = np.zeros((0, 6)) if second is None else _pose_columns(second)
+    if len(laid):
+        laid[:, 3:] += 360.0 * np.round((measured[:, 3:].mean(0) - laid[:, 3:].mean(0)) / 360.0)
     for k, ax in enumerate(axes.T.flat):
         ax.plot(track.time_s, measured[:, k], color=style.colour(body))
+        if other is not None and second is not None:
+            ax.plot(second.time_s + other.shift_s, laid[:, k], color=style.SECOND, lw=0.9)
         ax.plot(track.time_s, wanted[:, k], **style.SETPOINT_LINE)
-        ax.set_ylim(value_limits([measured[:, k], wanted[:, k]], 0.4 if k < 3 else 4.0))
+        shown = [measured[:, k], wanted[:, k], laid[:, k]]
+        ax.set_ylim(value_limits(shown, 0.4 if k < 3 else 4.0))
     for top, bottom in zip(axes[0], axes[-1], strict=True):
         name_stages(recording, top)
         bottom.set_xlabel("time [s]")
     return figure
+
+
+def _pose_columns(track: PoseTrack) -> np.ndarray:
+    """Positions [m] and unwrapped angles [deg], (T, 6)."""
+    angles_rad = np.unwrap(roll_pitch_yaw(track.orientation_wxyz), axis=0)
+    return np.hstack([track.position_enu_m, np.degrees(angles_rad)])
 
 
 def _asked(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarray:
@@ -191,6 +212,7 @@ def tensions_figure(
     recording: Recording,
     slack_threshold_n: float,
     peaks: Mapping[str, Mapping[str, Any]] | None = None,
+    other: Subject | None = None,
 ) -> Figure:
     """Draw the tension of each cable that has one, same scale; slack is below the threshold.
 
@@ -199,6 +221,7 @@ def tensions_figure(
     cables = {n: c for n, c in recording.cables.items() if len(c.time_s)}
     handles = [
         *style.body_handles(cables),
+        *style.second_handles(other),
         Line2D([], [], color=FAINT, lw=1.2, label="at end 2 (the drone)"),
         Patch(color=EVENT, label=f"slack (below {slack_threshold_n:.2g} N)"),
     ]
@@ -206,6 +229,11 @@ def tensions_figure(
     figure, axes = _panels(recording, texts, handles, same_scale=True)
     for ax, (name, cable) in zip(axes, cables.items(), strict=True):
         ax.plot(cable.time_s, cable.tension_n[:, 1], color=FAINT, lw=0.8)
+        if other is not None and name in other.recording.cables:
+            second = other.recording.cables[name]
+            ax.plot(
+                second.time_s + other.shift_s, second.tension_n[:, 0], color=style.SECOND, lw=0.9
+            )
         ax.plot(cable.time_s, cable.tension_n[:, 0], color=style.colour(name), lw=1.1)
         slack = [(a, b - a) for a, b in slack_intervals(cable, slack_threshold_n)]
         place = ax.get_xaxis_transform()

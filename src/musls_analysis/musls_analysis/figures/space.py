@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -16,6 +16,9 @@ from musls_analysis.comparison.errors import shown_setpoints
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import LOAD, Recording, main_stages, parted_s, pieces_of
 from musls_description.system.obstacles import shown_faces, widened
+
+if TYPE_CHECKING:
+    from musls_analysis.view.scene import Subject
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""
@@ -55,8 +58,12 @@ def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]
     return shapes
 
 
-def _draw_paths(ax: Any, recording: Recording, dimensions: int, cable_colour: str) -> None:
+def _draw_paths(
+    ax: Any, recording: Recording, other: Subject | None, dimensions: int, cable_colour: str
+) -> None:
     """Draw set-points, paths, and cables at moments of the longest stage, in 2 or 3 dimensions."""
+    for track in [] if other is None else other.recording.bodies.values():
+        ax.plot(*track.position_enu_m.T[:dimensions], color=style.SECOND, lw=0.9, zorder=1.9)
     for track in shown_setpoints(recording).values():
         look = style.SETPOINT_LINE | {"linewidth": 0.75}
         ax.plot(*track.position_enu_m.T[:dimensions], **look)
@@ -82,18 +89,18 @@ def _draw_paths(ax: Any, recording: Recording, dimensions: int, cable_colour: st
         )  # fmt: skip
 
 
-def _handles(recording: Recording) -> list[Artist]:
-    handles = style.body_handles(recording.bodies)
+def _handles(recording: Recording, other: Subject | None) -> list[Artist]:
+    handles = style.body_handles(recording.bodies) + style.second_handles(other)
     return [*handles, style.setpoint_handle()] if recording.setpoints else handles
 
 
-def top_view_figure(recording: Recording) -> Figure:
+def top_view_figure(recording: Recording, other: Subject | None = None) -> Figure:
     """Draw x and y of the flight, equal scale (as Fig. 5 of the paper)."""
     figure = style.new_figure(4.6, 5.6)
     ax = figure.add_subplot()
-    top_in = style.legend_on_top(figure, _handles(recording)) + 0.04
+    top_in = style.legend_on_top(figure, _handles(recording, other)) + 0.04
     style.margins(figure, 0.55, 0.2, 0.45, top_in)
-    _draw_paths(ax, recording, 2, style.CABLE)
+    _draw_paths(ax, recording, other, 2, style.CABLE)
     # The range is widened to the shape of the axes, so that they fill their place at equal scale.
     low, high = bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
@@ -108,14 +115,14 @@ def top_view_figure(recording: Recording) -> Figure:
     return figure
 
 
-def paths_3d_figure(recording: Recording) -> Figure:
+def paths_3d_figure(recording: Recording, other: Subject | None = None) -> Figure:
     """Draw the flight in space, equal scale on all axes."""
     low, high = bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
     figure = style.new_figure(4.6, 5.6)
-    ax = spatial_axes(figure, _handles(recording), low, high)
+    ax = spatial_axes(figure, _handles(recording, other), low, high)
     _draw_obstacles(ax, recording, low, high, 3)
-    _draw_paths(ax, recording, 3, style.UNKNOWN_TENSION)
+    _draw_paths(ax, recording, other, 3, style.UNKNOWN_TENSION)
     return figure
 
 

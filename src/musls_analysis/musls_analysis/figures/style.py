@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib
 import numpy as np
@@ -27,6 +27,9 @@ from musls_analysis.figures.colours import OBSTACLE as OBSTACLE
 from musls_analysis.figures.colours import colour as colour
 from musls_analysis.figures.colours import label as label
 from musls_analysis.recordings.recording import Event, Recording
+
+if TYPE_CHECKING:
+    from musls_analysis.view.scene import Subject
 
 WIDTH_IN = 7.6
 DPI = 130
@@ -140,6 +143,11 @@ def setpoint_handle() -> Line2D:
 def body_handles(bodies: Iterable[str]) -> list[Artist]:
     """Legend entries for bodies, or for cables."""
     return [Line2D([], [], color=colour(b), linewidth=1.8, label=label(b)) for b in bodies]
+
+
+def second_handles(other: Subject | None) -> list[Artist]:
+    """Legend entry for a recording that is laid over another one, if there is one."""
+    return [] if other is None else [Line2D([], [], color=SECOND, linewidth=1.8, label=other.name)]
 
 
 def legend_on_top(figure: Figure, handles: Sequence[Artist]) -> float:

@@ -284,6 +284,12 @@ def figures(
     end: Annotated[
         float | None, typer.Option("--to", metavar="S", help="Draw what precedes this time [s].")
     ] = None,
+    other: Annotated[
+        Path | None,
+        typer.Option(
+            "--with", metavar="OTHER", help="Lay this recording over poses, paths and tensions."
+        ),
+    ] = None,
     out: Annotated[Path | None, options.out_path("figures in the RUN folder")] = None,
 ) -> None:
     """Draws the report's figures again, as PDF, SVG or PNG of a given width."""
@@ -305,10 +311,19 @@ def figures(
         written = read_json(recording / "summary.json")
     known = {k: v for k, v in written.items() if k == "slack_threshold_n" and v}
     summary = summarise(flight, **known) | (written if flight is whole else {})
+    second = None
+    if other is not None:
+        from musls_analysis.view.scene import open_subject
+
+        second = _laid_over(open_subject(recording), other, None, stage, None, 0)[1]
+        begin_s, end_s = (time_s - second.shift_s for time_s in (flight.start_s, flight.end_s))
+        second = replace(second, recording=second.recording.between(begin_s, end_s))
     folder = out or (recording if recording.is_dir() else Path()) / "figures"
     with writing(folder):
         chosen = [one.value for one in formats or [Format.PDF]]
-        paths = write_for_paper(flight, summary, folder, chosen, names or (), width / 1000.0, font)
+        paths = write_for_paper(
+            flight, summary, folder, chosen, names or (), width / 1000.0, font, second
+        )
     for path in paths:
         typer.echo(path)
 
