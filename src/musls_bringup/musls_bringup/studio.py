@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -196,24 +197,35 @@ INVALID, ERROR = "invalid flight: ", "musls: error: "
 
 MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
 
+PAGE = re.compile(r"(http://127\.0\.0\.1:\S+) shows the flight")
+"""How `musls fly --live` names the page of its viewer."""
+
+FOR_A_SHELL = re.compile(r"; --\S+ [\w ]+$| \(--[^)]*\)", re.MULTILINE)
+"""Advice of messages that nobody can follow here: options of the command line."""
+
 
 _STARTER = ThreadPoolExecutor(1)
 """Thread that starts flights: it lives as long as the studio, see `ending_with_us`."""
 
 
 class Flight:
-    """`musls fly` in a process of its own; `said` is its last line.
+    """`musls fly` in a process of its own; `said` is its last line, or all of an error.
 
-    It is asked to end when the studio has ended, for any reason.
+    It is asked to end when the studio has ended, for any reason. `page` shows it in 3-D if it is
+    to be `live`.
     """
 
-    def __init__(self, scenario: str, overrides: list[str], out: Path) -> None:
-        self.out, self.said = out, "starting"
+    def __init__(self, scenario: str, overrides: list[str], out: Path, live: bool = False) -> None:
+        self.out, self.said, self.page = out, "starting", ""
         words = [word for override in overrides for word in ("--set", override)]
+        words += ["--live"] * live
+        hidden = {"DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"}  # a page here, not a window
+        environment = {k: v for k, v in os.environ.items() if k not in hidden}
         words = [sys.executable, "-c", MUSLS, "fly", scenario, *words, "--out", str(out)]
         self._process = _STARTER.submit(
             subprocess.Popen, ending_with_us(words),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env=environment | {"BROWSER": "true"} if live else None,
         ).result()  # fmt: skip
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
@@ -222,7 +234,12 @@ class Flight:
         assert self._process.stderr is not None
         with self._process.stderr as lines:
             for line in lines:
-                self.said = line.strip() or self.said
+                if found := PAGE.search(line):
+                    self.page = found[1]
+                elif self.said.startswith(ERROR):
+                    self.said += f"\n{line.rstrip()}"
+                else:
+                    self.said = FOR_A_SHELL.sub("", line.strip()) or self.said
 
     @property
     def flies(self) -> bool:
@@ -238,13 +255,15 @@ class Flight:
         self._reader.join(timeout=5.0)
         if not (self.out / "summary.json").is_file():
             return self.said
-        invalid = read_json(self.out / "summary.json")["warnings"]
-        return f"flown: {self.out}" + "".join(f"\n{INVALID}{line}" for line in invalid)
+        flown = read_json(self.out / "summary.json")
+        lines = [f"{'stopped' if flown['interrupted'] else 'flown'}: {self.out}"]
+        return "\n".join([*lines, *(f"{INVALID}{line}" for line in flown["warnings"])])
 
 
 # ---------- The page
 
 CHOOSE = "Choose a key first: its meaning and present value are shown then."
+WATCH = "Watch it in 3-D, in real time"
 
 
 def build_app(runs: Runs, token: str) -> Dash:
@@ -312,14 +331,14 @@ def build_app(runs: Runs, token: str) -> Dash:
         Output("status", "children"), Output("status", "className"),
         Output("fly", "disabled"), Output("stop", "disabled"),
         Output("show", "options"), Output("with", "options"), Output("show", "value"),
-        Output("tab", "data"),
+        Output("tab", "data"), Output("live", "src"), Output("live", "hidden"),
         Input("fly", "n_clicks"), Input("stop", "n_clicks"), Input("look", "n_intervals"),
         State("scenario", "value"), State("overrides", "value"), State("show", "value"),
-        State("status", "children"), State("tab", "data"),
+        State("status", "children"), State("tab", "data"), State("watch", "value"),
     )  # fmt: skip
     def fly(
         _: int, __: int, looks: int, name: str, lines: str, shown: str | None, said: str,
-        tab: str | None,
+        tab: str | None, watch: list[str],
     ) -> Any:  # fmt: skip
         pressed = ctx.triggered_prop_ids.values()  # a slow browser joins a press with a look
         if tab is None and (looks or "fly" in pressed):  # before, it may not have been read yet
@@ -330,9 +349,9 @@ def build_app(runs: Runs, token: str) -> Dash:
             try:
                 scenario = chosen_scenario(name, overrides)
                 out = runs.folder / default_folder(scenario.name).name
-                own = flights[tab] = Flight(name, overrides, out)
+                own = flights[tab] = Flight(name, overrides, out, bool(watch))
             except MuslsError as error:
-                said = f"{ERROR}{error}"
+                said = FOR_A_SHELL.sub("", f"{ERROR}{error}")
         if "stop" in pressed and own:
             own.stop()
         if own and own.flies:
@@ -345,7 +364,8 @@ def build_app(runs: Runs, token: str) -> Dash:
         busy = tab in flights
         wrong = any(line.startswith((INVALID, ERROR)) for line in said.splitlines())
         look = "warning" if wrong else "note"
-        return said, look, busy, not busy, options, options, shown, tab
+        live = own.page if own and busy else ""
+        return said, look, busy, not busy, options, options, shown, tab, live, not live
 
     @app.callback(
         Output("page", "src"), Output("save", "href"), Output("save", "download"),
@@ -397,6 +417,7 @@ def _layout(runs: Runs) -> html.Main:
         html.P(id="hint", className="warning", role="status"),
         html.Label("Changes, one key=value a line", htmlFor="overrides"),
         dcc.Textarea(id="overrides", value="", rows=4),
+        dcc.Checklist({"live": WATCH} if find_spec("rerun") else {}, [], id="watch"),
         html.Div([
             html.Button("Fly", id="fly", className="main"), html.Button("Stop", id="stop"),
         ], className="row"),
@@ -416,8 +437,13 @@ def _layout(runs: Runs) -> html.Main:
     return html.Main([
         html.H1("musls studio"),
         html.P(f"Runs in {runs.folder}", className="lead"),
-        html.Div([html.Div([fly, look], className="side"), html.Iframe(id="page", title="Run")],
-                 className="studio"),
+        html.Div([
+            html.Div([fly, look], className="side"),
+            html.Div([
+                html.Iframe(id="live", title="Flight", hidden=True),
+                html.Iframe(id="page", title="Run"),
+            ]),
+        ], className="studio"),
         dcc.Interval(id="look", interval=LOOK_EVERY_MS),
         dcc.Store(id="tab", storage_type="session"),
     ])  # fmt: skip
@@ -431,7 +457,7 @@ body { --Dash-Text-Primary: var(--ink); --Dash-Text-Strong: var(--ink);
   --Dash-Fill-Inverse-Strong: var(--card); --Dash-Fill-Interactive-Strong: var(--accent); }
 main { max-width: none; padding: 18px 20px; } section h2 { margin-top: 18px; }
 .studio { display: grid; grid-template-columns: 360px minmax(0, 1fr); gap: 20px; }
-#status { white-space: pre-wrap; }
+#status { white-space: pre-wrap; overflow-wrap: anywhere; } #watch { margin-top: 8px; }
 .side section > label { display: block; font-weight: 600; margin: 10px 0 4px; }
 .row { display: flex; gap: 8px; margin-top: 8px; } .row > div { flex: 1; min-width: 0; }
 textarea, .row input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);

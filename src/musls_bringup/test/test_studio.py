@@ -151,7 +151,7 @@ def test_its_flight_ends_with_it(here, number):
 def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     outputs = [
         "status.children", "status.className", "fly.disabled", "stop.disabled", "show.options",
-        "with.options", "show.value", "tab.data",
+        "with.options", "show.value", "tab.data", "live.src", "live.hidden",
     ]  # fmt: skip
     inputs = [("fly", "n_clicks", 1), ("stop", "n_clicks", None), ("look", "n_intervals", 0)]
     scenario = ("scenario", "value", "tiny.yaml")
@@ -159,7 +159,7 @@ def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     def press(changed, lines, tab="mine"):
         state = [
             scenario, ("overrides", "value", lines), ("show", "value", "old"),
-            ("status", "children", ""), ("tab", "data", tab),
+            ("status", "children", ""), ("tab", "data", tab), ("watch", "value", []),
         ]  # fmt: skip
         return callback(site, outputs, inputs, changed, state)
 
@@ -167,12 +167,12 @@ def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     assert "system.load.mass_kg = 'heavy'" in said and look == "warning" and not busy
     said, look, busy, *_ = press("fly.n_clicks", "system.cables.links=5\ncable_model=massless\n")
     assert busy and look == "note"
-    said_there, _, busy_there, *_, tab = press("look.n_intervals", "", tab="another")
+    said_there, _, busy_there, *_, tab, _, _ = press("look.n_intervals", "", tab="another")
     assert not said_there and not busy_there and tab == "another"
     begun = monotonic()
     while busy and monotonic() < begun + 120.0:
         sleep(0.2)
-        said, look, busy, _, options, _, shown, _ = press("look.n_intervals", "")
+        said, look, busy, _, options, _, shown, *_ = press("look.n_intervals", "")
     assert look == "note" and said.startswith("flown") and shown.startswith("tiny_")
     assert {option["value"] for option in options} == {"old", "older", shown}
     assert (here / "runs" / shown / "report.html").is_file()
