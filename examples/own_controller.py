@@ -1,4 +1,4 @@
-"""A controller of one's own: the drones share what the load needs and keep their formation.
+"""Your own controller: the drones share what the load needs and keep their formation.
 
 Fly it from the command line (or `musls.fly("hold", controller=LoadFeedback)` in Python):
 

@@ -176,7 +176,7 @@ def fly(
 
     Args:
         scenario: What to fly, see `load_scenario`.
-        controller: A controller of one's own instead of the scenario's.
+        controller: Your own controller instead of the scenario's.
         out: Folder for what the command `musls fly` writes; None writes nothing.
         overwrite: Replace an older result in `out`.
         observers: What watches the flight.
@@ -196,7 +196,7 @@ def fly(
     Raises:
         ConfigError: The scenario cannot work.
         SimulationDiverged: The physics failed.
-        UserCodeError: The controller or other code of one's own failed.
+        UserCodeError: The controller or your other code failed.
         KeyboardInterrupt: Ctrl-C ended the flight, or left its report out.
     """
     if set or not isinstance(scenario, Scenario):

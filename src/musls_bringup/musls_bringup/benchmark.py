@@ -267,7 +267,7 @@ def _hash(text: str, content: Any) -> str:
 
 
 def _configuration(controller: str) -> Row:
-    """Settings of a controller of the tasks' file, or name and SHA-256 of a file of one's own."""
+    """Settings of a controller of the tasks' file, or name and SHA-256 of your own file."""
     named: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
     file = file_of(controller)
     if named is not None or file is None:

@@ -65,7 +65,7 @@ def verify(
     Args:
         scenario: With the built-in autopilot, see `load_scenario`.
         first: The flight with the whole step, if it was flown already.
-        controller: A controller of one's own: one that can be flown again, or what makes it.
+        controller: Your own controller: one that can be flown again, or what makes it.
         segments: Halve the length of the cables' segments together with the step.
         levels: Flights, each with half the step of the one before.
         force: Fly in spite of too little thrust.

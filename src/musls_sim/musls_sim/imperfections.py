@@ -189,7 +189,7 @@ class DroneLinks:
         """Why no link can be lost in this flight, None if it can."""
         if not self._guided:
             return (
-                "a controller of one's own commands the drones directly; choose "
+                "your own controller commands the drones directly; choose "
                 "controller.kind: formation"
             )
         if self._autopilot.has_sensors and not self._autopilot.has_failsafe:

@@ -339,7 +339,7 @@ def test_link_cannot_be_lost_by_drones_that_a_controller_commands():
     scenario = load_scenario("hold", SHORT | {
         "events": [{"kind": "link_lost", "when": {"time_s": 0.1}, "drone": 1}],
     })  # fmt: skip
-    with pytest.raises(ConfigError, match="link_lost: a controller of one's own"):
+    with pytest.raises(ConfigError, match="link_lost: your own controller"):
         Session(scenario, controller=Constant(600.0))
 
 

@@ -1,16 +1,11 @@
-"""The table of stages: what it says of scenarios, and that the documentation says the same."""
-
-import re
-from pathlib import Path
+"""The table of stages: what it says of scenarios."""
 
 import pytest
 
 from musls_bringup.shipped import SCENARIOS
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
-from musls_sim.session.stages import TABLE, asks_for_python
-
-PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
+from musls_sim.session.stages import asks_for_python
 
 PYTHON = {
     "a rig": ("cdpr_reel", [], "rig"),
@@ -21,12 +16,6 @@ PYTHON = {
     "another engine": ("hold", ["physics.engine=dart"], "plant"),
     "nothing": ("hold", [], None),
 }
-
-
-def test_the_documentation_names_all_stages_in_their_order():
-    text = PAGE.read_text()
-    line = text[text.index("Stages in their order") : text.index("The observers stand")]
-    assert re.findall(r"`(\w+)`", line) == [entry.name for entry in TABLE]
 
 
 @pytest.mark.parametrize(("name", "settings", "stage"), PYTHON.values(), ids=PYTHON)

@@ -69,7 +69,7 @@ def estimate_load(
     Raises:
         ConfigError: The numbers of drones differ.
         EstimateDivergedError: The estimate is no number any more.
-        UserCodeError: An estimator of one's own failed.
+        UserCodeError: Your own estimator failed.
     """
     replay.check(system)
     spec = spec or replay.spec

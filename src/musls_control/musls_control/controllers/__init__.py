@@ -310,7 +310,7 @@ class _OpenLoop(Controller):
 @CONTROLLERS.register("python")
 @spec
 class PythonSpec(OwnClass):
-    """A controller class of one's own."""
+    """Your own controller class."""
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the class and make the controller."""

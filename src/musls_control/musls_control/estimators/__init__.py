@@ -126,7 +126,7 @@ class SeenLoadSpec:
 @LOAD_ESTIMATORS.register("python")
 @spec
 class OwnEstimatorSpec(OwnClass):
-    """A load estimator of one's own."""
+    """Your own load estimator."""
 
     def build(self, setup: EstimatorSetup) -> LoadEstimator:
         """Load the class and make the estimator."""

@@ -162,7 +162,7 @@ class Key:
     Attributes:
         path: Keys from the root, joined by dots; "" for the root.
         allowed: Type and range: "number > 0", "one of air, ground".
-        default: As plain data; `NO_DEFAULT` for one of several kinds, and for names of one's own.
+        default: As plain data; `NO_DEFAULT` for one of several kinds, and for your own names.
         has_default: Whether it may be left out.
         node: Its JSON schema.
     """

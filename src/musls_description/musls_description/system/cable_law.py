@@ -1,4 +1,4 @@
-"""A cable law of one's own: an axial law with memory, from a user's file."""
+"""Your own cable law: an axial law with memory, from a user's file."""
 
 from __future__ import annotations
 

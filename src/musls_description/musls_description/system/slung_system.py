@@ -137,7 +137,7 @@ class ElasticLine:
         ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
-        own_law: Law from a file of one's own instead of both, by its kind.
+        own_law: Law from your own file instead of both, by its kind.
         rod: Whether it also carries compression, as a rod does; a cable carries tension only.
         damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
         permanent_share: Share of the largest strain so far that stays, as a new rope beds in.

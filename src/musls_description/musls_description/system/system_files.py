@@ -2,7 +2,7 @@
 
 A system file may shorten what repeats: `drones` and `cables` may be one mapping that holds for
 all, and a mapping may start `from: NAME`, a file in `systems/parts/` or a file
-of one's own (`from: frame.yaml`, beside the system's file), whose keys it then overrides.
+of your own (`from: frame.yaml`, beside the system's file), whose keys it then overrides.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _with_base(item: Any) -> Any:
 
 
 def _part(name: Any, where: str, folder: Path) -> LocatedMapping:
-    """Content of a shipped part, or of a file of one's own, seen from a folder."""
+    """Content of a shipped part, or of your own file, seen from a folder."""
     parts = _shipped_parts()
     if name in parts:
         return _shipped_part(name)

@@ -307,7 +307,7 @@ def include_files(
     step_s: float = STEP_S,
     gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
 ) -> dict[str, str]:
-    """The system as a model folder for a world of one's own, with all joints inside.
+    """The system as a model folder for your own world, with all joints inside.
 
     `<include merge="true">` (Gazebo Harmonic) puts load, cables and drones into the world as
     `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them. Gives the

@@ -1,4 +1,4 @@
-"""Xacro and URDF text of a system, for robots of one's own and for ROS tools.
+"""Xacro and URDF text of a system, for your own robots and for ROS tools.
 
 The macros of `parts/cable.xacro` stand first, so that they can be copied out; the system that
 follows uses them. Link names are the frames of a recording (`load`, `cable_1/link_01`, `drone_1`).

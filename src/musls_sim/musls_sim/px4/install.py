@@ -70,7 +70,7 @@ def find_program(
 # ---------- Version, known parameters, and differences between releases
 
 FLIGHT_LOGS = "**/*.ulg"
-"""Below the working folder: `log` in a build of one's own, `fs/log` in packages."""
+"""Below the working folder: `log` in your own build, `fs/log` in packages."""
 
 Profiles = tuple[tuple[tuple[int, int], Mapping[str, float]], ...]
 

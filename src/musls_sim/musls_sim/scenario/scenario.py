@@ -153,7 +153,7 @@ class Scenario(Shown):
         description: What it is for, in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
-            plants or events of one's own.
+            your own plants or events.
         start: How the flight starts: "ground", "air", or a state.
         formation: Places of the drones around the load; what a file leaves out follows from the
             system.
@@ -161,13 +161,13 @@ class Scenario(Shown):
         controller: What turns the reference of the load into commands for the drones.
         autopilot: Flight stack of the drones.
         estimation: What the drones know of their state; a real PX4 estimates it by itself.
-        sensors: Sensors of one's own, beside the load cells of the cables.
+        sensors: Your own sensors, beside the load cells of the cables.
         cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
         events: What happens to the system during the flight.
         imperfections: Faults of the drones and of their links, or the file that has them.
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
-        aerodynamics: What the air does besides drag: downwash, ground effect, models of one's own.
+        aerodynamics: What the air does besides drag: downwash, ground effect, your own models.
         world: Obstacles.
         physics: Step size of the physics and other numerical settings.
         limits: Limits that the flight must keep, such as the distance between drones.

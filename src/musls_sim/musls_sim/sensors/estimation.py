@@ -180,7 +180,7 @@ class Sensors:
     """A step of the session: a scenario's `sensors`, after all estimators.
 
     Attributes:
-        readings: Numbers of all sensors of one's own, one sensor after the other, NaN before the
+        readings: Numbers of all your own sensors, one sensor after the other, NaN before the
             first reading; the memory stays the same.
     """
 

@@ -75,7 +75,7 @@ class Flight(Loop):
         events: What happens, and has happened, to the system.
         tension_peaks: Largest tensions of all steps.
         load_cells: Those of the cables, and what they show.
-        readings: What sensors of one's own show, one after the other.
+        readings: What your own sensors show, one after the other.
         plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
             which may compile.
     """

@@ -73,7 +73,7 @@ class Session(TiedToMemory, Flight):
 
     In every control period: guidance and events set the set-points, the observers look,
     then control, wind, plant and estimator move the system to the end of the period. These steps
-    have names (`step_names`); steps of one's own come in by `insert_before` and `insert_after`.
+    have names (`step_names`); your own steps come in by `insert_before` and `insert_after`.
     Its parts, and what is read of it, stand in `Flight`.
 
         with Session(scenario) as session:

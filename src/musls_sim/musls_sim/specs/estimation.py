@@ -20,7 +20,7 @@ class TruthSpec:
         noise: Standard deviation of white noise on all components of load and drones, fresh each
             control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
         load: How the load is estimated: "mocap" knows it, "quasi_static" and "ekf" go by the
-            drones, and so may a class of one's own.
+            drones, and so may your own class.
     """
 
     kind: Literal["truth"] = "truth"
@@ -42,7 +42,7 @@ class MotionCaptureSpec:
         gyro_noise_rad_s: Per axis and 4 ms sample.
         accelerometer_noise_m_s2: Per axis and 4 ms sample.
         load: How the load is estimated: "mocap" sees it, "quasi_static" and "ekf" go by the
-            drones, and so may a class of one's own.
+            drones, and so may your own class.
     """
 
     kind: Literal["mocap"] = "mocap"

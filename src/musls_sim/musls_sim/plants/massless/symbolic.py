@@ -1,4 +1,4 @@
-"""The massless model as CasADi functions, for planners and observers of one's own.
+"""The massless model as CasADi functions, for your own planners and observers.
 
 The equations of `massless/cables.py` with all cables taut, nothing on the ground: tensions T of
 D T = b keep every cable at its length, see `docs/massless.md`.
