@@ -2,14 +2,14 @@
 
 import sys
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
 
 from musls_description.config import registry as registry_module
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, UnknownName, any_of
+from musls_description.config.registry import AnyOf, Registry, UnknownName
 from musls_description.config.schema import Positive, build, spec, to_data
 from musls_description.config.strict_yaml import parse_yaml
 
@@ -175,7 +175,7 @@ class Bar:
     width_m: Positive
 
 
-AnyShape = any_of(SHAPES)
+AnyShape = Annotated[Any, AnyOf(SHAPES)]
 
 
 @spec

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from time import perf_counter
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import (
-    RAISED,
+    AnyOf,
     OwnClass,
     Registry,
     UserCodeError,
-    any_of,
-    failure_of,
     file_of,
     user_code,
 )
@@ -196,16 +194,11 @@ class WatchedController:
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Ask for the commands."""
         begin = perf_counter()
-        try:
+        with user_code(lambda: f" at {time_s:.3f} s", type(self._controller), "step"):
             commands = self._controller.step(time_s, reference, estimate)
             if getattr(commands, "dtype", None) == np.complex128:
                 raise TypeError("commands are complex numbers")
             commands = np.asarray(commands, np.float64)
-        except UserCodeError:  # says all by itself
-            raise
-        except RAISED as error:
-            when = f" at {time_s:.3f} s"
-            raise failure_of(type(self._controller), "step", when, error) from error
         self.total_s += perf_counter() - begin
         self.calls += 1
         if commands.shape not in self._shapes:
@@ -250,7 +243,7 @@ CONTROLLERS: Registry[Any] = Registry(
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 
-AnyController = any_of(CONTROLLERS)
+AnyController = Annotated[Any, AnyOf(CONTROLLERS)]
 """Type of a scenario's `controller` key."""
 
 

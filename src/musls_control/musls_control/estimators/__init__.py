@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from musls_control.estimate import BodyMotion, Estimate
-from musls_description.config.registry import OwnClass, Registry, UserCodeError, any_of, user_code
+from musls_description.config.registry import AnyOf, OwnClass, Registry, UserCodeError, user_code
 from musls_description.config.schema import NonNegative, spec
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import SlungLoadSystem
@@ -104,7 +104,7 @@ LOAD_ESTIMATORS: Registry[Any] = Registry(
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 
-AnyLoadEstimator = any_of(LOAD_ESTIMATORS)
+AnyLoadEstimator = Annotated[Any, AnyOf(LOAD_ESTIMATORS)]
 """Type of a scenario's `estimation.load` key."""
 
 

@@ -8,6 +8,8 @@ the load's centre of mass. What others must know of a kind of trajectory it decl
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from musls_control.trajectories.base import CycleRule, Periodic, Trajectory, watched
 from musls_control.trajectories.curves import Circle, FigureEight, Helix, Shm, SmoothCircle
 from musls_control.trajectories.straight import (
@@ -19,7 +21,7 @@ from musls_control.trajectories.straight import (
     Waypoint,
     Waypoints,
 )
-from musls_description.config.registry import Registry, any_of
+from musls_description.config.registry import AnyOf, Registry
 
 __all__ = [
     "TRAJECTORIES",
@@ -56,7 +58,7 @@ TRAJECTORIES: Registry[type[Trajectory]] = Registry(
 )
 """Classes made with `spec` that follow `Trajectory`, by kind."""
 
-AnyTrajectory = any_of(TRAJECTORIES)
+AnyTrajectory = Annotated[Any, AnyOf(TRAJECTORIES)]
 """Type of an entry of a mission's `stages`."""
 
 

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.registry import KINDS
 from musls_description.config.schema import LARGEST, to_data
 from musls_description.config.strict_yaml import shown
 
@@ -113,7 +112,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def json_schema(kind: type) -> dict[str, Any]:
-    """JSON schema of a specification, draft 7; fields of several kinds have `x-kinds` too."""
+    """JSON schema of a specification, draft 7."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # NaN as a default
         made = TypeAdapter(kind).json_schema(
@@ -289,8 +288,6 @@ class Keys:
     def allowed(self, node: Mapping[str, Any]) -> str:
         """Type and range of a node in words."""
         node = self._resolved(node)
-        if KINDS in node:
-            return f"one kind of {', '.join(node[KINDS])}"
         if "discriminator" in node:
             return f"one kind of {', '.join(node['discriminator']['mapping'])}"
         if "anyOf" in node or "oneOf" in node:
@@ -326,10 +323,7 @@ class Keys:
     def _children(self, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
         """Name, schema and whether it is needed, of all that is below a node."""
         node = self._resolved(node)
-        if KINDS in node:
-            for name, below in node[KINDS].items():
-                yield name, below, False
-        elif "discriminator" in node:
+        if "discriminator" in node:
             for name, reference in node["discriminator"]["mapping"].items():
                 yield name, {"$ref": reference}, False
         elif "properties" in node or isinstance(node.get("additionalProperties"), Mapping):

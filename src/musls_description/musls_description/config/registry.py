@@ -12,7 +12,6 @@ one of three ways:
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 import sys
@@ -25,10 +24,10 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from musls_description.config.errors import (
@@ -69,37 +68,41 @@ def user_code(
     what is made of its answer are told as the method's, too.
 
     Raises:
-        UserCodeError: It came out of a user's file or package, or somebody called `sys.exit`.
+        UserCodeError: It came out of a user's file or package, or of the user's class.
     """
     try:
         yield
     except (MuslsError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        ours = kind is None or (_is_ours(kind.__module__) and not isinstance(error, SystemExit))
-        if ours and not _frames(error, lambda frame: _is_users(frame.f_globals["__name__"])):
+        if kind is not None and (_is_users(kind.__module__) or kind.__module__[:6] != "musls_"):
+            file = file_of(kind)
+            place = f"{file}{line_in(error, file)}: {kind.__name__}.{method}"
+        elif frames := [
+            (frame.f_code.co_filename, line, frame.f_code.co_name)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if _is_users(frame.f_globals["__name__"])
+            if not frame.f_code.co_filename.startswith("<")  # made by dataclasses
+        ]:
+            file, number, name = frames[-1]
+            place = f"{file}, line {number}: {name}"
+        else:
             raise
-        raise failure_of(None if ours else kind, method, when(), error) from error
+        raise UserCodeError(f"{place} failed{when()}: {describe_error(error)}") from error
 
 
-def failure_of(kind: type | None, method: str, when: str, error: BaseException) -> UserCodeError:
-    """An error of a method of a user's class, at the deepest line of its file, in one line.
-
-    Without a class it is that of the deepest function of a user's; `when`: " at 0.3 s".
-    """
-    if kind is None:
-        file, line, name = _frames(error, lambda frame: _is_users(frame.f_globals["__name__"]))[-1]
-        place = f"{file}, line {line}: {name}"
-    else:
-        file = file_of(kind)
-        place = f"{file}{line_in(error, file)}: {kind.__name__}.{method}"
-    return UserCodeError(f"{place} failed{when}: {describe_error(error)}")
+@contextmanager
+def _importing(what: str, file: str = "") -> Iterator[None]:
+    """Around what runs a module of a user; with the line in its file."""
+    try:
+        yield
+    except RAISED as error:
+        raise ConfigError(f"{what}{line_in(error, file)}: {describe_error(error)}") from error
 
 
 def describe_error(error: BaseException) -> str:
-    """Kind and text of an error on one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """Kind and text of an error."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def file_of(kind: type) -> str:
@@ -110,33 +113,17 @@ def file_of(kind: type) -> str:
         return kind.__module__
 
 
-def line_in(error: BaseException, file: str | Path) -> str:
+def line_in(error: BaseException, file: str) -> str:
     """Text ", line N" of the deepest place of an error in a file; empty if it lies elsewhere."""
-    wanted = os.path.abspath(file)
-    if isinstance(error, SyntaxError) and error.filename == wanted:
+    if isinstance(error, SyntaxError) and error.filename == file:
         return f", line {error.lineno}"
-    places = _frames(error, lambda frame: frame.f_code.co_filename == wanted)
-    return f", line {places[-1][1]}" if places else ""
-
-
-def _frames(
-    error: BaseException, chosen: Callable[[FrameType], bool]
-) -> list[tuple[str, int, str]]:
-    """File, line and function of those frames that an error came through."""
-    return [
-        (frame.f_code.co_filename, line, frame.f_code.co_name)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith("<")  # made by dataclasses
-        if isinstance(error, SystemExit) or chosen(frame)
-    ]
+    trace = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in trace if frame.f_code.co_filename == file]
+    return f", line {lines[-1]}" if lines else ""
 
 
 def _is_users(module: str) -> bool:
     return module.startswith(_PREFIX) or module.partition(".")[0] in _OWNERS
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith("musls_") and not _is_users(module)
 
 
 _STAMPS: dict[str, tuple[int, int]] = {}
@@ -165,12 +152,11 @@ def load_file(path: str | Path) -> ModuleType:
     module = module_from_spec(found)
     sys.modules[name], _STAMPS[name] = module, stamp
     try:
-        found.loader.exec_module(module)
-    except BaseException as error:
+        with _importing(str(path), str(file)):
+            found.loader.exec_module(module)
+    except BaseException:
         del sys.modules[name]
-        if not isinstance(error, RAISED):
-            raise
-        raise ConfigError(f"{path}{line_in(error, file)}: {describe_error(error)}") from error
+        raise
     return module
 
 
@@ -182,15 +168,14 @@ def load_class(source: str) -> type:
     if place.endswith(".py"):
         module = load_file(place)
     else:
-        try:
-            module = importlib.import_module(place)
-        except RAISED as error:
-            raise ConfigError(f"{place} cannot be imported: {describe_error(error)}") from error
+        with _importing(f"{place} cannot be imported"):
+            module = import_module(place)
         _OWNERS.add(place.partition(".")[0])
     found = getattr(module, name, None)
     if not inspect.isclass(found):
-        classes = [n for n, c in vars(module).items() if _is_own_class(c, module)]
-        raise ConfigError(f"{place} has no class {name}: {near_names(name, sorted(classes))}")
+        classes = inspect.getmembers(module, inspect.isclass)
+        own = [name for name, kind in classes if kind.__module__ == module.__name__]
+        raise ConfigError(f"{place} has no class {name}: {near_names(name, own)}")
     return found
 
 
@@ -219,17 +204,6 @@ class OwnClass:
             return found(**self.parameters)
 
 
-def built_function(model: Any, *arguments: Any) -> Callable[..., Any]:
-    """The function that `model.build` of a user's specification makes (raises UserCodeError)."""
-    kind = type(model)
-    with user_code(lambda: " before the flight", kind, "build"):
-        function: Callable[..., Any] = model.build(*arguments)
-    if not callable(function):
-        where = f"{file_of(kind)}: {kind.__name__}.build"
-        raise UserCodeError(f"{where} gave {shown(repr(function))}, must be a function")
-    return function
-
-
 def requires(*methods: str) -> Callable[[Any], Any]:
     """Check of a registry: classes have these methods, and not those that a base leaves out."""
 
@@ -241,10 +215,6 @@ def requires(*methods: str) -> Callable[[Any], Any]:
         return kind
 
     return check
-
-
-def _is_own_class(thing: Any, module: ModuleType) -> bool:
-    return inspect.isclass(thing) and thing.__module__ == module.__name__
 
 
 class UnknownName(ConfigError, KeyError):  # noqa: N818 (an answer to a look-up)
@@ -298,9 +268,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         entry: Any = self._entries.get(name)
         if entry is None:  # only now: to look through the installed packages takes 15 ms
-            if (point := self._installed.get(name)) is None:
-                raise UnknownName(self.unknown(name))
-            entry = self._prepare(self._load(point))
+            point = self._installed[self.known(name)]
+            source = point.dist.name if point.dist else point.value
+            with _importing(f"{self.what} '{name}' of {source} cannot be imported"):
+                found = point.load()
+            _OWNERS.add(point.module.partition(".")[0])
+            entry = self._prepare(found)
         elif isinstance(entry, str):
             module, _, attribute = entry.partition(":")
             entry = getattr(import_module(module), attribute)
@@ -320,26 +293,24 @@ class Registry(Mapping[str, T], Generic[T]):
     def __repr__(self) -> str:
         return f"<{self.what}: {', '.join(self)}>"
 
-    def unknown(self, name: object) -> str:
-        """Text for a name that is not known."""
-        return f"unknown {self.what} '{name}': {near_names(str(name), sorted(self))}"
+    def known(self, name: Any) -> str:
+        """Give a name back that is known, for fields of specifications.
+
+        Raises:
+            UnknownName: It is not; the message names the near ones.
+        """
+        if isinstance(name, str) and name in self:
+            return name
+        raise UnknownName(f"unknown {self.what} '{name}': {near_names(str(name), sorted(self))}")
+
+    def tell_names(self, schema: dict[str, Any]) -> None:
+        """Add all names to the JSON schema of a text that is one of them."""
+        schema["enum"] = sorted(self)
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
         """Entry points of installed packages; our own names cannot be replaced by them."""
         return {point.name: point for point in entry_points(group=self.group)}
-
-    def _load(self, point: EntryPoint) -> Any:
-        try:
-            found = point.load()
-        except RAISED as error:
-            source = point.dist.name if point.dist else point.value
-            raise ConfigError(
-                f"{self.what} '{point.name}' of {source} cannot be imported: "
-                f"{describe_error(error)}"
-            ) from error
-        _OWNERS.add(point.module.partition(".")[0])
-        return found
 
 
 def _origin(thing: Any) -> Any:
@@ -348,10 +319,17 @@ def _origin(thing: Any) -> Any:
     return thing if name is None else (thing.__module__, name)
 
 
-def any_of(registry: Registry[Any]) -> Any:
-    """Type of a field that holds any specification of a registry, told apart by its `kind`."""
+class AnyOf:
+    """Annotates a field that holds any specification of a registry, told apart by its `kind`."""
 
-    def validate(value: Any) -> Any:
+    def __init__(self, registry: Registry[Any]) -> None:
+        self._registry = registry
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        return core_schema.no_info_plain_validator_function(self._build)
+
+    def _build(self, value: Any) -> Any:
+        registry = self._registry
         if is_dataclass(value) and getattr(value, "kind", None) in registry:
             return value
         if isinstance(value, str):
@@ -361,18 +339,7 @@ def any_of(registry: Registry[Any]) -> Any:
         kind = value.get("kind")
         if kind is None:
             raise ValueError(f"kind is missing: choose one of {', '.join(sorted(registry))}")
-        if not isinstance(kind, str) or kind not in registry:
-            raise ValueError(registry.unknown(kind))
-        return adapter(registry[kind]).validate_python(dict(value))
-
-    return Annotated[Any, PlainValidator(validate), OneOf(registry)]
-
-
-class OneOf:
-    """Says in a JSON schema what a field made by `any_of` takes."""
-
-    def __init__(self, registry: Registry[Any]) -> None:
-        self._registry = registry
+        return adapter(registry[registry.known(kind)]).validate_python(dict(value))
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: GetJsonSchemaHandler
@@ -385,43 +352,10 @@ class OneOf:
         }
         if not kinds:  # all are users' own
             return {"type": ["string", "object"]}
-        rules: list[dict[str, Any]] = [
-            {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": below}
-            for name, below in kinds.items()
-        ]
-        mapping: dict[str, Any] = {
-            "type": "object",
-            "properties": {"kind": {"enum": sorted(self._registry)}},
-            "allOf": rules,
-            "required": ["kind"],
-        }
         return {
-            "anyOf": [{"type": "string", "enum": sorted(self._registry)}, mapping],
-            KINDS: kinds,
+            "anyOf": [{"type": "string", "enum": sorted(self._registry)}, *kinds.values()],
+            "discriminator": {
+                "propertyName": "kind",
+                "mapping": {name: below["$ref"] for name, below in kinds.items()},
+            },
         }
-
-
-class NameIn:
-    """Annotates a text that is a name in a registry."""
-
-    def __init__(self, registry: Registry[Any]) -> None:
-        self._registry = registry
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
-        """Refuse unknown names; the error lists the near ones."""
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def _check(self, name: str) -> str:
-        if name not in self._registry:
-            raise ValueError(self._registry.unknown(name))
-        return name
-
-    def __get_pydantic_json_schema__(
-        self, core_schema: Any, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """All names that are known."""
-        return {"type": "string", "enum": sorted(self._registry)}
-
-
-KINDS = "x-kinds"
-"""Key of a JSON schema under which a field with a `kind` has the schema of each."""

@@ -106,38 +106,6 @@ Quaternion = Annotated[tuple[Finite, Finite, Finite, Finite], AfterValidator(_un
 """Orientation [w, x, y, z], a body's frame to the world."""
 
 
-def _inertia(matrix: Matrix3) -> Matrix3:
-    """Check that a real body can have this inertia: symmetric, positive, triangle rule."""
-    inertia = np.array(matrix)
-    if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
-        raise ValueError("an inertia matrix must be symmetric")
-    a, b, c = np.linalg.eigvalsh(inertia)
-    moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m2"
-    if a <= 0.0:
-        raise ValueError(f"an inertia matrix must be positive definite ({moments})")
-    if a + b < c * (1.0 - 1e-9):
-        raise ValueError(
-            f"no rigid body has this inertia: the two smaller {moments} add up to less "
-            "than the largest (triangle inequality)"
-        )
-    return matrix
-
-
-Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
-"""Inertia matrix about the centre of mass, body frame [kg m2]."""
-
-NO_INERTIA: Matrix3 = ((0.0, 0.0, 0.0),) * 3
-"""Of a point mass."""
-
-
-def _inertia_or_none(matrix: Matrix3) -> Matrix3:
-    return matrix if matrix == NO_INERTIA else _inertia(matrix)
-
-
-LoadInertia = Annotated[Matrix3, AfterValidator(_inertia_or_none)]
-"""The same, or zero for a point mass."""
-
-
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def spec(cls: type[T]) -> type[T]:
     """Make a class a validated, frozen, keyword-only dataclass.
@@ -148,7 +116,7 @@ def spec(cls: type[T]) -> type[T]:
     unknown_refused: Any = classmethod(_known_keys)
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})
-    decorate = pydantic_dataclass(frozen=True, kw_only=True, repr=False, config=config)
+    decorate = pydantic_dataclass(frozen=True, kw_only=True, config=config)
     made = cast(type[T], decorate(cls))
     validating_init = made.__init__
 
@@ -160,19 +128,7 @@ def spec(cls: type[T]) -> type[T]:
             raise ConfigError(describe(error, kwargs, made.__name__)) from None
 
     made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
-    if cls.__repr__ is object.__repr__:
-        made.__repr__ = _without_defaults  # type: ignore[method-assign]
     return made
-
-
-def _without_defaults(self: Any) -> str:
-    """Text of a specification in Python, without the fields that have their default."""
-    given = []
-    for name, field in type(self).__pydantic_fields__.items():
-        value = getattr(self, name)
-        if field.is_required() or value != field.get_default(call_default_factory=True):
-            given.append(f"{name}={value!r}")
-    return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _known_keys(cls: Any, data: Any) -> Any:
@@ -181,18 +137,15 @@ def _known_keys(cls: Any, data: Any) -> Any:
     names = [field.name for field in dataclasses.fields(cls)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in names:
-            fields = cls.__pydantic_fields__.items()
-            below = [f"{name}.{key}" for name, field in fields if _has(field.annotation, key)]
+            below = [
+                f"{name}.{key}"
+                for name, field in cls.__pydantic_fields__.items()
+                for kind in get_args(field.annotation) or (field.annotation,)
+                if key in getattr(kind, "__dataclass_fields__", ())
+            ]
             given_names = {"key": key, "names": below or names}
             raise PydanticCustomError(_UNKNOWN, "unknown key", given_names)
     return data
-
-
-def _has(annotation: Any, key: Any) -> bool:
-    """Whether a field's type is, or may be, a specification with this key."""
-    kinds = get_args(annotation) or (annotation,)
-    specs = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
-    return any(field.name == key for kind in specs for field in dataclasses.fields(kind))
 
 
 _UNKNOWN = "unknown_key"
@@ -242,14 +195,13 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
 
 def _missing(errors: Sequence[Any], data: Any, where: str) -> str:
     """All missing keys, those of each file together."""
-    fields: dict[str, list[str]] = {}
+    fields: dict[str, dict[str, None]] = {}
     for error in errors:
         path = (*_keys_of_input(error["loc"][:-1], data), error["loc"][-1])
         place, keys = place_of(data, path, where, inside=False)
-        fields.setdefault(place, []).append(".".join(map(str, keys)))
+        fields.setdefault(place, {})[".".join(map(str, keys))] = None
     return "; ".join(
-        f"{place}: {', '.join(dict.fromkeys(names))} {'is' if len(set(names)) == 1 else 'are'} "
-        "missing"
+        f"{place}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} missing"
         for place, names in fields.items()
     )
 
@@ -304,22 +256,17 @@ def to_data(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-# libyaml's emitter, where it was built in, takes a third of the time and writes the same.
-_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _Dumper(_SafeDumper):
-    pass
-
-
-def _represent_list(dumper: _Dumper, items: list) -> yaml.Node:
-    flow = all(not isinstance(i, (dict, list)) for i in items)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=flow)
-
-
-_Dumper.add_representer(list, _represent_list)
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""libyaml's emitter, where it was built in, takes a third of the time and writes the same."""
 
 
 def to_yaml(value: Any) -> str:
     """Write a specification (or plain data) as YAML with numbers at full precision."""
-    return yaml.dump(to_data(value), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(
+        to_data(value),
+        Dumper=_DUMPER,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+        default_flow_style=None,  # what holds plain values alone stands on one line
+    )

@@ -1,8 +1,8 @@
 """YAML 1.2 with plain values only: every error in one line, and every value knows where it stands.
 
-PyYAML's safe loader with the types of YAML's core schema: true and false, null, numbers, texts,
-lists and mappings, no others. What was read as a mapping knows file and line of its keys, and an
-override notes itself there, so that every later error says where a value came from.
+PyYAML's safe loader with the forms of YAML 1.2's core schema. What was read as a mapping knows file
+and line of its keys, and an override notes itself there, so that every later error says where a
+value came from.
 """
 
 from __future__ import annotations
@@ -63,13 +63,6 @@ class LocatedMapping(dict[Any, Any]):
         super().__init__(values)
         self.place, self.is_file = place, False
         self.places = dict.fromkeys(values, place)
-
-    def __deepcopy__(self, memo: Any) -> LocatedMapping:
-        made = LocatedMapping({}, self.place)
-        made.take(self)
-        made.update({key: copy.deepcopy(value, memo) for key, value in self.items()})
-        made.is_file = self.is_file
-        return made
 
     def take(self, other: LocatedMapping) -> None:
         """Take over the values of another, with their places."""
@@ -138,46 +131,29 @@ class _Loader(yaml.SafeLoader):
                 problem = f"key '{shown(key.value)}' is given twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(str(key.value))
-        made = LocatedMapping({}, self._place(node))
+        made = LocatedMapping({}, Place(self.where, node.start_mark.line + 1))
         yield made
         made.update(self.construct_mapping(node))
         for key, _ in node.value:
-            made.places[self.construct_object(key)] = self._place(key)
-
-    def _place(self, node: yaml.Node) -> Place:
-        return Place(self.where, node.start_mark.line + 1)
-
-
-def _whole(text: str) -> int:
-    return int(text, 0) if text[1:2] in ("x", "o") else int(text)
-
-
-def _float(text: str) -> float:
-    return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+            place = Place(self.where, key.start_mark.line + 1)
+            made.places[self.construct_object(key)] = place
 
 
 _TAG = "tag:yaml.org,2002:"
-_Loader.yaml_constructors = {
-    _TAG + "null": lambda loader, node: None,
-    _TAG + "bool": lambda loader, node: loader.construct_scalar(node).lower() == "true",
-    _TAG + "int": lambda loader, node: _whole(loader.construct_scalar(node)),
-    _TAG + "float": lambda loader, node: _float(loader.construct_scalar(node)),
-    _TAG + "str": yaml.SafeLoader.construct_yaml_str,
-    _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
-    _TAG + "map": _Loader.mapping,
-    None: yaml.SafeLoader.construct_undefined,
-}
+_Loader.add_constructor(_TAG + "map", _Loader.mapping)
+_Loader.add_constructor(
+    _TAG + "int", lambda loader, node: int(node.value, 0 if node.value[1:2] in ("x", "o") else 10)
+)
 _Loader.yaml_implicit_resolvers = {}
 for _kind, _form, _first in (  # of YAML 1.2's core schema, and merge keys
-    ("null", r"~|null|Null|NULL|", "~nN"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
     ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
     ("merge", r"<<", "<"),
 ):
-    _starts = [*_first, ""] if _kind == "null" else [*_first]
-    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), _starts)
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), [*_first])
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -189,13 +165,11 @@ def parse_yaml(text: str, where: str) -> Any:
 def _parsed(text: str, where: str) -> Any:
     try:
         data = _Loader(text, where).get_single_data()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(where, mark.line + 1 if mark else 0)
-        raise ConfigError(f"{place}: {error.problem or 'not valid YAML'}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = shown(str(error).partition("\n")[0])
-        raise ConfigError(f"{Place(where)}: not valid YAML: {reason}") from None
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or f"not valid YAML: {error}".partition("\n")[0]
+        place = Place(where, mark.line + 1 if mark else 0)
+        raise ConfigError(f"{place}: {shown(problem, 120)}") from None
     if isinstance(data, LocatedMapping):
         data.is_file, data.place = True, Place(where)
     return data

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from musls_description.config.registry import Registry, any_of, requires
+from musls_description.config.registry import AnyOf, Registry, requires
 from musls_description.config.schema import spec
 
 CABLE_LAWS: Registry[Any] = Registry("cable law", "musls.cable_laws", {}, requires("tension"))
 """Specifications by kind: classes made with `spec` derived from `CableLaw`."""
 
-AnyCableLaw = any_of(CABLE_LAWS)
+AnyCableLaw = Annotated[Any, AnyOf(CABLE_LAWS)]
 """Type of `own_law` of a cable."""
 
 

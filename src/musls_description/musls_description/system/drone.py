@@ -8,12 +8,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from musls_description.config.schema import (
-    NO_INERTIA,
     Edges,
-    LoadInertia,
     Matrix3,
     NonNegative,
     PerAxis,
@@ -23,6 +21,41 @@ from musls_description.config.schema import (
 )
 from musls_description.numerics.arrays import Array
 from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3, Propulsion
+
+# ---------- Inertia matrices
+
+
+def _inertia(matrix: Matrix3) -> Matrix3:
+    """Check that a real body can have this inertia: symmetric, positive, triangle rule."""
+    inertia = np.array(matrix)
+    if not np.allclose(inertia, inertia.T, rtol=1e-9, atol=0.0):
+        raise ValueError("an inertia matrix must be symmetric")
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m2"
+    if a <= 0.0:
+        raise ValueError(f"an inertia matrix must be positive definite ({moments})")
+    if a + b < c * (1.0 - 1e-9):
+        raise ValueError(
+            f"no rigid body has this inertia: the two smaller {moments} add up to less "
+            "than the largest (triangle inequality)"
+        )
+    return matrix
+
+
+Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
+"""Inertia matrix about the centre of mass, body frame [kg m2]."""
+
+NO_INERTIA: Matrix3 = ((0.0, 0.0, 0.0),) * 3
+"""Of a point mass."""
+
+
+def _inertia_or_none(matrix: Matrix3) -> Matrix3:
+    return matrix if matrix == NO_INERTIA else _inertia(matrix)
+
+
+LoadInertia = Annotated[Matrix3, AfterValidator(_inertia_or_none)]
+"""The same, or zero for a point mass."""
+
 
 # ---------- Homogeneous shapes: inertia and box of a body follow from them
 

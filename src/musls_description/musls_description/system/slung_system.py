@@ -22,11 +22,8 @@ from pydantic import BeforeValidator, Field
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import (
-    NO_INERTIA,
     Finite,
     Fraction,
-    Inertia,
-    LoadInertia,
     NonNegative,
     Number,
     PerAxis,
@@ -37,7 +34,16 @@ from musls_description.config.schema import (
     spec,
 )
 from musls_description.system.cable_law import AnyCableLaw
-from musls_description.system.drone import AnyShape, Box, Drone, check_drag, inertia_instead_of
+from musls_description.system.drone import (
+    NO_INERTIA,
+    AnyShape,
+    Box,
+    Drone,
+    Inertia,
+    LoadInertia,
+    check_drag,
+    inertia_instead_of,
+)
 from musls_description.tables import Shown, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys

@@ -25,10 +25,9 @@ from pydantic import Field
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import (
+    AnyOf,
     Registry,
     UserCodeError,
-    any_of,
-    built_function,
     file_of,
     requires,
     user_code,
@@ -63,7 +62,7 @@ AERODYNAMICS: Registry[Any] = Registry(
 )
 """Specifications by kind: classes made with `spec` derived from `AerodynamicModel`."""
 
-AnyAerodynamics = any_of(AERODYNAMICS)
+AnyAerodynamics = Annotated[Any, AnyOf(AERODYNAMICS)]
 """Type of an entry of a scenario's `aerodynamics`."""
 
 
@@ -139,7 +138,10 @@ class Aerodynamics:
                 raise ConfigError(f"aerodynamics: {model.kind} is there twice, must be once")
             self.arrays |= {"air_rotors": air.rotors} | model.build(air)
         self.own = [model for model in models if not isinstance(model, CompiledModel)]
-        self._models = [(type(model), built_function(model, air)) for model in self.own]
+        self._models: list[tuple[type, Callable[[Array], None]]] = []
+        for own in self.own:
+            with user_code(lambda: " before the flight", type(own), "build"):
+                self._models.append((type(own), own.build(air)))
 
     def step(self, tick: int) -> None:
         """Replace the forces of the last period by those of this one."""

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, any_of, requires
+from musls_description.config.registry import AnyOf, Registry, requires
 from musls_description.config.schema import (
     Finite,
     Fraction,
@@ -269,7 +269,7 @@ class When:
 EVENTS: Registry[Any] = Registry("event", "musls.events", {}, requires("begin"))
 """Specifications by kind: classes made with `spec` derived from `Event`."""
 
-AnyEvent = any_of(EVENTS)
+AnyEvent = Annotated[Any, AnyOf(EVENTS)]
 """Type of an entry of a scenario's `events`."""
 
 

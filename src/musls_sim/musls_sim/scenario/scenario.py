@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from musls_control.controllers import AnyController, FormationSpec
 from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError, check_present_folder
-from musls_description.config.registry import NameIn, Registry, load_file, user_code
+from musls_description.config.registry import Registry, load_file, user_code
 from musls_description.config.schema import FileName, Finite, Number, build, spec, to_data
 from musls_description.config.strict_yaml import (
     LocatedMapping,
@@ -110,7 +110,9 @@ class AutopilotSpec:
         tracker: What turns forces into thrust and moments, for controllers of level `forces`.
     """
 
-    kind: Annotated[str, NameIn(AUTOPILOTS)] = "builtin"
+    kind: Annotated[
+        str, AfterValidator(AUTOPILOTS.known), Field(json_schema_extra=AUTOPILOTS.tell_names)
+    ] = "builtin"
     parameters: Annotated[dict[str, Finite], _Px4Parameters()] = Field(default_factory=dict)
     sensors: Px4SensorSpec = Field(default_factory=Px4SensorSpec)
     flight_log: bool = False
@@ -140,7 +142,9 @@ class RecordingSpec:
                 raise ValueError(f"{name} (250, 125, 50, 25, 10, 5, ...), not {under:g}")
 
 
-CableModel = Annotated[str, NameIn(PLANTS)]
+CableModel = Annotated[
+    str, AfterValidator(PLANTS.known), Field(json_schema_extra=PLANTS.tell_names)
+]
 """Name of a plant."""
 
 

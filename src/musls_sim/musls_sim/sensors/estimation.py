@@ -9,17 +9,17 @@ go on at constant velocity and angular velocity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
 
 from musls_control.estimate import MOTION, Estimate
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import UserCodeError, built_function, file_of, user_code
+from musls_description.config.registry import UserCodeError, file_of, user_code
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import Writes
@@ -190,10 +190,11 @@ class Sensors:
         self._estimate = estimate
         self.readings = np.full(sum(len(model.readings) for model in models), np.nan)
         ends = np.cumsum([len(model.readings) for model in models])
-        self._models = [
-            (model, built_function(model, setup), self.readings[end - len(model.readings) : end])
-            for model, end in zip(models, ends, strict=True)
-        ]
+        self._models: list[tuple[SensorModel, Callable[[Estimate], Any], Array]] = []
+        for model, end in zip(models, ends, strict=True):
+            with user_code(lambda: " before the flight", type(model), "build"):
+                measure = model.build(setup)
+            self._models.append((model, measure, self.readings[end - len(model.readings) : end]))
 
     def step(self, tick: int) -> None:
         """Measure the state at the end of the period."""
