@@ -22,9 +22,6 @@ from musls_description.config.strict_yaml import (
     [
         ("!!seq 3", ["sequence"]),
         ("!!str [1]", ["scalar"]),
-        ("!!timestamp 2024-99-99", ["timestamp"]),
-        ("!!set {1, 2}", ["set"]),
-        ("!!binary abc", ["binary"]),
         ("!!python/object/apply:os.getcwd []", ["python"]),
         ("!own x", ["'!own'"]),
         ("{[1]: 2}", ["unhashable key"]),

@@ -288,8 +288,8 @@ class Keys:
     def allowed(self, node: Mapping[str, Any]) -> str:
         """Type and range of a node in words."""
         node = self._resolved(node)
-        if "discriminator" in node:
-            return f"one kind of {', '.join(node['discriminator']['mapping'])}"
+        if kinds := self._kinds(node):
+            return f"one kind of {', '.join(kinds)}"
         if "anyOf" in node or "oneOf" in node:
             alternatives = [self.allowed(part) for part in node.get("anyOf") or node["oneOf"]]
             real = [text for text in dict.fromkeys(alternatives) if text != "none"]
@@ -320,12 +320,21 @@ class Keys:
             node = self._schema["$defs"][reference]
         return node
 
+    def _kinds(self, node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """Alternatives of a node that their `kind` tells apart, by it."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for part in node.get("anyOf") or node.get("oneOf", ()):
+            kind = self._resolved(part).get("properties", {}).get("kind", {})
+            names = [kind["const"]] if "const" in kind else kind.get("enum", ())
+            found |= dict.fromkeys(names, part)
+        return dict(sorted(found.items()))
+
     def _children(self, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
         """Name, schema and whether it is needed, of all that is below a node."""
         node = self._resolved(node)
-        if "discriminator" in node:
-            for name, reference in node["discriminator"]["mapping"].items():
-                yield name, {"$ref": reference}, False
+        if kinds := self._kinds(node):
+            for name, below in kinds.items():
+                yield name, below, False
         elif "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
             needed = node.get("required", ())
             for name, below in node.get("properties", {}).items():

@@ -345,17 +345,12 @@ class AnyOf:
         self, core_schema: Any, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """A kind alone, or a mapping whose `kind` decides on the other keys."""
-        kinds = {
-            name: handler(adapter(thing).core_schema)
-            for name, thing in self._registry.items()
-            if is_dataclass(thing)
-        }
+        things = [thing for thing in self._registry.values() if is_dataclass(thing)]
+        kinds = [handler(adapter(thing).core_schema) for thing in things]
         if not kinds:  # all are users' own
             return {"type": ["string", "object"]}
         return {
-            "anyOf": [{"type": "string", "enum": sorted(self._registry)}, *kinds.values()],
-            "discriminator": {
-                "propertyName": "kind",
-                "mapping": {name: below["$ref"] for name, below in kinds.items()},
-            },
+            "anyOf": [{"type": "string", "enum": sorted(self._registry)}, *kinds],
+            "if": {"type": "object"},
+            "then": {"required": ["kind"]},
         }

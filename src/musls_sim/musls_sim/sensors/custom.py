@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from musls_control.estimate import Estimate
 from musls_description.config.errors import ConfigError
-from musls_description.config.registry import Registry, any_of, requires
+from musls_description.config.registry import AnyOf, Registry, requires
 from musls_description.config.schema import spec
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
@@ -30,7 +30,7 @@ def _checked(kind: Any) -> Any:
 SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {}, _checked)
 """Specifications by kind: classes made with `spec` derived from `SensorModel`."""
 
-AnySensor = any_of(SENSORS)
+AnySensor = Annotated[Any, AnyOf(SENSORS)]
 """Type of an entry of a scenario's `sensors`."""
 
 
