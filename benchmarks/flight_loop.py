@@ -33,8 +33,8 @@ import numpy as np
 from musls_bringup.shipped import find_scenario
 from musls_sim.batch.batch import Batch
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
-from musls_sim.specs.physics import CONTROL_PERIOD_S
 from musls_sim.session.session import Session
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 FLOWN = {1: "solo", 3: "circle", 6: "hexa"}
 """Scenarios by their number of drones."""
