@@ -66,12 +66,19 @@ def test_what_hangs_on_the_broken_segment_falls_freely(where, ei):
     assert engine.tensions_n(0)[segment] == 0.0
 
 
-def test_a_cut_at_a_time_divides_the_step():
+def cut_within_period(engine, segment, share):
+    """Let a segment of cable 0 part in the coming period, after a share of it."""
+    engine.segments(0)["cut_at"][segment] = share
+    engine.tables.system["can_break"] = 1.0
+
+
+def test_a_cut_within_a_period_divides_the_step():
     """After 12.3 ms the load falls: parabola exact, whatever the step."""
     engine = Engine(hanging_rig(1, mass=0.2, tip=0.5, ea=1e5))
-    engine.cut(0, 0, time_s=0.0123)
     start = engine.body(1, "position")[2]
-    run(engine, 0.04)
+    run(engine, 0.012)
+    cut_within_period(engine, 0, 0.0003 / engine.period_s)
+    run(engine, 0.028)
     assert [(b.cable, b.segment) for b in engine.breaks] == [(0, 0)]
     assert engine.breaks[0].time_s == pytest.approx(0.0123, abs=1e-12)
     fallen = 0.5 * G * (0.04 - 0.0123) ** 2
@@ -81,8 +88,8 @@ def test_a_cut_at_a_time_divides_the_step():
 
 def test_two_cuts_in_one_step_happen_in_their_order():
     engine = Engine(hanging_rig(6, mass=0.2, tip=0.5, ea=1e4))
-    engine.cut(0, 4, time_s=0.0031)
-    engine.cut(0, 2, time_s=0.0009)
+    cut_within_period(engine, 4, 0.0031 / engine.period_s)
+    cut_within_period(engine, 2, 0.0009 / engine.period_s)
     engine.advance()
     assert [(b.segment, round(b.time_s, 9)) for b in engine.breaks] == [(2, 9e-4), (4, 31e-4)]
     engine.cut(0, 4)  # cut already

@@ -9,6 +9,7 @@ from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.collisions import CollisionError
 from musls_sim.session.compiled_stages.session_memory import World
+from musls_sim.session.loop import Progress
 from musls_sim.session.session import Session
 
 HOLD = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
@@ -52,13 +53,24 @@ FLIGHTS = {
 }
 
 
-def session_of(*overrides):
+class Looker(MemoryRecorder):
+    """Looks at the session at each time that it records, and not at rows and copies afterwards."""
+
+    def observe(self, time_s, loop):
+        super().observe(time_s, loop)
+
+
+def session_of(*overrides, kind=MemoryRecorder):
     session = Session(load_scenario(SCENARIOS / "circle.yaml", list(overrides)))
-    rate_hz = session.scenario.recording.rate_hz
-    recorder = MemoryRecorder(
-        session.scenario.system, step_period_s=0.004, rate_hz=rate_hz, shape_rate_hz=None
+    asked = session.scenario.recording
+    recorder = kind(
+        session.scenario.system,
+        step_period_s=0.004,
+        rate_hz=asked.rate_hz,
+        shape_rate_hz=asked.shape_rate_hz,
     )
     session.observe_with(recorder)
+    session.observe_with(Progress(lambda time_s, session: None))
     return session, recorder
 
 
@@ -90,7 +102,7 @@ def cut_everywhere(session):
 @pytest.mark.parametrize("overrides", FLIGHTS.values(), ids=FLIGHTS)
 def test_a_flight_is_the_same_however_its_runs_are_cut(overrides, monkeypatch):
     """And where nothing cuts them, compiled code flies on until something in Python is due."""
-    whole, cut = (session_of(*overrides) for _ in range(2))
+    whole, cut = session_of(*overrides), session_of(*overrides, kind=Looker)
     calls, advance = [], World.advance
     with monkeypatch.context() as watched:
         watched.setattr(

@@ -167,7 +167,6 @@ class Engine(Plant):
         self.drive_nm, self.halted = shafts["torque"][:n], shafts["halted"]
         self.angle_rad, self.rate_rad_s = shafts["angle"], shafts["rate"]
         self.breaks: list[Break] = []
-        self._cuts: list[tuple[float, int]] = []
         self.can_break = bool(np.isfinite(self.tables.segments["break_force"]).any())
         self.tables.system["can_break"][0] = float(self.can_break)
         self._memories = [
@@ -234,8 +233,6 @@ class Engine(Plant):
         self._set_paths(self.time_s)
         for memory in self._memories:
             memory.begin(self.period_s)
-        if self._cuts:
-            self._schedule_cuts()
         self.account(self._advance(self.substeps))
         for memory in self._memories:
             memory.end()
@@ -257,22 +254,15 @@ class Engine(Plant):
             self._note_breaks()
         self._periods += 1
 
-    def cut(self, cable: int, segment: int, time_s: float | None = None) -> None:
-        """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so.
-
-        The step is divided at the given time; None or a time in the past cuts at once.
-        """
+    def cut(self, cable: int, segment: int) -> None:
+        """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so."""
         t = self.tables
         if not 0 <= cable < len(t.cables):
             raise ConfigError(f"cut: cable {cable}: there are cables 0 to {len(t.cables) - 1}")
         first, n = t.cables[["first_segment", "segments"]][cable]
         if not 0 <= segment < n:
             raise ConfigError(f"cut: segment {segment}: cable {cable} has segments 0 to {n - 1}")
-        row = int(first) + segment
-        if time_s is not None and time_s > self.time_s:
-            self._cuts.append((time_s, row))
-            return
-        t.segments["cut_at"][row] = 0.0
+        t.segments["cut_at"][int(first) + segment] = 0.0
         self._find_accelerations("after a cut")
         self._note_breaks()
 
@@ -283,16 +273,6 @@ class Engine(Plant):
         record["alive"], record["cut_at"] = 1.0, np.inf
         self._find_accelerations("with the hook closed")
         t.system["sums"]["work"][0] += self.energy_j().sum() - before_j
-
-    def _schedule_cuts(self) -> None:
-        """Hand the cuts of the coming period to the compiled step."""
-        for time_s, row in list(self._cuts):
-            share = time_s / self.period_s - self._periods
-            if share <= 1.0:
-                self.tables.segments[row]["cut_at"] = share
-                self._cuts.remove((time_s, row))
-        now = np.isfinite(self.tables.segments["cut_at"]).any()
-        self.tables.system["can_break"][0] = float(self.can_break or now)
 
     def _note_breaks(self) -> None:
         """Take over what broke in the last period."""

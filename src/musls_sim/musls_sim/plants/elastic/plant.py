@@ -202,7 +202,7 @@ class ElasticPlant(Engine):
     def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
         slung = self.system.load is not None and not (self._rigged or self.state.reels)
-        plain = slung and self._motion is None and not self._cuts
+        plain = slung and self._motion is None
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
