@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,12 +33,12 @@ from musls_description.config.errors import (
     install_command,
 )
 from musls_description.config.schema import to_data, to_yaml
-from musls_description.config.strict_yaml import parse_yaml, shown
+from musls_description.config.strict_yaml import shown
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_description.system.system_files import load_system
 from musls_description.tables import Rows
-from musls_sim.scenario.scenario import Scenario
+from musls_sim.scenario.scenario import Scenario, as_override
 from musls_sim.scenario.scenario import load_scenario as read_scenario
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
@@ -388,7 +387,7 @@ def _rows_of(
     progress: Callable[[int, int], None] | None,
 ) -> Rows[dict[str, Any]]:
     """Make the runs of a plan, whose file has this text."""
-    from musls_analysis.sweep.run import Progress, available_cores, run_sweep
+    from musls_analysis.sweep.run import Progress, run_sweep
     from musls_analysis.sweep.store import Store, make_rows
 
     def watch(state: Progress) -> None:
@@ -399,9 +398,8 @@ def _rows_of(
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
     with keep as folder:
         store = Store(Path(folder) / "sweep" if out is None else Path(folder))
-        count = workers or plan.sweep.workers or available_cores()
         with store.opened(text):
-            run_sweep(plan, store, FLYER, watch, workers=count, scheduler=scheduler)
+            run_sweep(plan, store, FLYER, watch, workers=workers, scheduler=scheduler)
         return Rows(make_rows(plan, store))
 
 
@@ -477,7 +475,7 @@ def _as_texts(overrides: Mapping[str, Any], above: str = "") -> Iterator[str]:
         if isinstance(value, Mapping) and value and not _is_whole(key, value):
             yield from _as_texts(value, f"{key}.")
         else:
-            yield f"{key}={_as_text(value)}"
+            yield as_override(key, value)
 
 
 def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
@@ -485,15 +483,6 @@ def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
     return "kind" in value or (
         key == "system" and "cables" in value and ("load" in value or "anchors" in value)
     )
-
-
-def _as_text(value: Any) -> str:
-    """Text of a value as YAML reads it; names and paths stand for themselves."""
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, str) and parse_yaml(value, "overrides") == value:
-        return value
-    return json.dumps(to_data(value))
 
 
 def _recording(given: Flown) -> recordings.Recording:

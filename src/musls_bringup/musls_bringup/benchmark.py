@@ -23,7 +23,7 @@ from musls_analysis.recordings.recording import LOAD, Recording, main_stages
 from musls_bringup.cli.options import flight_overrides
 from musls_bringup.fly import fly_in_memory, slack_threshold_n
 from musls_bringup.shipped import VERSION
-from musls_control.child_processes import ProcessDied, worker_processes
+from musls_control.child_processes import ProcessDied, worker_count, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.config.strict_yaml import parse_yaml, read_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
@@ -108,7 +108,7 @@ def benchmark(
     controllers: Sequence[str] = BASELINES,
     *,
     quick: bool = False,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
     kept: Path | None = None,
 ) -> list[Row]:
@@ -131,7 +131,7 @@ def benchmark(
     rows = {k: known[key] for k, key in enumerate(keys) if key in known}
     progress(len(rows), len(wanted))
     try:
-        with worker_processes(workers) as pool:
+        with worker_processes(worker_count(workers, len(wanted))) as pool:
             flights = {
                 pool.submit(fly_case, case): k for k, case in enumerate(wanted) if k not in rows
             }

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -200,6 +200,13 @@ class _Processes(ThreadPoolExecutor):
         return super().submit(call_in_worker, partial(function, **named), *arguments)
 
 
+def worker_count(asked: int | None, calls: int) -> int:
+    """How many processes make so many calls: as many as asked for, else one a core it may use."""
+    if asked is None:
+        asked = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(asked or 1, calls))
+
+
 @contextmanager
 def worker_threads(
     count: int, executor: type[ThreadPoolExecutor] = ThreadPoolExecutor
@@ -276,10 +283,10 @@ def ending(code: int) -> str:
     return f"was ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
 
 
-def why_ended(code: int, output: str, more: Iterable[str] = ()) -> str:
+def why_ended(code: int, output: str) -> str:
     """How a process ended and what it said, for the end of a sentence."""
-    said = [words for words in (last_words(output), *more) if words]
-    return ending(code) + (f": {'; '.join(said)}" if said else ", without a word")
+    said = last_words(output)
+    return ending(code) + (f": {said}" if said else ", without a word")
 
 
 # ---------- Exceptions in callbacks that must not end a node while drones fly

@@ -27,7 +27,7 @@ from musls_analysis.estimation.system_parameters import (
 )
 from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.replay import ELASTIC, RIGID_LINKS, Replay
-from musls_control.child_processes import worker_processes
+from musls_control.child_processes import worker_count, worker_processes
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import SlungLoadSystem
@@ -132,7 +132,7 @@ def fit_replays(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     *,
     cable_model: str = RIGID_LINKS,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Estimate:
     """Fit parameters, or groups of them, to recordings, starting from those of a system.
@@ -140,7 +140,7 @@ def fit_replays(
     Of several recordings those groups that predict recordings better that they were not fitted to.
     All are replayed as the first is, with the control period as physics step.
     `names` are the `candidates` by default, `bounds` replace the parameters' own, `workers` are
-    processes.
+    processes, None for one a core.
     """
     spec = replays[0].spec
     setup = Setup(system, replace(spec, physics_step_s=CONTROL_PERIOD_S))
@@ -149,8 +149,8 @@ def fit_replays(
     groups = _with_bounds(parameters(chosen, setup), bounds or {})
     members = [p for group in groups.values() for p in group]
     each = [RecordedLoad(r, setup, [p.name for p in members], cable_model) for r in replays]
-    workers = min(workers, len(members) * len(replays))
-    with worker_processes(workers) if workers > 1 else nullcontext() as pool:
+    count = worker_count(workers, len(members) * len(replays))
+    with worker_processes(count) if count > 1 else nullcontext() as pool:
         model = ReplayModel(setup, members, each, pool.map if pool else map, progress)
         found = estimate(model, groups, WORTH)
     return replace(found, setup=put_all(Setup(system, spec), found.values))

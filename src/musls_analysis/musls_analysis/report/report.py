@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +32,14 @@ def write_report(
     `summary`: of `summarise`, with what a flight adds. `command` flies it again. `more` are
     figures that were drawn into the folder's figures/.
     """
-    from musls_analysis.view.page import live_figures, templates  # jinja2: only reports need it
+    from musls_analysis.view.page import (  # jinja2: only reports need it
+        live_figures,
+        picture,
+        templates,
+    )
 
     environment = templates(Path(__file__).parent)
-    environment.filters["png"] = _data_uri
+    environment.filters["png"] = lambda path: picture(path.read_bytes())
     folder.mkdir(parents=True, exist_ok=True)
     html = environment.get_template("report.html.j2").render(
         title=f"Flight {scenario.name}" if scenario else "Flight",
@@ -61,10 +64,6 @@ def write_report(
     path = folder / "report.html"
     path.write_text(html, encoding="utf-8")
     return path
-
-
-def _data_uri(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
 
 
 GROUPED_FROM = 10_000

@@ -50,7 +50,7 @@ from musls_description.config.schema import (
     to_data,
 )
 from musls_description.config.strict_yaml import read_yaml, shown
-from musls_sim.scenario.scenario import Scenario, load_scenario
+from musls_sim.scenario.scenario import Scenario, as_override, load_scenario
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -627,11 +627,7 @@ def wanted_series(sweep: SweepSpec) -> list[str]:
 def _resolve(
     sweep: SweepSpec, scenario: Path | Mapping[str, Any], point: Mapping[str, Any]
 ) -> Scenario:
-    overrides = [
-        # JSON is YAML, and keeps every digit; a system's name is not parsed.
-        f"{key}={value if key == 'system' else json.dumps(value)}"
-        for key, value in {**sweep.set, **point}.items()
-    ]
+    overrides = [as_override(key, value) for key, value in {**sweep.set, **point}.items()]
     try:
         return load_scenario(scenario, overrides)
     except ConfigError as error:

@@ -30,6 +30,7 @@ from musls_control.child_processes import (
     call_in_worker,
     ending,
     last_words,
+    worker_count,
     worker_threads,
 )
 from musls_description.config.errors import MuslsError, install_command, is_full_disk, writing
@@ -37,13 +38,6 @@ from musls_description.config.registry import load_file
 from musls_description.config.schema import build
 
 _CONNECT_S = 10
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass
@@ -54,6 +48,7 @@ class Progress:
         before: Runs that the folder already held; they count as finished or failed, too.
         damaged: What it held of runs that are made again: the files that are damaged.
         last: Record of the last run.
+        workers: Processes of this machine that make them.
         in_runs_s: Wall time that the worker processes spent in runs, summed over them.
         cpu_s: Processor time of that.
     """
@@ -64,6 +59,7 @@ class Progress:
     failed: int = 0
     damaged: list[str] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
+    workers: int = 0
     in_runs_s: float = 0.0
     cpu_s: float = 0.0
 
@@ -108,14 +104,15 @@ def run_sweep(
     flyer: str,
     watch: Callable[[Progress], None],
     *,
-    workers: int = 1,
+    workers: int | None = 1,
     scheduler: str | None = None,
     retry_failed: bool = False,
 ) -> Progress:
     """Make the runs that are missing; the folder must be open.
 
     The flyer is explained at `Job`; `watch` is called at the start and after each run. The runs
-    are made in so many processes of this machine, or by the Dask scheduler at an address.
+    are made in so many processes of this machine, with None as many as the sweep says, or by
+    the Dask scheduler at an address.
     """
     sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
     damaged: list[str] = []
@@ -134,8 +131,10 @@ def run_sweep(
     if not jobs:
         return progress
     scratch = store.scratch if scheduler is None else None
+    if scheduler is None:
+        progress.workers = worker_count(workers or sweep.workers, len(jobs))
     with (
-        worker_threads(min(workers, len(jobs))) if scheduler is None else _on_cluster(scheduler)
+        worker_threads(progress.workers) if scheduler is None else _on_cluster(scheduler)
     ) as executor:
         running = {executor.submit(_make_in_process, job, scratch): job.id for job in jobs}
         for future in as_completed(list(running)):

@@ -31,6 +31,11 @@ SECOND = " (2)"
 """Ends the names of bodies and cables of the second flight."""
 
 
+def picture(png: bytes) -> str:
+    """A picture as the address of an image."""
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
 def templates(*folders: Path) -> Environment:
     """Templates of this folder and of others."""
     environment = Environment(

@@ -7,12 +7,11 @@ figures (`figures.PaperFigure`).
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from itertools import groupby
+from itertools import groupby, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +26,8 @@ from musls_analysis.paper.flights import TABLE_III, some_cycles
 from musls_analysis.recordings.recording import Recording
 from musls_analysis.report.report import number
 from musls_analysis.sweep.plan import Metric
-from musls_analysis.sweep.run import available_cores
 from musls_analysis.sweep.store import chosen_metric
-from musls_analysis.view.page import templates
+from musls_analysis.view.page import picture, templates
 from musls_bringup.check import as_data, check
 from musls_bringup.fly import fly_run, program
 from musls_bringup.papers.reproduce import ReproduceOptions, reproduce
@@ -38,6 +36,7 @@ from musls_bringup.shipped import find_scenario, named_file
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, build, spec
 from musls_description.config.strict_yaml import read_yaml
+from musls_sim.scenario.scenario import as_override
 
 PAPERS = Path(__file__).parent
 SYSTEM = "x500_trio_swivel"
@@ -78,15 +77,9 @@ class PaperRow:
     @property
     def wanted(self) -> Wanted:
         """Flights and checks that it takes."""
-        return Wanted(self.scenario, tuple(settings(self.set)), bool(self.check))
-
-
-def settings(keys: Mapping[str, Any]) -> list[str]:
-    """Keys of a scenario as for `--set`."""
-    return [
-        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-        for key, value in keys.items()
-    ]
+        return Wanted(
+            self.scenario, tuple(starmap(as_override, self.set.items())), bool(self.check)
+        )
 
 
 class Wanted(NamedTuple):
@@ -183,7 +176,7 @@ def reproduce_paper(
         found: dict[Wanted, tuple[Recording | None, Mapping[str, Any]]] = {}
         flights_of = [
             {
-                curve: Wanted(scenario, tuple(settings(keys)))
+                curve: Wanted(scenario, tuple(starmap(as_override, keys.items())))
                 for curve, (scenario, keys) in figure.flights.items()
             }
             for figure in paper.figures
@@ -213,7 +206,7 @@ def reproduce_paper(
             if row.wanted in found
         ]
         drawn = [
-            Drawn(figure.title, figure.why, png(draw(figure, recordings(curves, found))),
+            Drawn(figure.title, figure.why, picture(draw(figure, recordings(curves, found))),
                   [flight.command for flight in curves.values()])
             for figure, curves in zip(paper.figures, flights_of, strict=True)
             if found.keys() >= set(curves.values())
@@ -222,7 +215,7 @@ def reproduce_paper(
             results += _table_iii(flights, work / "table_iii")
             drawn += [
                 Drawn(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
-                      png(path.read_bytes()), [])
+                      picture(path.read_bytes()), [])
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
             ]  # fmt: skip
         _write(paper, results, drawn, work)
@@ -257,11 +250,6 @@ class Drawn:
     commands: list[str]
 
 
-def png(data: bytes) -> str:
-    """A picture as a data URI."""
-    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
-
-
 def recordings(curves: Mapping[str, Wanted], found: Mapping[Wanted, Any]) -> dict[str, Recording]:
     """Recordings of the curves of a figure."""
     return {curve: found[flight][0] for curve, flight in curves.items()}
@@ -282,7 +270,7 @@ def _number(row: PaperRow, recording: Recording | None, found: Mapping[str, Any]
 
 def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
     """The seed paper's Table III from its recordings, see `musls_bringup.papers.reproduce`."""
-    options = ReproduceOptions(systems=[SYSTEM], seeds=3, workers=available_cores())
+    options = ReproduceOptions(systems=[SYSTEM], seeds=3)
     (column,) = reproduce(flights, out, options)
     results = []
     for stage, comparison in column.comparisons.items():

@@ -36,7 +36,7 @@ from musls_bringup import api
 from musls_bringup.fly import FlyOptions, fly
 from musls_bringup.results import result_folder
 from musls_bringup.shipped import find_scenario
-from musls_control.child_processes import worker_processes
+from musls_control.child_processes import worker_count, worker_processes
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
@@ -103,7 +103,7 @@ class ReproduceOptions:
 
     systems: Sequence[str]
     seeds: int
-    workers: int
+    workers: int | None = None
     overrides: Sequence[str] = ()
     offsets_m: Mapping[str, Sequence[float]] = field(default_factory=dict)
     command: str = ""
@@ -264,11 +264,13 @@ def _variants(
 
 
 def _fly_all(
-    tasks: Sequence[tuple[list[str], Path]], workers: int, progress: Callable[[int, int], None]
+    tasks: Sequence[tuple[list[str], Path]],
+    workers: int | None,
+    progress: Callable[[int, int], None],
 ) -> None:
     """Fly in processes and tell how many flights are done."""
     progress(0, len(tasks))
-    with worker_processes(min(workers, len(tasks))) as pool:
+    with worker_processes(worker_count(workers, len(tasks))) as pool:
         running = [pool.submit(_fly, *task) for task in tasks]
         for done, future in enumerate(as_completed(running), start=1):
             future.result()

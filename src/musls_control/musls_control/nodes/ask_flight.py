@@ -23,7 +23,7 @@ SERVICES: dict[str, tuple[str, Any]] = {
 PATIENCE_S = 10.0
 
 
-def ask_flight(what: str, namespace: str = "", patience_s: float = PATIENCE_S) -> tuple[bool, str]:
+def ask_flight(what: str, namespace: str = "") -> tuple[bool, str]:
     """Ask for one of `SERVICES`; returns whether it is done, and the node's words.
 
     Raises:
@@ -40,17 +40,17 @@ def ask_flight(what: str, namespace: str = "", patience_s: float = PATIENCE_S) -
     node = rclpy.create_node("musls_ask", context=context)
     try:
         client = node.create_client(SetBool if name.endswith("pause") else Trigger, service)
-        if not client.wait_for_service(patience_s):
+        if not client.wait_for_service(PATIENCE_S):
             domain = os.environ.get("ROS_DOMAIN_ID", "0")
-            raise MuslsError(f"nobody offers {service} within {patience_s:g} s in domain {domain}")
+            raise MuslsError(f"nobody offers {service} within {PATIENCE_S:g} s in domain {domain}")
         executor = rclpy.executors.SingleThreadedExecutor(context=context)
         executor.add_node(node)
-        future, until = client.call_async(request), monotonic() + patience_s
+        future, until = client.call_async(request), monotonic() + PATIENCE_S
         while not future.done() and monotonic() < until:
             executor.spin_once(timeout_sec=0.1)
         answer = future.result() if future.done() else None
         if answer is None:
-            raise MuslsError(f"no answer of {service} within {patience_s:g} s")
+            raise MuslsError(f"no answer of {service} within {PATIENCE_S:g} s")
         return answer.success, f"{what}: {answer.message or ('done' if answer.success else 'no')}"
     finally:
         node.destroy_node()

@@ -53,6 +53,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
 CHECK_EVERY_S = 0.25
+RATE_HZ = 50.0
 WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
 
@@ -181,15 +182,15 @@ class SteppedNode(SurvivingNode, ABC):
 
     active = True
 
-    def __init__(self, name: str, *, rate_hz: float = 50.0) -> None:
-        """Make a node with a number of steps a second; with /clock each message is a step."""
+    def __init__(self, name: str) -> None:
+        """Make a node with `RATE_HZ` steps a second; with /clock each message is a step."""
         super().__init__(name)
         self._checks = 0
         self._watched: str | None = None
         if self.get_parameter("use_sim_time").value:
             self.create_subscription(Clock, "/clock", self._on_clock, 10)
         else:
-            self.create_timer(1.0 / rate_hz, self._on_timer)
+            self.create_timer(1.0 / RATE_HZ, self._on_timer)
         self.create_timer(CHECK_EVERY_S, self._check_duplicate, clock=steady_clock())
 
     @abstractmethod

@@ -6,8 +6,10 @@ resolved scenario, system written out, is saved beside every result and can be f
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
@@ -251,6 +253,17 @@ class Scenario(Shown):
             ("seed", str(self.seed)),
         ]
         yield Table(("key", "value"), rows, names=2)
+
+
+def as_override(key: str, value: Any) -> str:
+    """The override by which a key gets a value; names and paths stand for themselves."""
+    if isinstance(value, Path) or (key == "system" and isinstance(value, str)):
+        return f"{key}={value}"
+    if isinstance(value, str):
+        with suppress(ConfigError):  # what is no YAML is quoted, too
+            if parse_yaml(value, key) == value:
+                return f"{key}={value}"
+    return f"{key}={json.dumps(to_data(value))}"  # JSON is YAML, and keeps every digit
 
 
 @user_code()

@@ -17,7 +17,7 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
 from musls_sim.session.flight import ENERGY_PERIODS, Flight
-from musls_sim.session.loop import NEVER, Parts, Stage, Step, always, never
+from musls_sim.session.loop import NEVER, Parts, Stage, Step, never
 
 COMPILED_PLANTS = ("massless", "rigid_rods", "rigid_links", "elastic")
 """Cable models with a compiled step."""
@@ -63,9 +63,9 @@ def entry(
     return add
 
 
-def in_python(name: str, step: Step | None, due: Due = always) -> Stage | None:
+def in_python(name: str, step: Step | None) -> Stage | None:
     """Stage in Python, None where there is nothing to do."""
-    return None if step is None else Stage(name, step, due)
+    return None if step is None else Stage(name, step)
 
 
 def last_of(periods: int) -> Due:

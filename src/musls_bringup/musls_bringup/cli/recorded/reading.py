@@ -7,7 +7,7 @@ what it was told of a file is kept beside it for the next command.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -113,7 +113,7 @@ def reads(*recordings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         def run(**given: Any) -> Any:
             reading = _options(**{name: given.pop(name) for name in added})
             status = command(**given, reading=reading)
-            for path in _paths(given[name] for name in recordings):
+            for path in paths(given[name] for name in recordings):
                 _keep(path, reading)
             return status
 
@@ -128,7 +128,7 @@ def reads(*recordings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return decorate
 
 
-def _paths(arguments: Iterator[Path | Sequence[Path] | None]) -> Iterator[Path]:
+def paths(arguments: Iterable[Path | Sequence[Path] | None]) -> Iterator[Path]:
     """Recordings that arguments name; a folder of tables stands for these."""
     for argument in arguments:
         for path in [argument] if isinstance(argument, Path) else argument or ():

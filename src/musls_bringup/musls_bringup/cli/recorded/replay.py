@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.recorded.reading import read, reads
+from musls_bringup.cli.recorded.reading import paths, read, reads
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
@@ -109,14 +109,12 @@ def _fit_of(
     """A fit with these options; what is wrong shows before the recording is read."""
     from musls_analysis.estimation.replays import fit_replays
     from musls_analysis.estimation.system_parameters import parameters
-    from musls_analysis.sweep.run import available_cores
 
     named = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
     names = fit.split(",")
     parameters(names, setup)
     limits = {name: (low, high) for name, (low, high) in named}
-    count = workers or available_cores()
-    return partial(fit_replays, names=names, bounds=limits, cable_model=model, workers=count)
+    return partial(fit_replays, names=names, bounds=limits, cable_model=model, workers=workers)
 
 
 def system_to_replay(name: str) -> SlungLoadSystem:
@@ -304,13 +302,12 @@ def identify(
     from musls_analysis.estimation.taut_rows import geometry as taut_geometry
     from musls_analysis.paper.flights import some_cycles
     from musls_analysis.replay import Replay, ReplaySpec
-    from musls_analysis.sweep.run import available_cores
     from musls_bringup.papers.reproduce import fit_drones
 
     folder = chosen_folder(out, "identify", overwrite=overwrite)
     chosen = system_to_replay(system)
     spec = ReplaySpec(offsets_m=options.offsets_m(offset))
-    files = list(_recordings(flights))
+    files = list(paths([flights]))
     if len(files) < 2:
         raise ConfigError(
             "identify: takes two recordings or more, since parameters are held against recordings "
@@ -328,7 +325,7 @@ def identify(
         with ProgressDisplay("identifying", "compiles on first use") as shown:
             found = fit_replays(
                 replays, chosen, names, cable_model=cable_model,
-                workers=workers or available_cores(), progress=shown.update,
+                workers=workers, progress=shown.update,
             )  # fmt: skip
         write_estimate(found, work)
         print(found)
@@ -345,9 +342,3 @@ def identify(
                 write_fit(fitted, work, command, flown_with)
                 print("\n".join(summary_of(fitted)))
     typer.echo(f"results in {folder}: --set system={folder}/system.yaml", err=True)
-
-
-def _recordings(flights: Sequence[Path]) -> Iterator[Path]:
-    """Each recording of its own; a folder with CSV files stands for these."""
-    for place in flights:
-        yield from sorted(place.glob("*.csv")) or [place]

@@ -49,7 +49,6 @@ def run(
     reading: Any,
 ) -> None:
     """Flies the paper's missions several times and compares them with its real flights."""
-    from musls_analysis.sweep.run import available_cores
     from musls_bringup.papers.reproduce import TABLE, ReproduceOptions, reproduce, table
 
     folder = chosen_folder(out, "reproduce", overwrite=overwrite)
@@ -62,7 +61,7 @@ def run(
     reproduce_options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
         seeds=seeds,
-        workers=workers or available_cores(),
+        workers=workers,
         overrides=settings or [],
         offsets_m=options.offsets_m(offset),
         reading=reading,

@@ -52,9 +52,7 @@ def run(
     as_json: options.AsJson = False,
 ) -> int:
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
-    if scheduler is not None and workers is not None:
-        raise ConfigError("--workers and --scheduler exclude each other")
-    from musls_analysis.sweep.run import available_cores
+    _choose_one(workers, scheduler)
     from musls_analysis.sweep.store import MARK, Store
     from musls_bringup.api import plan_sweep
 
@@ -62,9 +60,8 @@ def run(
     older = Path(sweep) if sweep and path.name == MARK and Path(sweep).is_dir() else None
     store = Store(out or older or Path("runs") / f"sweep_{plan.sweep.name}")
     store.check(resume=resume)
-    count = workers or plan.sweep.workers or available_cores()
     with store.opened(path.read_text(encoding="utf-8")):
-        progress, rows, written = _make(plan, store, count, scheduler, retry_failed)
+        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed)
     if as_json:
         typer.echo(json.dumps({"folder": str(store.folder), "runs": rows}, indent=1))
     else:
@@ -104,11 +101,9 @@ def montecarlo(
     resume: _Resume = False,
 ) -> int:
     """Flies many worlds drawn from distributions: percentiles of every figure, the worst worlds."""
-    if scheduler is not None and workers is not None:
-        raise ConfigError("--workers and --scheduler exclude each other")
+    _choose_one(workers, scheduler)
     from musls_analysis.sweep.montecarlo import MonteCarlo, check_figure
     from musls_analysis.sweep.montecarlo import worst as worst_of
-    from musls_analysis.sweep.run import available_cores
     from musls_analysis.sweep.store import FINISHED, Store, write_table
     from musls_bringup.api import plan_montecarlo
     from musls_description.config.schema import to_yaml
@@ -119,8 +114,7 @@ def montecarlo(
     store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(to_yaml(plan.sweep)):
-        count = workers or available_cores()
-        progress, rows, written = _make(plan, store, count, scheduler, retry_failed=False)
+        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed=False)
         study = MonteCarlo(plan, Rows(rows))
         chosen = worst_of(rows, plan.sweep, worst, by)
         with writing(store.folder):
@@ -153,8 +147,13 @@ def _fly_again(store: Store, ids: list[str]) -> None:
             tell("failed", str(error))
 
 
+def _choose_one(workers: int | None, scheduler: str | None) -> None:
+    if scheduler is not None and workers is not None:
+        raise ConfigError("--workers and --scheduler exclude each other")
+
+
 def _make(
-    plan: Plan, store: Store, workers: int, scheduler: str | None, retry_failed: bool
+    plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
 ) -> tuple[Progress, list[dict[str, Any]], list[Path]]:
     """Make the runs; the table's rows and the files written, of an interrupted sweep too."""
     try:
@@ -169,7 +168,7 @@ def _make(
 
 
 def _with_progress(
-    plan: Plan, store: Store, workers: int, scheduler: str | None, retry_failed: bool
+    plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
 ) -> Progress:
     """Make the runs and show how many are done; failed ones are named as they come."""
     from time import perf_counter
@@ -197,9 +196,9 @@ def _with_progress(
             workers=workers, scheduler=scheduler, retry_failed=retry_failed,
         )  # fmt: skip
         made = progress.total - progress.before
-        if scheduler is None and made:
+        if progress.workers and made:
             elapsed_s = perf_counter() - begin
-            share = progress.in_runs_s / (min(workers, made) * elapsed_s)
+            share = progress.in_runs_s / (progress.workers * elapsed_s)
             cpu = progress.cpu_s / max(progress.in_runs_s, 1e-9)
             shown.note(
                 f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
@@ -317,7 +316,6 @@ def benchmark(
     ] = False,
 ) -> None:
     """Compares controllers on a fixed set of flights, all with rigid links and motion capture."""
-    from musls_analysis.sweep.run import available_cores
     from musls_bringup import benchmark as bench
 
     if resume and out is None:
@@ -327,11 +325,11 @@ def benchmark(
     if kept is not None and not resume:
         kept.unlink(missing_ok=True)
     flown = tuple(controllers or bench.BASELINES)
-    cores, interrupt = workers or available_cores(), None
+    interrupt = None
     try:
         with ProgressDisplay("benchmark") as display:
             rows = bench.benchmark(
-                flown, quick=quick, workers=cores, progress=display.count, kept=kept
+                flown, quick=quick, workers=workers, progress=display.count, kept=kept
             )
     except KeyboardInterrupt as error:
         interrupt, rows = error, getattr(error, "rows", [])
