@@ -1,6 +1,7 @@
 """`musls paper`: every row can be flown, numbers stand beside the paper's."""
 
 import json
+from itertools import starmap
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from musls_bringup.papers.paper import (
     draw,
     drawn_figure,
     load_paper,
-    settings,
 )
 from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
+from musls_sim.scenario.scenario import as_override
 
 
 @pytest.mark.parametrize("name", names_in(PAPERS))
@@ -35,7 +36,7 @@ def test_all_rows_can_be_flown_and_are_different_numbers(name):
     assert len({str(one) for one in found}) == len(rows)
     for figure in paper.figures:
         for source, keys in figure.flights.values():
-            scenario = find_scenario(source, settings(keys))
+            scenario = find_scenario(source, list(starmap(as_override, keys.items())))
             names = {stage.kind for stage in scenario.mission.stages}
             assert figure.stage is None or figure.stage in names
         kinds = {s.partition(".")[2] for panel in figure.panels for s in panel.signals}

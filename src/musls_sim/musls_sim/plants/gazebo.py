@@ -38,7 +38,6 @@ from musls_sim.plants.interface import (
     PlantState,
     RotorEfficiency,
     SimulationDiverged,
-    scale_rotors,
 )
 from musls_sim.plants.rigid_body import (
     MOTION,
@@ -321,7 +320,7 @@ class GazeboPlant(Plant):
         self._links["com"] = [body.com_m for body in tree.bodies]
         for i, cable in enumerate(system.cables):
             self._links["lies"][tree.first_link[i] : tree.drone[i]] = cable.link_mass_kg
-        self._rotors = rotor_records(system)
+        self.rotors = rotor_records(system)
         drones = [drone.drag_n_s_m for drone in system.drones]
         self._links["drag"][self._selected] = [system.load.drag_n_s_m, *drones]
         self._reach = np.array(
@@ -374,7 +373,7 @@ class GazeboPlant(Plant):
         held = self._inputs
         inputs = held.rotor_command_rad_s, held.wind_enu_m_s, held.wrench_body, held.wrench_enu
         speed = self.state.rotor_speed_rad_s
-        outside_forces(self._links, self._selected, self._rotors, speed, inputs, self._hold_s)
+        outside_forces(self._links, self._selected, self.rotors, speed, inputs, self._hold_s)
         return self._rows()
 
     def _rows(self) -> Array:
@@ -390,13 +389,6 @@ class GazeboPlant(Plant):
             self._links, self._first, self._drone, self._reach + DRONE_TOUCHES_M, self._hold_s,
             self.gravity_m_s2, self.state.cable_force_n, self.state.tension_peak_n,
         )  # fmt: skip
-
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self._rotors, change, self.write)
-        else:
-            super().apply(change)
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""

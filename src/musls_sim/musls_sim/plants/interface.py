@@ -399,6 +399,7 @@ class Plant(TiedToMemory):
         memory: All numbers that a compiled step reads and writes, (words,).
         record: That in it which leads to all else, (1,), where there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
+        rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.
     """
@@ -414,6 +415,7 @@ class Plant(TiedToMemory):
     memory: Array
     record: NDArray[Any] = np.zeros(1)
     step_arrays: Mapping[str, NDArray[Any]] = {}
+    rotors: NDArray[Any]
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
     _motion: PrescribedMotion | None = None
@@ -540,6 +542,22 @@ class Plant(TiedToMemory):
             ConfigError: This cable model cannot do it; names one that can.
         """
         self.check(change)
+        if isinstance(change, RotorEfficiency):
+            scale_rotors(self.system, self.rotors, change, self.write)
+        elif isinstance(change, LoadMass):
+            self._change_load(change.mass_kg)
+        elif isinstance(change, CutCable | ReleaseHook | AttachHook):
+            check_cut(self.system, change)
+            self._change_cable(change)
+        else:
+            raise NotImplementedError
+
+    def _change_load(self, mass_kg: float) -> None:
+        """Change the load's mass; velocities stay, and the energy balance restarts."""
+        raise NotImplementedError
+
+    def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
+        """Part a cable, or hang it on the load again; what is so already stays so."""
         raise NotImplementedError
 
     def check(self, change: Change) -> None:

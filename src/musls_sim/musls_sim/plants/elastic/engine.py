@@ -172,7 +172,7 @@ class Engine(Plant):
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self.record = self.tables.system
+        self.record, self.rotors = self.tables.system, self.tables.rotors
         self._step_record = self._make_step_record()
         self._watch_prescribed()
         remember_start(self.address)

@@ -24,20 +24,15 @@ from musls_sim.plants.elastic.start import ANY_TORQUE_N_M, rig_parts, settle
 from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
     AttachHook,
-    Change,
     CutCable,
     EnergyAudit,
     EventRecord,
-    LoadMass,
     Plant,
     PlantInputs,
     PlantSetup,
     PlantState,
     PrescribedMotion,
     ReleaseHook,
-    RotorEfficiency,
-    check_cut,
-    scale_rotors,
     step_s,
 )
 from musls_sim.plants.rigid_body import TOUCHING, rotor_records
@@ -331,27 +326,18 @@ class ElasticPlant(Engine):
         still = {0} if self.system.load is None else set()
         self.prescribe(set(paths) | still, paths)
 
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, CutCable | ReleaseHook):
-            check_cut(self.system, change)
-            cable = change.cable - 1
-            if isinstance(change, CutCable):
-                segment = change.segment - 1
-            else:  # the segment next to the hook
-                segment = 0 if change.at == "load" else self.rig.cables[cable].segments - 1
-            self.cut(cable, segment)
-            self._breaks_told = len(self.breaks)
-        elif isinstance(change, AttachHook):
-            check_cut(self.system, change)
-            if self.hook_is_open(change.cable - 1):
-                self.mend(change.cable - 1, 0)
-        elif isinstance(change, LoadMass):
-            self._change_load(change.mass_kg)
-        elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.tables.rotors, change, self.write)
-        else:
-            super().apply(change)
+    def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
+        cable = change.cable - 1
+        if isinstance(change, AttachHook):
+            if self.hook_is_open(cable):
+                self.mend(cable, 0)
+            return
+        if isinstance(change, CutCable):
+            segment = change.segment - 1
+        else:  # the segment next to the hook
+            segment = 0 if change.at == "load" else self.rig.cables[cable].segments - 1
+        self.cut(cable, segment)
+        self._breaks_told = len(self.breaks)
 
     # A hook that opens takes the segment next to it away; what is left of the cable hangs on its
     # drone, one segment shorter. That segment counts as hanging straight down from the free end,
@@ -380,7 +366,6 @@ class ElasticPlant(Engine):
         return "speed_rad_s" if self.tables.shafts["by_rate"][winch] else "torque_n_m"
 
     def _change_load(self, mass_kg: float) -> None:
-        """Change the load's mass; velocities stay, and the energy balance restarts."""
         row = self.tables.bodies[0]
         factor = mass_kg / row["mass"]
         row["mass"] = mass_kg

@@ -38,11 +38,8 @@ from musls_sim.plants.interface import (
     PlantState,
     PrescribedMotion,
     ReleaseHook,
-    RotorEfficiency,
     SimulationDiverged,
-    check_cut,
     given_motion,
-    scale_rotors,
     step_s,
 )
 from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED, build_records
@@ -101,7 +98,7 @@ class LightLinesPlant(Plant):
             obstacles=obstacles,
         )
         t, n = self.records, system.n_drones
-        self.record = t.system
+        self.record, self.rotors = t.system, t.rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
@@ -157,10 +154,7 @@ class LightLinesPlant(Plant):
 
     def apply(self, change: Change) -> None:
         """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.records.rotors, change, self.write)
-        else:
-            super().apply(change)
+        super().apply(change)
         self.forget_inputs()
 
     def local_state(self) -> LocalState:
@@ -279,17 +273,8 @@ class MasslessPlant(LightLinesPlant):
     # pulls at nothing. In the records it becomes so long that it is never taut. A hook that is open
     # at the load hangs straight below the drone, wherever that goes.
 
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, CutCable | ReleaseHook | AttachHook):
-            check_cut(self.system, change)
-            self._hold(change.cable - 1, change)
-            self.forget_inputs()
-        else:
-            super().apply(change)
-
-    def _hold(self, i: int, change: CutCable | ReleaseHook | AttachHook) -> None:
-        """Take a cable off the load, the drone, or both, or hang it on the load again: slack."""
+    def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
+        i = change.cable - 1
         cables, held = self.records.cables, self.held_by[i]
         if isinstance(change, AttachHook):
             if held == "drone":

@@ -24,7 +24,6 @@ from musls_description.numerics.vectors import add, cross, dot, increase, put, s
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
-    Change,
     LoadMass,
     LocalState,
     Plant,
@@ -195,14 +194,11 @@ class DartPlant(RigidLinksPlant):
         """Not here: the step is DART's, see `interface.Plant`."""
         return Plant.local_state(self)
 
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        self.check(change)
-        super().apply(change)
-        if isinstance(change, LoadMass):
-            row = self.records.bodies[0]
-            inertia = dartpy.dynamics.Inertia(row["mass"], row["com"], row["inertia"])
-            self.skeleton.getBodyNode(0).setInertia(inertia)
+    def _change_load(self, mass_kg: float) -> None:
+        super()._change_load(mass_kg)
+        row = self.records.bodies[0]
+        inertia = dartpy.dynamics.Inertia(row["mass"], row["com"], row["inertia"])
+        self.skeleton.getBodyNode(0).setInertia(inertia)
 
 
 class JointForces:

@@ -23,21 +23,16 @@ from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     AttachHook,
-    Change,
     CutCable,
     EnergyAudit,
     EventRecord,
-    LoadMass,
     LocalState,
     Plant,
     PlantInputs,
     PlantState,
     PrescribedMotion,
     ReleaseHook,
-    RotorEfficiency,
     SimulationDiverged,
-    check_cut,
-    scale_rotors,
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
@@ -237,7 +232,7 @@ class RigidLinksPlant(Plant):
         self.whole = self.tree = build_tree(system)
         check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
-        self.record = self.records.system
+        self.record, self.rotors = self.records.system, self.records.rotors
         self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
@@ -411,28 +406,14 @@ class RigidLinksPlant(Plant):
 
     # ------------------------------------------------- cables that are cut, let go and hooked up
 
-    def apply(self, change: Change) -> None:
-        """Change the system between two periods, see `interface.Plant.apply`."""
-        if isinstance(change, LoadMass):
-            self._change_load(change.mass_kg)
-        elif isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.records.rotors, change, self.write)
-        elif isinstance(change, CutCable | ReleaseHook | AttachHook):
-            self._change_joints(change)
-        else:
-            super().apply(change)
-
     def _change_load(self, mass_kg: float) -> None:
-        """Change the load's mass; velocities stay, and the energy balance restarts."""
         load = self.records.bodies[0]
         for name in ("inertia", "stiffness", "damping"):  # the contact's: it does not sink deeper
             load[name] *= mass_kg / load["mass"]
         load["mass"] = mass_kg
         self.reset_counters()
 
-    def _change_joints(self, change: CutCable | ReleaseHook | AttachHook) -> None:
-        """Open or close a joint; what is open or closed already stays so."""
-        check_cut(self.system, change)
+    def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
         first = int(self.tree.first_link[change.cable - 1])
         if isinstance(change, AttachHook):
             self._close(first)
