@@ -387,10 +387,10 @@ def _rows_of(
     progress: Callable[[int, int], None] | None,
 ) -> Rows[dict[str, Any]]:
     """Make the runs of a plan, whose file has this text."""
-    from musls_analysis.sweep.run import Progress, run_sweep
+    from musls_analysis.sweep.run import SweepProgress, run_sweep
     from musls_analysis.sweep.store import Store, make_rows
 
-    def watch(state: Progress) -> None:
+    def watch(state: SweepProgress) -> None:
         if progress is not None:
             progress(state.total - state.left, state.total)
 

@@ -11,7 +11,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
 from musls_description.system.drone import Drone
 from musls_description.system.propulsion import (
-    Air,
+    Atmosphere,
     Battery,
     Motor,
     PropellerConstants,
@@ -36,7 +36,7 @@ def drone():
      (5300, 15, 0.62741)],
 )  # fmt: skip
 def test_density_of_the_air(altitude_m, temperature_c, density):  # C1
-    air = Air(altitude_m=altitude_m, temperature_c=temperature_c)
+    air = Atmosphere(altitude_m=altitude_m, temperature_c=temperature_c)
     assert air.density_kg_m3 == pytest.approx(density, abs=5e-6 + 5e-6 * density)
 
 
@@ -102,8 +102,8 @@ def test_top_speed_tilt_and_ceiling(drone):  # C5, Table 8
     payload_kg = drone.max_thrust_n / PAPER_GRAVITY - PAPER_MASS_KG
     assert payload_kg == pytest.approx(9.21, abs=0.01)
     # The paper's ceiling follows from its own tilt: density ratio cos(58.9 deg).
-    wanted = Air(temperature_c=15.0).density_kg_m3 * math.cos(math.radians(58.9))
-    ceiling = Air(altitude_m=5233.0, temperature_c=15.0).density_kg_m3
+    wanted = Atmosphere(temperature_c=15.0).density_kg_m3 * math.cos(math.radians(58.9))
+    ceiling = Atmosphere(altitude_m=5233.0, temperature_c=15.0).density_kg_m3
     assert ceiling == pytest.approx(wanted, rel=1e-3)
 
 
@@ -146,7 +146,7 @@ def test_the_rotors_own_constants_win(drone):
 
 def test_thrust_constants_follow_the_density():
     spec = PropellerConstants(thrust_n_s2=1e-5, moment_ratio_m=0.016)
-    propulsion = Propulsion(air=Air(altitude_m=1000.0), propeller=spec)
+    propulsion = Propulsion(air=Atmosphere(altitude_m=1000.0), propeller=spec)
     found = propulsion.rotor_constants()["thrust_coefficient_n_s2"]
     assert found == pytest.approx(1e-5 * 1.08707 / 1.225, rel=1e-5)
 

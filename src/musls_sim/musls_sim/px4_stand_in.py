@@ -40,7 +40,7 @@ class NavState(IntEnum):
     LAND = 18
 
 
-class Result(IntEnum):
+class AckResult(IntEnum):
     """Answers, numbered as in VehicleCommandAck."""
 
     ACCEPTED = 0
@@ -108,24 +108,24 @@ class Commander:
 
     def command(
         self, time_s: float, number: int, param1: float, param2: float, param3: float = 0.0
-    ) -> Result:
+    ) -> AckResult:
         """Answer a VehicleCommand that is meant for this vehicle."""
         if number == COMMAND_ARM_DISARM:
             if round(param1) not in (0, 1):
-                return Result.UNSUPPORTED
+                return AckResult.UNSUPPORTED
             return self._arm(time_s) if round(param1) else self._disarm_by_command(param2)
         if number == COMMAND_LAND:
             self.wanted = NavState.LAND
-            return Result.ACCEPTED
+            return AckResult.ACCEPTED
         if number != COMMAND_SET_MODE:
-            return Result.UNSUPPORTED
+            return AckResult.UNSUPPORTED
         mode = _MODES.get((int(param2), int(param3)))
         if int(param1) != 1 or mode is None:
-            return Result.UNSUPPORTED
+            return AckResult.UNSUPPORTED
         if mode is NavState.OFFBOARD and not self._has_stream(time_s):
-            return Result.TEMPORARILY_REJECTED
+            return AckResult.TEMPORARILY_REJECTED
         self.wanted = mode
-        return Result.ACCEPTED
+        return AckResult.ACCEPTED
 
     def step(self, time_s: float, measured: Array, landed: bool, flying: bool, row: Array) -> None:
         """Choose the mode and write the set-point for the autopilot.
@@ -153,20 +153,20 @@ class Commander:
         fresh = time_s - self._heartbeat_s <= COM_OF_LOSS_T_S
         return fresh and self._trajectory is not None
 
-    def _arm(self, time_s: float) -> Result:
+    def _arm(self, time_s: float) -> AckResult:
         if not self.armed:
             if self.wanted is NavState.OFFBOARD and not self._has_stream(time_s):
-                return Result.TEMPORARILY_REJECTED  # the mode could not run
+                return AckResult.TEMPORARILY_REJECTED  # the mode could not run
             self.armed, self.armed_at_s, self.took_off_at_s = True, time_s, None
             self._landing.reset()
-        return Result.ACCEPTED
+        return AckResult.ACCEPTED
 
-    def _disarm_by_command(self, param2: float) -> Result:
+    def _disarm_by_command(self, param2: float) -> AckResult:
         flies = self.took_off_at_s is not None and not self._landing.landed
         if self.armed and flies and param2 != FORCE:
-            return Result.TEMPORARILY_REJECTED
+            return AckResult.TEMPORARILY_REJECTED
         self._disarm(DisarmReason.COMMAND)
-        return Result.ACCEPTED
+        return AckResult.ACCEPTED
 
     def _disarm(self, reason: DisarmReason) -> None:
         self.armed, self.armed_at_s, self.took_off_at_s = False, None, None

@@ -12,10 +12,10 @@ from musls_sim.px4_stand_in import (
     COMMAND_LAND,
     COMMAND_SET_MODE,
     FORCE,
+    AckResult,
     Commander,
     Lockstep,
     NavState,
-    Result,
     TrajectoryInput,
     stand_in_session,
 )
@@ -51,18 +51,18 @@ def offboard_commander():
     commander = Commander(in_air=True, loss_action=NavState.LOITER)
     commander.trajectory(goal([4.0, 5.0, 6.0]))
     commander.heartbeat(0.0)
-    assert commander.command(0.0, COMMAND_SET_MODE, 1.0, 6.0) is Result.ACCEPTED
+    assert commander.command(0.0, COMMAND_SET_MODE, 1.0, 6.0) is AckResult.ACCEPTED
     return commander
 
 
 def test_offboard_mode_needs_a_fresh_stream():
     commander = Commander(in_air=False)
     ask = (COMMAND_SET_MODE, 1.0, 6.0)
-    assert commander.command(0.0, *ask) is Result.TEMPORARILY_REJECTED
+    assert commander.command(0.0, *ask) is AckResult.TEMPORARILY_REJECTED
     commander.trajectory(goal(PLACE))
     commander.heartbeat(0.0)
-    assert commander.command(1.01, *ask) is Result.TEMPORARILY_REJECTED
-    assert commander.command(0.99, *ask) is Result.ACCEPTED
+    assert commander.command(1.01, *ask) is AckResult.TEMPORARILY_REJECTED
+    assert commander.command(0.99, *ask) is AckResult.ACCEPTED
 
 
 def test_setpoints_come_out_in_enu():
@@ -107,7 +107,7 @@ def test_a_lost_stream_can_mean_landing():
 
 def test_a_land_command_goes_down_on_the_spot():
     commander = offboard_commander()
-    assert commander.command(0.1, COMMAND_LAND, 0.0, 0.0) is Result.ACCEPTED
+    assert commander.command(0.1, COMMAND_LAND, 0.0, 0.0) is AckResult.ACCEPTED
     row = step(commander, 0.2)
     assert commander.nav_state is NavState.LAND and not commander.failsafe
     assert np.isnan(row[2]) and row[5] < 0.0 and row[:2] == pytest.approx(PLACE[:2])
@@ -118,16 +118,16 @@ def test_offboard_mode_without_a_stream_is_not_armed():
     commander.trajectory(goal(PLACE))
     commander.heartbeat(0.0)
     commander.command(0.5, COMMAND_SET_MODE, 1.0, 6.0)
-    assert commander.command(2.0, COMMAND_ARM_DISARM, 1.0, 0.0) is Result.TEMPORARILY_REJECTED
+    assert commander.command(2.0, COMMAND_ARM_DISARM, 1.0, 0.0) is AckResult.TEMPORARILY_REJECTED
     commander.heartbeat(2.1)
-    assert commander.command(2.2, COMMAND_ARM_DISARM, 1.0, 0.0) is Result.ACCEPTED
+    assert commander.command(2.2, COMMAND_ARM_DISARM, 1.0, 0.0) is AckResult.ACCEPTED
 
 
 def test_disarming_in_flight_needs_force():
     commander = offboard_commander()
     step(commander, 0.1)
-    assert commander.command(0.2, COMMAND_ARM_DISARM, 0.0, 0.0) is Result.TEMPORARILY_REJECTED
-    assert commander.command(0.2, COMMAND_ARM_DISARM, 0.0, FORCE) is Result.ACCEPTED
+    assert commander.command(0.2, COMMAND_ARM_DISARM, 0.0, 0.0) is AckResult.TEMPORARILY_REJECTED
+    assert commander.command(0.2, COMMAND_ARM_DISARM, 0.0, FORCE) is AckResult.ACCEPTED
     assert step(commander, 0.3)[11] == 0.0
 
 
@@ -141,7 +141,7 @@ def test_disarms_two_seconds_after_landing():
 
 def test_disarms_ten_seconds_after_arming_without_take_off():
     commander = Commander(in_air=False)
-    assert commander.command(1.0, COMMAND_ARM_DISARM, 1.0, 0.0) is Result.ACCEPTED
+    assert commander.command(1.0, COMMAND_ARM_DISARM, 1.0, 0.0) is AckResult.ACCEPTED
     for now in np.arange(1.0, 12.0, 0.1):
         step(commander, now, landed=True, flying=False)
         assert commander.armed == (now < 10.95)
@@ -156,9 +156,9 @@ def test_an_armed_drone_on_the_ground_without_offboard_does_not_take_off():
 
 def test_unknown_commands_and_modes_are_unsupported():
     commander = Commander(in_air=True)
-    assert commander.command(0.0, 22, 0.0, 0.0) is Result.UNSUPPORTED
-    assert commander.command(0.0, COMMAND_ARM_DISARM, 2.0, 0.0) is Result.UNSUPPORTED
-    assert commander.command(0.0, COMMAND_SET_MODE, 1.0, 3.0) is Result.UNSUPPORTED
+    assert commander.command(0.0, 22, 0.0, 0.0) is AckResult.UNSUPPORTED
+    assert commander.command(0.0, COMMAND_ARM_DISARM, 2.0, 0.0) is AckResult.UNSUPPORTED
+    assert commander.command(0.0, COMMAND_SET_MODE, 1.0, 3.0) is AckResult.UNSUPPORTED
 
 
 def test_lockstep_waits_for_those_who_answer_three_times_running():

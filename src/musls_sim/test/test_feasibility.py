@@ -12,7 +12,7 @@ from musls_description.hanging.hang import hang
 from musls_description.system.drone import propeller_radius_m, tip_radius_m
 from musls_description.system.system_files import load_system
 from musls_sim.preflight.feasibility import (
-    Motion,
+    FormationMotion,
     forces_of,
     full_thrust_n,
     hard_moments,
@@ -32,7 +32,7 @@ def moving(**changes):
         "pose": POSE, "velocity_enu_m_s": np.zeros(3), "acceleration_enu_m_s2": np.zeros(3),
         "yaw_rate_rad_s": 0.0, "yaw_acceleration_rad_s2": 0.0, "wind_enu_m_s": np.zeros(3),
     }  # fmt: skip
-    return Motion(**(values | {k: np.array(v) if isinstance(v, list) else v
+    return FormationMotion(**(values | {k: np.array(v) if isinstance(v, list) else v
                                for k, v in changes.items()}))  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from musls_analysis.estimation import estimator
 from musls_analysis.estimation.estimator import INTERVAL, Derivatives, Model, Uncertainty
-from musls_analysis.estimation.system_parameters import Parameter, Setup, put_all
+from musls_analysis.estimation.system_parameters import Setup, SystemParameter, put_all
 from musls_analysis.figures import style
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
@@ -31,7 +31,7 @@ FITS = "as_given", "fitted_to_all", "fitted_to_the_others"
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate(Shown):
+class ParameterEstimate(Shown):
     """Parameters of a system estimated from recordings.
 
     Attributes:
@@ -53,7 +53,7 @@ class Estimate(Shown):
     """
 
     recordings: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SystemParameter, ...]
     start: Array
     value: Array
     at_bound: tuple[str, ...]
@@ -139,11 +139,11 @@ def _text(errors: Mapping[str, float]) -> str:
 
 def estimate(
     model: Model,
-    groups: Mapping[str, Sequence[Parameter]],
+    groups: Mapping[str, Sequence[SystemParameter]],
     worth: float,
     *,
     simplest_first: bool = False,
-) -> Estimate:
+) -> ParameterEstimate:
     """Choose groups of a model's parameters by cross-validation, see `choose`, and fit them.
 
     A single recording is fitted with all of them.
@@ -185,7 +185,7 @@ def _estimate(
     fit: estimator.Fit | None,
     before: Sequence[Array],
     found: Sequence[Derivatives],
-) -> Estimate:
+) -> ParameterEstimate:
     chosen = [model.parameters[c] for c in free]
     value = fit.value if fit else start
     side = fit.side if fit else np.zeros(0, int)
@@ -196,7 +196,7 @@ def _estimate(
     if several:
         stages.append(estimator.left_out(found, free))
     own = [value[free] + slope * estimator.best_change([one], free) for one in found]
-    return Estimate(
+    return ParameterEstimate(
         tuple(model.recordings),
         tuple(chosen),
         start[free],
@@ -241,7 +241,7 @@ def _in_units(
 # ---------- Files: fit.json, system.yaml and intervals.png
 
 
-def write_estimate(result: Estimate, folder: Path) -> None:
+def write_estimate(result: ParameterEstimate, folder: Path) -> None:
     """Write fit.json, system.yaml to fly with, and a figure of what several recordings say."""
     text = json.dumps(_numbers(result), indent=2)
     (folder / FIT).write_text(text + "\n", encoding="utf-8")
@@ -251,7 +251,7 @@ def write_estimate(result: Estimate, folder: Path) -> None:
             style.save(intervals_figure(result), folder / "intervals.png")
 
 
-def _numbers(result: Estimate) -> dict[str, Any]:
+def _numbers(result: ParameterEstimate) -> dict[str, Any]:
     """The numbers of an estimate, JSON-ready; null where one is infinite or unknown."""
 
     def number(value: float) -> float | None:
@@ -310,7 +310,7 @@ def with_fit(setup: Setup, path: Path) -> Setup:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def intervals_figure(result: Estimate) -> Figure:
+def intervals_figure(result: ParameterEstimate) -> Figure:
     """Draw each parameter: 90 % interval of all recordings as a band, of each as a point."""
     n, each = len(result.parameters), len(result.recordings)
     figure = style.new_figure((0.16 * each + 0.42) * n + 0.5)

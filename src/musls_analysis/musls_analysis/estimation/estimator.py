@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import least_squares
 
-from musls_analysis.estimation.system_parameters import Parameter, Setup
+from musls_analysis.estimation.system_parameters import Setup, SystemParameter
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import SimulationDiverged
 
@@ -43,7 +43,7 @@ class Model(Protocol):
     """
 
     setup: Setup
-    parameters: Sequence[Parameter]
+    parameters: Sequence[SystemParameter]
     recordings: list[str]
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:

@@ -15,13 +15,13 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, Slerp
 
-from musls_analysis.estimation.estimate import Estimate, estimate
+from musls_analysis.estimation.estimate import ParameterEstimate, estimate
 from musls_analysis.estimation.estimator import rms
 from musls_analysis.estimation.system_parameters import (
     OF_ELASTIC,
     OF_LINKS,
-    Parameter,
     Setup,
+    SystemParameter,
     parameters,
     put_all,
 )
@@ -100,7 +100,7 @@ class ReplayModel:
     def __init__(
         self,
         setup: Setup,
-        chosen: Sequence[Parameter],
+        chosen: Sequence[SystemParameter],
         recorded: Sequence[RecordedLoad],
         each: Callable[..., Iterable[Array]],
         progress: Callable[[str], None],
@@ -134,7 +134,7 @@ def fit_replays(
     cable_model: str = RIGID_LINKS,
     workers: int | None = 1,
     progress: Callable[[str], None] = lambda text: None,
-) -> Estimate:
+) -> ParameterEstimate:
     """Fit parameters, or groups of them, to recordings, starting from those of a system.
 
     Of several recordings those groups that predict recordings better that they were not fitted to.
@@ -166,8 +166,8 @@ def check_model(names: Sequence[str], model: str) -> None:
 
 
 def _with_bounds(
-    groups: Mapping[str, list[Parameter]], bounds: Mapping[str, tuple[float, float]]
-) -> dict[str, list[Parameter]]:
+    groups: Mapping[str, list[SystemParameter]], bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, list[SystemParameter]]:
     by_name = {p.name: p for group in groups.values() for p in group}
     for name, (lower, upper) in bounds.items():
         if name not in by_name:

@@ -33,7 +33,7 @@ class Setup:
 
 
 @dataclass(frozen=True, repr=False)
-class Parameter(Shown):
+class SystemParameter(Shown):
     """One number of a setup.
 
     Attributes:
@@ -101,14 +101,14 @@ GROUPS = {
 """Parameters of a fit. A group with x y z stands for its components (`load_com_z` for one)."""
 
 
-def parameters(names: Iterable[str], setup: Setup) -> dict[str, list[Parameter]]:
+def parameters(names: Iterable[str], setup: Setup) -> dict[str, list[SystemParameter]]:
     """Look up parameters by names of groups or single ones; a setup gives some their bounds.
 
     Returns:
         The members of each name.
     """
     known = _all(setup)
-    groups: dict[str, list[Parameter]] = {}
+    groups: dict[str, list[SystemParameter]] = {}
     seen: set[str] = set()
     for name in names:
         members = [name] if name in known else [f"{name}_{axis}" for axis in AXES]
@@ -131,7 +131,7 @@ def put_all(setup: Setup, values: Mapping[str, float]) -> Setup:
     return setup
 
 
-def _all(setup: Setup) -> dict[str, Parameter]:
+def _all(setup: Setup) -> dict[str, SystemParameter]:
     each = range(setup.system.n_drones)
     made = [
         _of_cables(
@@ -167,13 +167,15 @@ def _all(setup: Setup) -> dict[str, Parameter]:
         *(p for i in each for p in _origins(f"drone_origin_{i + 1}", f"drone_{i + 1}")),
         *_vector("load_com", "m", 0.1, 0.005, lambda _: np.zeros(3), _com_shifted),
         *_vector("load_tilt", "rad", 0.5, 0.05, lambda s: s.spec.load_tilt_rad, _load_turned),
-        Parameter("load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _inertia_scaled, log=True),
-        Parameter(
+        SystemParameter(
+            "load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _inertia_scaled, log=True
+        ),
+        SystemParameter(
             "load_drag", "N s/m", 1e-3, 2.0, 0.3,
             lambda s: float(np.mean(s.system.load.drag_n_s_m)),
             lambda s, v: _with_load(s, drag_n_s_m=(v, v, v)), log=True,
         ),
-        Parameter(
+        SystemParameter(
             "load_delay", "s", -0.3, 0.3, 0.02, lambda s: s.spec.load_delay_s,
             lambda s, v: replace(s, spec=replace(s.spec, load_delay_s=v)),
         ),
@@ -191,7 +193,7 @@ def _of_cables(
     scale: float = 0.5,
     *,
     log: bool = True,
-) -> Parameter:
+) -> SystemParameter:
     """The mean of a number of some cables; `change` is given its new and its present value."""
 
     def mean(at: Setup) -> float:
@@ -205,10 +207,10 @@ def _of_cables(
         )
         return replace(at, system=replace(at.system, cables=cables))
 
-    return Parameter(name, unit, *bounds, scale, mean, put, log)
+    return SystemParameter(name, unit, *bounds, scale, mean, put, log)
 
 
-def _length(name: str, which: Sequence[int], setup: Setup) -> Parameter:
+def _length(name: str, which: Sequence[int], setup: Setup) -> SystemParameter:
     now = np.mean([setup.system.cables[i].length_m for i in which])
     return _of_cables(
         name, "m", (0.9 * now, 1.1 * now), which, lambda c: c.length_m,
@@ -216,7 +218,7 @@ def _length(name: str, which: Sequence[int], setup: Setup) -> Parameter:
     )  # fmt: skip
 
 
-def _rope_mass(which: Sequence[int], setup: Setup) -> Parameter:
+def _rope_mass(which: Sequence[int], setup: Setup) -> SystemParameter:
     now = np.mean([setup.system.cables[i].mass_kg for i in which])
     return _of_cables(
         "rope_mass", "kg", (0.1 * now, 10.0 * now), which, lambda c: c.mass_kg,
@@ -249,11 +251,11 @@ def _vector(
     scale: float,
     read: Callable[[Setup], Sequence[float] | Array],
     moved: Callable[[Setup, Array], Setup],
-) -> list[Parameter]:
+) -> list[SystemParameter]:
     """Three components, x y z, of what `moved` shifts by a vector."""
 
-    def component(axis: int) -> Parameter:
-        return Parameter(
+    def component(axis: int) -> SystemParameter:
+        return SystemParameter(
             f"{name}_{AXES[axis]}", unit, -limit, limit, scale,
             lambda at: float(read(at)[axis]),
             lambda at, value: moved(at, np.eye(3)[axis] * (value - read(at)[axis])),
@@ -262,7 +264,7 @@ def _vector(
     return [component(axis) for axis in range(3)]
 
 
-def _attachments(name: str, which: Sequence[int]) -> list[Parameter]:
+def _attachments(name: str, which: Sequence[int]) -> list[SystemParameter]:
     """Cable's end on some drones."""
 
     def moved(at: Setup, by: Array) -> Setup:
@@ -278,7 +280,7 @@ def _attachments(name: str, which: Sequence[int]) -> list[Parameter]:
     )  # fmt: skip
 
 
-def _load_attachment(index: int) -> list[Parameter]:
+def _load_attachment(index: int) -> list[SystemParameter]:
     """End of one cable on the load."""
 
     def read(at: Setup) -> Vector:
@@ -292,7 +294,7 @@ def _load_attachment(index: int) -> list[Parameter]:
     return _vector(f"load_attachment_{index + 1}", "m", 5.0, 0.01, read, moved)
 
 
-def _origins(name: str, body: str) -> list[Parameter]:
+def _origins(name: str, body: str) -> list[SystemParameter]:
     """Recorded point of a body."""
     return _vector(
         name, "m", 0.2, 0.01, lambda at: at.spec.offset_m(body),

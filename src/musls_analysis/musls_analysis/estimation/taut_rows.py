@@ -16,8 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from musls_analysis.estimation.estimate import Estimate, estimate
-from musls_analysis.estimation.system_parameters import AXES, Parameter, Setup, parameters, put_all
+from musls_analysis.estimation.estimate import ParameterEstimate, estimate
+from musls_analysis.estimation.system_parameters import (
+    AXES,
+    Setup,
+    SystemParameter,
+    parameters,
+    put_all,
+)
 from musls_analysis.recordings.recording import LOAD
 from musls_analysis.replay.replay import Replay
 from musls_description.config.errors import ConfigError
@@ -107,7 +113,9 @@ def candidates(system: SlungLoadSystem) -> dict[str, tuple[str, ...]]:
 class TautModel:
     """Distances less lengths in taut rows of recordings as the model of an estimate."""
 
-    def __init__(self, setup: Setup, chosen: Sequence[Parameter], rows: Sequence[TautRows]) -> None:
+    def __init__(
+        self, setup: Setup, chosen: Sequence[SystemParameter], rows: Sequence[TautRows]
+    ) -> None:
         self.setup, self.parameters, self._rows = setup, chosen, rows
         self.recordings = [Path(one.source).name for one in rows]
 
@@ -131,7 +139,7 @@ def _robust(residual: Array) -> Array:
     return np.asarray(weight[:, None] * residual)
 
 
-def geometry(replays: Sequence[Replay], system: SlungLoadSystem) -> Estimate:
+def geometry(replays: Sequence[Replay], system: SlungLoadSystem) -> ParameterEstimate:
     """Choose and fit the geometry of a system to the taut rows of two recordings or more."""
     if len(replays) < 2:
         raise ConfigError("--geometry: takes two recordings or more, each held against the others")

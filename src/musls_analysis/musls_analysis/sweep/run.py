@@ -41,7 +41,7 @@ _CONNECT_S = 10
 
 
 @dataclass
-class Progress:
+class SweepProgress:
     """State of a sweep.
 
     Attributes:
@@ -102,12 +102,12 @@ def run_sweep(
     plan: Plan,
     store: Store,
     flyer: str,
-    watch: Callable[[Progress], None],
+    watch: Callable[[SweepProgress], None],
     *,
     workers: int | None = 1,
     scheduler: str | None = None,
     retry_failed: bool = False,
-) -> Progress:
+) -> SweepProgress:
     """Make the runs that are missing; the folder must be open.
 
     The flyer is explained at `Job`; `watch` is called at the start and after each run. The runs
@@ -118,7 +118,7 @@ def run_sweep(
     damaged: list[str] = []
     done = store.finished(runs, failed_too=not retry_failed, damaged=damaged)
     finished = len(store.finished(done, failed_too=False))
-    progress = Progress(len(runs), len(done), finished, len(done) - finished, damaged)
+    progress = SweepProgress(len(runs), len(done), finished, len(done) - finished, damaged)
     watch(progress)
     series = tuple(wanted_series(sweep))
     jobs = [

@@ -182,7 +182,7 @@ _SOLID, _SETPOINT, _SLACK = "-", (0.0, (2.3, 3.8)), (0.0, (0.8, 2.4))
 """Dashes in widths of the line, whose round ends make each longer by one."""
 
 
-class Piece(NamedTuple):
+class FlatPiece(NamedTuple):
     """Something flat in the world: a polygon with a fill, a polyline without.
 
     Attributes:
@@ -235,31 +235,31 @@ class SubjectStyle(NamedTuple):
 
 def _face_pieces(
     faces: Iterable[np.ndarray], base: np.ndarray, alpha: float, *, one_sided: bool = True
-) -> Iterator[Piece]:
+) -> Iterator[FlatPiece]:
     """Flat faces (points, 3), anti-clockwise seen from outside, shaded."""
     for points in faces:
         normal = np.cross(points[1] - points[0], points[2] - points[1])
         light = 0.5 + 0.5 * float(normal @ _LIGHT) / float(np.linalg.norm(normal))
         shade = (1.0 - light) * 0.55 * base + light * (0.75 * base + 0.25)
-        yield Piece(points, 0.65 * base, fill=shade, alpha=alpha, one_sided=one_sided)
+        yield FlatPiece(points, 0.65 * base, fill=shade, alpha=alpha, one_sided=one_sided)
 
 
 def _drone_pieces(
     shape: scene.DroneShape, placed: scene.Placed, base: np.ndarray, alpha: float
-) -> Iterator[Piece]:
+) -> Iterator[FlatPiece]:
     """Gear, arms, plate and rotor discs; the front discs are darker."""
     for leg in placed(shape.gear_m):
-        yield Piece(leg, _GEAR, alpha=alpha, width_m=0.009, nearer_m=-0.02)
+        yield FlatPiece(leg, _GEAR, alpha=alpha, width_m=0.009, nearer_m=-0.02)
     for arm in placed(shape.arms_m):
-        yield Piece(arm, 0.7 * base, alpha=alpha, width_m=0.026)
+        yield FlatPiece(arm, 0.7 * base, alpha=alpha, width_m=0.026)
     dark = 0.55 * base
-    yield Piece(placed(shape.plate_m), dark, fill=0.85 * base, alpha=alpha, nearer_m=0.01)
+    yield FlatPiece(placed(shape.plate_m), dark, fill=0.85 * base, alpha=alpha, nearer_m=0.01)
     for disc, front in zip(placed(shape.discs_m), shape.front, strict=True):
         share = 0.62 if front else 0.32
-        yield Piece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
+        yield FlatPiece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def _cable_pieces(sampled: scene.Sampled, look: SubjectStyle) -> Iterator[Piece]:
+def _cable_pieces(sampled: scene.Sampled, look: SubjectStyle) -> Iterator[FlatPiece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
@@ -267,7 +267,7 @@ def _cable_pieces(sampled: scene.Sampled, look: SubjectStyle) -> Iterator[Piece]
         dash = _SLACK if cable.slack[0] else _SOLID
         for line in cable.pieces(0):
             for i in range(len(line) - 1):
-                yield Piece(line[i : i + 2], shade, width, dash=dash)
+                yield FlatPiece(line[i : i + 2], shade, width, dash=dash)
 
 
 def subject_styles(
@@ -285,12 +285,12 @@ def subject_styles(
 
 def _subject_pieces(
     subject: scene.Subject, sampled: scene.Sampled, look: SubjectStyle
-) -> Iterator[Piece]:
+) -> Iterator[FlatPiece]:
     """Bodies, with their pulleys, and cables."""
     pulley, rim_colour = np.array(to_rgb(style.PULLEY)), np.array(to_rgb(style.PULLEY_RIM))
     for body, placed in scene.poses(sampled.bodies):
         for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
-            yield Piece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
+            yield FlatPiece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
         shape, base = subject.shapes.get(body), look.colour(body)
         if isinstance(shape, scene.BoxShape):
             faces = placed(shape.corners_m)[np.array(scene.BOX_FACES)]
@@ -304,20 +304,24 @@ OBSTACLE_ALPHA = 0.4
 """Opacity of obstacles: what flies behind them is seen."""
 
 
-def _obstacle_pieces(subject: scene.Subject, low: np.ndarray, high: np.ndarray) -> Iterator[Piece]:
+def _obstacle_pieces(
+    subject: scene.Subject, low: np.ndarray, high: np.ndarray
+) -> Iterator[FlatPiece]:
     """Obstacles near what is shown, from corner to corner (3,)."""
     base, beyond = np.array(to_rgb(style.OBSTACLE)), 2.0 * SHOWN_BEYOND_M
     for _, faces in shown_faces(subject.recording.obstacles, low - beyond, high + beyond):
         yield from _face_pieces(faces, base, OBSTACLE_ALPHA, one_sided=len(faces) > 1)
 
 
-def _setpoint_pieces(sampled: scene.Sampled, shapes: Mapping[str, scene.Shape]) -> Iterator[Piece]:
+def _setpoint_pieces(
+    sampled: scene.Sampled, shapes: Mapping[str, scene.Shape]
+) -> Iterator[FlatPiece]:
     """Outlines of where load and drones should be."""
     ink = np.array(to_rgb(style.INK))
     for body, placed in scene.poses(sampled.setpoints):
         edge = 0.65 * np.array(to_rgb(style.colour(body))) + 0.35 * ink
         for line in shapes[body].wire_m if body in shapes else ():
-            yield Piece(placed(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
+            yield FlatPiece(placed(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
 
 
 # ---------- Ground at z = 0: a grid that fades away, and shadows straight below the bodies
@@ -344,12 +348,12 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return found[strength > 0.01], strength[strength > 0.01]
 
 
-def _shadow(points_enu_m: np.ndarray) -> Piece:
+def _shadow(points_enu_m: np.ndarray) -> FlatPiece:
     """The ground below the convex hull of a body's points (n, 3)."""
     flat = points_enu_m * [1.0, 1.0, 0.0]
     with suppress(QhullError, ValueError):  # seen edge on, or not known
         flat = flat[ConvexHull(flat[:, :2]).vertices]
-    return Piece(flat, _SHADOW, 0.0, _SHADOW, 0.13)
+    return FlatPiece(flat, _SHADOW, 0.0, _SHADOW, 0.13)
 
 
 # ---------- Names beside the drones, where they cover neither each other nor a body
@@ -621,7 +625,9 @@ class Picture:
         self._pieces.set_linewidth(widths)
         self._pieces.set_linestyle(list(dashes))
 
-    def _visible(self, pieces: Iterable[Piece]) -> list[tuple[float, Any, Any, Any, float, object]]:
+    def _visible(
+        self, pieces: Iterable[FlatPiece]
+    ) -> list[tuple[float, Any, Any, Any, float, object]]:
         """Depth, picture points, fill, edge, width [pt] and dashes of those that can be seen."""
         seen = []
         for piece in pieces:

@@ -118,7 +118,7 @@ class ReproduceOptions:
 
 
 @dataclass(frozen=True)
-class Column:
+class SystemColumn:
     """One system against the real flights.
 
     Attributes:
@@ -146,7 +146,7 @@ def reproduce(
     *,
     overwrite: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Column]:
+) -> list[SystemColumn]:
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
     Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
@@ -285,7 +285,7 @@ def _column(
     variant: Variant,
     work: Path,
     options: ReproduceOptions,
-) -> Column:
+) -> SystemColumn:
     compare_options = CompareOptions(offsets_m=options.offsets_m)
     flown = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
@@ -307,12 +307,12 @@ def _column(
             real_cuts, cuts, compare_options, comparisons[stage].errors
         )
         seen_turning.append(flights.turning(comparisons[stage], cuts[0]))
-    return Column(
+    return SystemColumn(
         variant.name, comparisons, spread, intervals, seen_turning, variant.mission.remarks
     )
 
 
-def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
+def table(columns: Sequence[SystemColumn], options: ReproduceOptions) -> str:
     """The table as Markdown: translational error [mm] / geodesic error [deg]."""
     lines = [
         f"`{options.command}`" if options.command else "",
@@ -340,7 +340,7 @@ def table(columns: Sequence[Column], options: ReproduceOptions) -> str:
     return "\n".join(lines)
 
 
-def _cell(column: Column, stage: str, body: str) -> str:
+def _cell(column: SystemColumn, stage: str, body: str) -> str:
     errors = column.comparisons[stage].errors[body]
     (low, flat), (high, steep) = column.intervals[stage][body]
     mm, deg = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
@@ -351,7 +351,7 @@ def _cell(column: Column, stage: str, body: str) -> str:
     return f"{' / '.join(texts)} [{low:.0f}, {high:.0f} / {flat:.1f}, {steep:.1f}]"
 
 
-def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
+def _footnote(columns: Sequence[SystemColumn], options: ReproduceOptions) -> str:
     cycles = ", ".join(
         f"{c.real_cycles} real and {c.sim_cycles} simulated cycles of {stage}"
         for stage, c in columns[0].comparisons.items()
@@ -368,7 +368,7 @@ def _footnote(columns: Sequence[Column], options: ReproduceOptions) -> str:
     )
 
 
-def _about(columns: Sequence[Column]) -> list[str]:
+def _about(columns: Sequence[SystemColumn]) -> list[str]:
     """Doubts about the recordings, and what was taken from them."""
     lines = [
         line
@@ -379,7 +379,7 @@ def _about(columns: Sequence[Column]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _numbers(column: Column) -> dict[str, Any]:
+def _numbers(column: SystemColumn) -> dict[str, Any]:
     return {
         stage: {
             body: {

@@ -58,7 +58,7 @@ infinite joint rates. A real cable does not fold by 90 degrees within a link's l
 
 
 @dataclass(frozen=True)
-class Body:
+class TreeBody:
     """One rigid body and the joint it hangs on.
 
     Attributes:
@@ -132,7 +132,7 @@ class Tree:
         drone: Body index of each drone, (n_drones,).
     """
 
-    bodies: tuple[Body, ...]
+    bodies: tuple[TreeBody, ...]
     first_link: NDArray[np.int64]
     drone: NDArray[np.int64]
 
@@ -243,7 +243,7 @@ def build_tree(system: SlungLoadSystem) -> Tree:
     """Lay a system out as a tree of bodies."""
     load, joint = system.load, (np.eye(3), np.zeros(3))
     inertia = np.array(load.inertia_kg_m2)
-    bodies = [Body("load", -1, *joint, *joint, load.mass_kg, np.zeros(3), inertia, axes="")]
+    bodies = [TreeBody("load", -1, *joint, *joint, load.mass_kg, np.zeros(3), inertia, axes="")]
     first_link, drone_index = [], []
     azimuths_rad = cable_azimuths_rad(system)
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
@@ -262,9 +262,11 @@ def build_tree(system: SlungLoadSystem) -> Tree:
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
 
 
-def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twists: bool) -> Body:
+def _link(
+    name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twists: bool
+) -> TreeBody:
     turn = QUARTER_TURN if twists else np.eye(3)
-    return Body(
+    return TreeBody(
         name,
         parent,
         frame @ turn,
@@ -282,8 +284,8 @@ def _link(name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twi
     )
 
 
-def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) -> Body:
-    return Body(
+def _drone(name: str, parent: int, anchor: Array, drone: Drone, cable: Cable) -> TreeBody:
+    return TreeBody(
         name,
         parent,
         np.eye(3),

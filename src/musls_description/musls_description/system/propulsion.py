@@ -31,7 +31,7 @@ STANDARD_DENSITY_KG_M3 = 1.225
 
 
 @spec
-class Air:
+class Atmosphere:
     """Air at the place of the flight: its density follows.
 
     Attributes:
@@ -285,7 +285,7 @@ class Propulsion:
         electronics_w: Power of everything but the motors.
     """
 
-    air: Air = Field(default_factory=Air)
+    air: Atmosphere = Field(default_factory=Atmosphere)
     propeller: Propeller | None = None
     motor: Motor | None = None
     battery: Battery | None = None

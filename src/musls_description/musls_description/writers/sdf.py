@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.hanging.tree import STOP_RAD, Body, Configuration, build_tree
+from musls_description.hanging.tree import STOP_RAD, Configuration, TreeBody, build_tree
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone
@@ -97,7 +97,7 @@ class Link:
     model: str
     name: str
     index: int
-    body: Body
+    body: TreeBody
     coordinates: Array
     stopped: str
 
@@ -129,7 +129,7 @@ def link_names(system: SlungLoadSystem) -> list[tuple[str, str]]:
     return [(model, name) for model, name, _ in names]
 
 
-def _sdf_name(system: SlungLoadSystem, body: Body) -> tuple[str, str, int]:
+def _sdf_name(system: SlungLoadSystem, body: TreeBody) -> tuple[str, str, int]:
     """Model, link and index of its cable or drone."""
     model, _, link = body.name.partition("/")
     kind, _, numeral = model.partition("_")
@@ -165,7 +165,7 @@ def _links(system: SlungLoadSystem, spawn: Configuration) -> list[Link]:
     return links
 
 
-def _pivot(body: Body) -> Body:
+def _pivot(body: TreeBody) -> TreeBody:
     """Small body that turns about the first axis between a body with three axes and its parent."""
     return dataclasses.replace(
         body,

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.hanging.tree import Body, Tree, build_tree
+from musls_description.hanging.tree import Tree, TreeBody, build_tree
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.writers.sdf import PARTS, numbers, parse, template, to_text
@@ -50,7 +50,7 @@ TWISTS = {"yz": "locked", "xyz": "free"}
 """Names of the axes of the joint at the load in the macro of a cable."""
 
 
-def _joint_angles(body: Body) -> Array:
+def _joint_angles(body: TreeBody) -> Array:
     """Of a link's frame at zero angles: the joint's in the parent, seen from the joint's in it."""
     return roll_pitch_yaw(body.joint_in_parent_rotation @ body.joint_in_child_rotation.T)
 

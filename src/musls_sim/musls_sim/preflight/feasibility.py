@@ -37,7 +37,7 @@ WHAT = "a check before the flight"
 
 
 @dataclass(frozen=True)
-class Motion:
+class FormationMotion:
     """Motion of the formation and of the air; many motions at once have a first axis more.
 
     Attributes:
@@ -55,7 +55,7 @@ class Motion:
     wind_enu_m_s: Array
 
     @classmethod
-    def of(cls, derivatives: Array, wind_enu_m_s: Array) -> Motion:
+    def of(cls, derivatives: Array, wind_enu_m_s: Array) -> FormationMotion:
         """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (..., >= 3, >= 4)."""
         pose, rate, gain = (derivatives[..., order, :] for order in range(3))
         return cls(pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3],
@@ -77,7 +77,7 @@ class Forces:
     moment_body_n_m: Array
 
 
-def forces_of(scenario: Scenario, motion: Motion) -> Forces:
+def forces_of(scenario: Scenario, motion: FormationMotion) -> Forces:
     """Solve for the forces of a motion."""
     hanging = scenario.hanging_for(WHAT)
     system, yaw = hanging.system, float(motion.pose[3])
@@ -95,7 +95,7 @@ def forces_of(scenario: Scenario, motion: Motion) -> Forces:
     return Forces(np.array(thrust), tension_n, more[:, None] * hanging.rest.drone_moment_n_m)
 
 
-def _felt(hanging: Hanging, motion: Motion) -> tuple[Array, Array]:
+def _felt(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array]:
     """Gravity that a drone feels, and that what the cables carry feels with its drag, (..., 3)."""
     system = hanging.system
     felt = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, hanging.gravity_m_s2])
@@ -107,7 +107,7 @@ def _thrust(
     drone: Drone,
     cable_n: Array,
     place_m: Array,
-    motion: Motion,
+    motion: FormationMotion,
     felt: Array,
     hover_n: float | None = None,
 ) -> Array:
@@ -147,7 +147,7 @@ class Moment:
     stage: str
     number: int
     time_s: float
-    motion: Motion
+    motion: FormationMotion
 
     @property
     def where(self) -> str:
@@ -175,11 +175,13 @@ def hard_moments(scenario: Scenario, count: int = 3) -> list[Moment]:
     for number, stage in enumerate(scenario.mission.stages):
         times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
-        share, tilt, felt = _estimates(hanging, Motion.of(samples, wind))
+        share, tilt, felt = _estimates(hanging, FormationMotion.of(samples, wind))
         for score, k in {
             (float(share[k]), int(k)) for k in (share.argmax(), tilt.argmax(), felt.argmin())
         }:
-            moment = Moment(stage.kind, number, float(times[k]), Motion.of(samples[k], wind))
+            moment = Moment(
+                stage.kind, number, float(times[k]), FormationMotion.of(samples[k], wind)
+            )
             found.append((score, moment))
     found.sort(key=lambda pair: -pair[0])
     # Those that differ in what they ask for; places do not matter, headings do not either.
@@ -190,7 +192,7 @@ def hard_moments(scenario: Scenario, count: int = 3) -> list[Moment]:
     return list(distinct.values())[:count]
 
 
-def _estimates(hanging: Hanging, motion: Motion) -> tuple[Array, Array, Array]:
+def _estimates(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array, Array]:
     """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
     system, gravity, count = hanging.system, hanging.gravity_m_s2, len(motion.pose)
     felt, carried = _felt(hanging, motion)
@@ -393,7 +395,7 @@ def _in_rig(
     _, (row, _) = rig_margins(scenario.system, held)
     at_rest, hardest = (_rig_forces(scenario, held, k) for k in (0, row))
     stage, begun = plan.stage_at(row), int(np.argmax(plan.stage == plan.stage[row]))
-    still = Motion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
+    still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - begun) / plan.rate_hz, still)
     return at_rest, margins(scenario, hardest), moment
 

@@ -16,7 +16,7 @@ from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from musls_analysis.estimation.estimate import Estimate
+    from musls_analysis.estimation.estimate import ParameterEstimate
     from musls_analysis.estimation.system_parameters import Setup
     from musls_analysis.replay import Replay
     from musls_description.system.slung_system import SlungLoadSystem
@@ -105,7 +105,7 @@ def run(
 
 def _fit_of(
     fit: str, bounds: list[str] | None, setup: Setup, model: str, workers: int | None
-) -> Callable[..., Estimate]:
+) -> Callable[..., ParameterEstimate]:
     """A fit with these options; what is wrong shows before the recording is read."""
     from musls_analysis.estimation.replays import fit_replays
     from musls_analysis.estimation.system_parameters import parameters
@@ -151,7 +151,9 @@ def _setup(
     return setup if with_fit is None else fitted(setup, with_fit)
 
 
-def _fitted(replay: Replay, setup: Setup, fit: Callable[..., Estimate], work: Path) -> Setup:
+def _fitted(
+    replay: Replay, setup: Setup, fit: Callable[..., ParameterEstimate], work: Path
+) -> Setup:
     """Fit, write and print; the setup with what was found."""
     from musls_analysis.estimation.estimate import write_estimate
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from musls_analysis.sweep.plan import Plan
-    from musls_analysis.sweep.run import Progress
+    from musls_analysis.sweep.run import SweepProgress
     from musls_analysis.sweep.store import Store
 
 EXIT_FAILED_RUNS = 1
@@ -154,7 +154,7 @@ def _choose_one(workers: int | None, scheduler: str | None) -> None:
 
 def _make(
     plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
-) -> tuple[Progress, list[dict[str, Any]], list[Path]]:
+) -> tuple[SweepProgress, list[dict[str, Any]], list[Path]]:
     """Make the runs; the table's rows and the files written, of an interrupted sweep too."""
     try:
         progress = _with_progress(plan, store, workers, scheduler, retry_failed)
@@ -169,7 +169,7 @@ def _make(
 
 def _with_progress(
     plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
-) -> Progress:
+) -> SweepProgress:
     """Make the runs and show how many are done; failed ones are named as they come."""
     from time import perf_counter
 
@@ -179,7 +179,7 @@ def _with_progress(
     begin = perf_counter()
     with ProgressDisplay(plan.sweep.name, "starting") as shown:
 
-        def watch(progress: Progress) -> None:
+        def watch(progress: SweepProgress) -> None:
             made = progress.total - progress.left
             failed = f"{progress.failed} failed, " if progress.failed else ""
             eta = _eta(progress, perf_counter() - begin)
@@ -207,7 +207,7 @@ def _with_progress(
         return progress
 
 
-def _eta(progress: Progress, elapsed_s: float) -> str:
+def _eta(progress: SweepProgress, elapsed_s: float) -> str:
     """Time left, from the runs made in this session."""
     made = progress.finished + progress.failed - progress.before
     if not made:
@@ -237,7 +237,9 @@ MAX_ROWS = 30
 """Points printed at most; the table has them all."""
 
 
-def _print(plan: Plan, rows: list[dict[str, Any]], progress: Progress, written: list[Path]) -> None:
+def _print(
+    plan: Plan, rows: list[dict[str, Any]], progress: SweepProgress, written: list[Path]
+) -> None:
     """Print the points with the load's errors, and where everything is."""
     from rich.markup import escape
 

@@ -7,7 +7,7 @@ from time import perf_counter
 import dartpy
 import numpy as np
 
-from musls_description.hanging.tree import Body, Tree
+from musls_description.hanging.tree import Tree, TreeBody
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Box
@@ -49,7 +49,7 @@ def build_skeleton(tree: Tree, *, friction_as_constraint: bool = False) -> dartp
     return skeleton
 
 
-def _set_joint(joint: dartpy.dynamics.Joint, body: Body, friction: bool) -> None:
+def _set_joint(joint: dartpy.dynamics.Joint, body: TreeBody, friction: bool) -> None:
     joint.setTransformFromParentBodyNode(
         _isometry(body.joint_in_parent_rotation, body.joint_in_parent_position_m)
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from musls_description.hanging.tree import QUARTER_TURN, Body, Tree
+from musls_description.hanging.tree import QUARTER_TURN, Tree, TreeBody
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import (
     from_matrix,
@@ -51,7 +51,7 @@ Placed = Callable[[Pieces], Tables]
 def opened(pieces: Pieces, body: int, records: Tables) -> Pieces:
     """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
     old, m = pieces.tree.bodies[body], records.bodies[body]
-    loose = Body(
+    loose = TreeBody(
         old.name, -1, np.eye(3), np.zeros(3), np.eye(3), np.zeros(3),
         old.mass_kg, old.com_m, old.inertia_kg_m2, axes="",
     )  # fmt: skip
@@ -59,7 +59,7 @@ def opened(pieces: Pieces, body: int, records: Tables) -> Pieces:
     return _with(pieces, body, loose, place, np.concatenate([m["omega"], m["velocity"]]))
 
 
-def closed(pieces: Pieces, body: int, original: Body, placed: Placed) -> Pieces:
+def closed(pieces: Pieces, body: int, original: TreeBody, placed: Placed) -> Pieces:
     """Close the hook of a cable's first link on the load, see the module.
 
     The link's end is drawn into the hook first, along the way that moves the least mass; the rest
@@ -89,7 +89,7 @@ def closed(pieces: Pieces, body: int, original: Body, placed: Placed) -> Pieces:
     return replace(joined, velocities=rates)
 
 
-def _with(pieces: Pieces, body: int, joint: Body, place: Array, rate: Array) -> Pieces:
+def _with(pieces: Pieces, body: int, joint: TreeBody, place: Array, rate: Array) -> Pieces:
     """Pieces with another joint of a body, and its coordinates and rates."""
     first, size = pieces.tree.first_coordinate[body], pieces.tree.bodies[body].freedom
     bodies = list(pieces.tree.bodies)
