@@ -10,7 +10,7 @@ from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
 from musls_analysis.report.report import number, write_report
-from musls_analysis.view.scene import Subject
+from musls_analysis.scene import Subject
 from musls_description.config.schema import build, to_data
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import Scenario

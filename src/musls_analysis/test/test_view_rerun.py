@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from musls_analysis.recordings.recording import Event
-from musls_analysis.view.scene import open_subject, sample
+from musls_analysis.scene import open_subject, sample
 from musls_description.config.errors import MuslsError
 from musls_description.system.obstacles import BoxObstacle
 

@@ -10,9 +10,7 @@ from matplotlib.colors import to_rgb
 from musls_analysis.figures import space
 from musls_analysis.figures.style import SLACK_CABLE, UNKNOWN_TENSION
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
-from musls_analysis.view.chart import TensionScale, round_up, strip_series, tension_scale
-from musls_analysis.view.picture import WIDE, Picture, Rectangle, camera_on, pixels, place_names
-from musls_analysis.view.scene import (
+from musls_analysis.scene import (
     BOX_FACES,
     BoxShape,
     DroneShape,
@@ -25,6 +23,8 @@ from musls_analysis.view.scene import (
     stage_at,
     world,
 )
+from musls_analysis.view.chart import TensionScale, round_up, strip_series, tension_scale
+from musls_analysis.view.picture import WIDE, Picture, Rectangle, camera_on, pixels, place_names
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import from_roll_pitch_yaw, rotate
 from musls_description.system.obstacles import (

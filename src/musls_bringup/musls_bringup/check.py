@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
-from musls_analysis.view.scene import Subject
+from musls_analysis.scene import Subject
 from musls_control.mission.contingency import MIN_DRONES
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.config.errors import ConfigError

@@ -30,8 +30,8 @@ from flask import Response, abort, redirect, request, send_file
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from musls_analysis.recordings.readers import read_recording
+from musls_analysis.scene import aligning_shift_s
 from musls_analysis.view.page import page_html, templates
-from musls_analysis.view.scene import aligning_shift_s
 from musls_bringup.cli.describe import schema_of
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in

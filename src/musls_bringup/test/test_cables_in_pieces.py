@@ -5,7 +5,7 @@ import pytest
 
 import musls
 from musls_analysis.figures.space import cables_at
-from musls_analysis.view.scene import Subject, sample
+from musls_analysis.scene import Subject, sample
 
 
 @pytest.mark.parametrize("model", ["elastic", "rigid_links"])

@@ -20,7 +20,7 @@ from musls_description.config.errors import ConfigError, near_names, whole_file
 from musls_description.config.strict_yaml import shown
 
 if TYPE_CHECKING:
-    from musls_analysis.view.scene import Subject
+    from musls_analysis.scene import Subject
 
 
 class FlightFigure(NamedTuple):

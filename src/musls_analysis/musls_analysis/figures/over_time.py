@@ -23,7 +23,7 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 if TYPE_CHECKING:
-    from musls_analysis.view.scene import Subject
+    from musls_analysis.scene import Subject
 
 # ---------- Stages and events
 

@@ -18,7 +18,7 @@ from musls_analysis.recordings.recording import LOAD, Recording, main_stages, pa
 from musls_description.system.obstacles import shown_faces, widened
 
 if TYPE_CHECKING:
-    from musls_analysis.view.scene import Subject
+    from musls_analysis.scene import Subject
 
 SNAPSHOTS = 5
 """Odd and prime: after whole turns of a periodic flight the moments do not coincide."""

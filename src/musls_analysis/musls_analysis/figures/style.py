@@ -29,7 +29,7 @@ from musls_analysis.figures.colours import label as label
 from musls_analysis.recordings.recording import Event, Recording
 
 if TYPE_CHECKING:
-    from musls_analysis.view.scene import Subject
+    from musls_analysis.scene import Subject
 
 WIDTH_IN = 7.6
 DPI = 130

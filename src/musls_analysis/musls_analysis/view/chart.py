@@ -17,7 +17,7 @@ from musls_analysis.comparison.quantities import TENSION, owners
 from musls_analysis.comparison.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import Stage
-from musls_analysis.view.scene import Subject
+from musls_analysis.scene import Subject
 
 _SHARE = 99.5
 """Percentile of the values that an axis or a scale holds; shorter peaks are cut off."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from musls_analysis.scene import Subject
 from musls_analysis.view.picture import Layout, Picture, PictureOptions
-from musls_analysis.view.scene import Subject
 from musls_control.child_processes import ending, last_words
 from musls_description.config.errors import ConfigError, MuslsError, install_command, whole_file
 

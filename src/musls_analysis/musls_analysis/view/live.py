@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from musls_analysis.comparison.quantities import TENSION
 from musls_analysis.recordings.bag import recording_from
+from musls_analysis.scene import Subject
 from musls_analysis.view import rerun_log
 from musls_analysis.view.chart import TensionScale, curves, round_up
 from musls_analysis.view.picture import SubjectStyle
-from musls_analysis.view.scene import Subject
 from musls_sim.recording.recorder import MemoryRecorder, RowStore
 from musls_sim.recording.signals import STAGE, Asked, Rate
 from musls_sim.session.session import Session

@@ -20,7 +20,7 @@ from musls_analysis.comparison.errors import error_table, shown_setpoints
 from musls_analysis.comparison.quantities import owners
 from musls_analysis.figures.colours import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
-from musls_analysis.view.scene import Subject, sample
+from musls_analysis.scene import Subject, sample
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import RigSystem
 

@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.spatial import ConvexHull, QhullError
 
+from musls_analysis import scene
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import LOAD, Stage
-from musls_analysis.view import scene
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_description.config.errors import ConfigError
 from musls_description.system.obstacles import SHOWN_BEYOND_M, shown_faces

@@ -27,9 +27,9 @@ from matplotlib.colors import to_rgb
 from musls_analysis.comparison.quantities import TENSION
 from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
 from musls_analysis.recordings.recording import LOAD, PoseTrack
+from musls_analysis.scene import BoxShape, Shape, Subject, sample, staged_subject
 from musls_analysis.view import picture
 from musls_analysis.view.chart import Series, TensionScale, curves, differences
-from musls_analysis.view.scene import BoxShape, Shape, Subject, sample, staged_subject
 from musls_control.child_processes import ending_with_us
 from musls_description.config.errors import MuslsError, install_command, whole_file
 from musls_description.system.obstacles import shown_faces, triangles

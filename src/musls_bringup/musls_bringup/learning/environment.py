@@ -14,8 +14,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
+from musls_analysis.scene import Subject
 from musls_analysis.view.picture import Picture, PictureOptions
-from musls_analysis.view.scene import Subject
 from musls_bringup.api import load_scenario
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.learned import (

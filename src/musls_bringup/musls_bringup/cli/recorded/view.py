@@ -25,7 +25,7 @@ from musls_description.config.errors import (
 from musls_description.config.strict_yaml import read_json
 
 if TYPE_CHECKING:
-    from musls_analysis.view.scene import Subject
+    from musls_analysis.scene import Subject
 
 LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
@@ -146,7 +146,7 @@ def run(
         from musls_analysis.view import rerun_log  # says, before the reading, what is missing
     first = _planned(recording, system)
     if first is None:
-        from musls_analysis.view.scene import open_subject
+        from musls_analysis.scene import open_subject
 
         first = open_subject(recording, system, reading, options.offsets_m(offset))
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
@@ -173,9 +173,9 @@ def run(
             work.write_text(page, encoding="utf-8")
         typer.echo(f"page in {path}")
     else:
+        from musls_analysis.scene import shown_window
         from musls_analysis.view import film
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
-        from musls_analysis.view.scene import shown_window
 
         look = PictureOptions(azimuth, elevation, zoom, follow, trail, NARROW if narrow else WIDE)
         window_s = shown_window(subjects, stage)
@@ -239,7 +239,7 @@ def _laid_over(
     subjects = [first]
     doubts: list[str] = []
     if other is not None:
-        from musls_analysis.view.scene import aligning_shift_s, open_subject
+        from musls_analysis.scene import aligning_shift_s, open_subject
 
         second = open_subject(other, system)
         if shift_s is None:
@@ -313,7 +313,7 @@ def figures(
     summary = summarise(flight, **known) | (written if flight is whole else {})
     second = None
     if other is not None:
-        from musls_analysis.view.scene import open_subject
+        from musls_analysis.scene import open_subject
 
         second = _laid_over(open_subject(recording), other, None, stage, None, 0)[1]
         begin_s, end_s = (time_s - second.shift_s for time_s in (flight.start_s, flight.end_s))
