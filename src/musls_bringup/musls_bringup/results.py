@@ -59,7 +59,7 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
 
 def check_older(out: Path | None, *names: str, overwrite: bool) -> None:
     """Refuse a folder in which files of these names would be replaced."""
-    older = [out / name for name in names if out is not None and (out / name).exists()]
+    older = [out / name for name in names if out is not None and os.path.lexists(out / name)]
     if older and not overwrite:
         raise ResultError(f"{older[0]} exists; --overwrite replaces it")
 

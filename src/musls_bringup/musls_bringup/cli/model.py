@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +10,8 @@ import typer
 
 from musls_bringup.cli.options import path_of, within
 from musls_bringup.cli.terminal import tell
-from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
+from musls_bringup.results import check_older
+from musls_description.config.errors import ConfigError, whole_file, writing
 
 if TYPE_CHECKING:
     from musls_description.hanging.tree import Configuration
@@ -171,9 +171,8 @@ def _write(files: dict[str, str], out: Path, *, overwrite: bool) -> list[Path]:
     targets = {out / name: text for name, text in files.items()}
     if out.suffix in FILE_SUFFIXES and len(files) == 1:
         targets = dict(zip([out], files.values(), strict=True))
-    older = next((path for path in targets if os.path.lexists(path)), None)
-    if older and not overwrite:
-        raise MuslsError(f"{older} exists; --overwrite replaces it")
+    for path in targets:
+        check_older(path.parent, path.name, overwrite=overwrite)
     for path, text in targets.items():
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
