@@ -10,7 +10,7 @@ from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
 from musls_sim.px4 import links
 from musls_sim.px4 import sensors as px4_sensors
-from musls_sim.px4.sensors import Sensors
+from musls_sim.px4.sensors import Px4Sensors
 from musls_sim.specs.estimation import Px4SensorSpec
 
 G = 9.80665
@@ -26,7 +26,7 @@ SILENT = Px4SensorSpec(
 
 
 def sensors(spec=SILENT, seed=0):
-    return Sensors(spec, G, 0.004, np.random.default_rng(seed))
+    return Px4Sensors(spec, G, 0.004, np.random.default_rng(seed))
 
 
 def facing(yaw_enu_rad):

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.recording import interpolated
-from musls_analysis.replay.motion import Motion, ReplaySpec
+from musls_analysis.replay.motion import ReplayMotion, ReplaySpec
 from musls_analysis.replay.replay import (
     MASSLESS,
     NOTE_EVERY,
-    Prediction,
+    LoadPrediction,
     Replay,
     as_recorded,
     plant_at_start,
@@ -61,7 +61,7 @@ def check_estimator(given: Any) -> Any:
 
 def estimate_load(
     replay: Replay, system: SlungLoadSystem, chosen: Any, spec: ReplaySpec | None = None
-) -> Prediction:
+) -> LoadPrediction:
     """Estimate the load along a recording with an estimator's specification.
 
     It begins at rest, hanging or standing where the recording begins with slack cables.
@@ -73,7 +73,7 @@ def estimate_load(
     """
     replay.check(system)
     spec = spec or replay.spec
-    motion = Motion(replay.recorded, spec)
+    motion = ReplayMotion(replay.recorded, spec)
     setup = EstimatorSetup(system, spec.gravity_m_s2, CONTROL_PERIOD_S)
     estimator: LoadEstimator = chosen.build(setup)
     periods = int(motion.duration_s / CONTROL_PERIOD_S)
@@ -110,12 +110,12 @@ def estimate_load(
             clock = np.array(motion.clock_s(now))
             rows.append((clock, position, quaternion, *motion.load_at(now)))
     clock_s, *poses = map(np.array, zip(*rows, strict=True))
-    return Prediction(
+    return LoadPrediction(
         as_recorded(spec, clock_s, *poses[:2]), as_recorded(spec, clock_s, *poses[2:])
     )
 
 
-def drone_motion(motion: Motion, time_s: Array) -> Array:
+def drone_motion(motion: ReplayMotion, time_s: Array) -> Array:
     """Rows of `BodyMotion` of the recorded drones at evenly spaced times, (k, n, 16)."""
     poses = [motion.drones_at(time) for time in time_s]
     position, attitude = (np.array(part) for part in zip(*poses, strict=True))
@@ -131,7 +131,7 @@ def drone_motion(motion: Motion, time_s: Array) -> Array:
     return found
 
 
-def _rotor_speeds(replay: Replay, motion: Motion, time_s: Array) -> Array | None:
+def _rotor_speeds(replay: Replay, motion: ReplayMotion, time_s: Array) -> Array | None:
     """Recorded speeds of the rotors at times of the replay, (k, n, rotors), None without."""
     tracks = [replay.rotors.get(name) for name in replay.recorded.drones]
     clock_s = np.array([motion.clock_s(time) for time in time_s])

@@ -181,7 +181,7 @@ class RecordedPaths:
         self.load_time_s = np.unique(recording.bodies[LOAD].time_s)
 
 
-class Motion:
+class ReplayMotion:
     """Centres of mass and attitudes over the time of a replay, which starts at rest.
 
     `start_s` and `end_s` are recorded times.

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
-from musls_analysis.replay.motion import Motion, RecordedPaths, ReplaySpec
+from musls_analysis.replay.motion import RecordedPaths, ReplayMotion, ReplaySpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state, weightless
@@ -73,7 +73,7 @@ def with_links(system: SlungLoadSystem, model: str) -> SlungLoadSystem:
 
 
 def plant_at_start(
-    model: str, system: SlungLoadSystem, motion: Motion, spec: ReplaySpec
+    model: str, system: SlungLoadSystem, motion: ReplayMotion, spec: ReplaySpec
 ) -> tuple[Plant, Array]:
     """The load at rest below the drones' first poses, or lying below slack cables.
 
@@ -110,7 +110,7 @@ def plant_at_start(
     return plant, plant.state.orientation_wxyz[1:].copy()
 
 
-def starts_slack(system: SlungLoadSystem, motion: Motion) -> bool:
+def starts_slack(system: SlungLoadSystem, motion: ReplayMotion) -> bool:
     """Whether all cables are slack in the first poses, so that the load stands on the ground."""
     far = np.linalg.norm(motion.drones_at(0.0)[0] - motion.load_at(0.0)[0], axis=1)
     return bool(far.max() < 0.95 * min(cable.length_m for cable in system.cables))
@@ -131,7 +131,7 @@ NOTE_EVERY = 5
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction(Shown):
+class LoadPrediction(Shown):
     """Load predicted from the drones' motion, and the recorded load.
 
     Attributes:
@@ -178,7 +178,7 @@ class Prediction(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class ReplayResult(Prediction):
+class ReplayResult(LoadPrediction):
     """Result of a replay.
 
     Attributes:
@@ -216,7 +216,7 @@ class Replay:
         """Smooth the recorded motion, of the load and all drones."""
         self.spec = spec
         self.recorded, self.rotors = RecordedPaths(recording), recording.rotors
-        Motion(self.recorded, spec)  # raises now, not in the first run
+        ReplayMotion(self.recorded, spec)  # raises now, not in the first run
 
     def check(self, system: SlungLoadSystem) -> None:
         """Refuse a system with another number of drones than the recording has."""
@@ -238,7 +238,7 @@ class Replay:
         self.check(system)
         spec = spec or self.spec
         system = with_links(system, cable_model)
-        motion = Motion(self.recorded, spec)
+        motion = ReplayMotion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
         path, guide = motion.eased_in(attitudes), _guide(plant, motion, spec.lead_in_s)
         track = _Track(spec, plant)
@@ -271,7 +271,7 @@ class Replay:
         return track.result()
 
 
-def _guide(plant: Plant, motion: Motion, lead_in_s: float) -> Callable[[float], Array]:
+def _guide(plant: Plant, motion: ReplayMotion, lead_in_s: float) -> Callable[[float], Array]:
     """Spring and damper, critically damped, from the load to its recorded motion."""
     load = slung_system(plant.system, "replay").load
     inertia = np.mean(np.diag(load.inertia_kg_m2))
@@ -389,7 +389,7 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
     return numbers
 
 
-def write_load(result: Prediction, path: Path) -> None:
+def write_load(result: LoadPrediction, path: Path) -> None:
     """Write the load's pose, predicted and measured, as CSV."""
     pose = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
     names = ["t_s", *(f"predicted_{c}" for c in pose), *(f"measured_{c}" for c in pose)]

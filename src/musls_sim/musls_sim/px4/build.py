@@ -14,7 +14,7 @@ from musls_sim.autopilots import AutopilotSetup, loaded_hover_parameters, parame
 from musls_sim.plants.gazebo import BridgedPlant
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
 from musls_sim.px4.process import XrceAgent, find_agent
-from musls_sim.px4.sensors import RATE_HZ, Sensors
+from musls_sim.px4.sensors import RATE_HZ, Px4Sensors
 from musls_sim.px4_stand_in import check_hooks, flown_by_graph
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compose import flies_delivery
@@ -170,7 +170,7 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
     airframes = airframe_scripts(firmware, layouts, defaults, each)
     if isinstance(setup.plant, BridgedPlant):
         return Px4InGazebo(setup.plant, firmware, layouts, airframes, **options)
-    sensors = Sensors(
+    sensors = Px4Sensors(
         scenario.autopilot.sensors,
         scenario.physics.gravity_m_s2,
         1.0 / RATE_HZ,

@@ -18,7 +18,7 @@ from musls_description.writers.sdf import drone_name
 from musls_sim.plants.gazebo import WORLD, BridgedPlant
 from musls_sim.px4.install import Firmware
 from musls_sim.px4.process import Instance
-from musls_sim.px4.sitl import PERIOD_US, Px4Sitl, Vehicle
+from musls_sim.px4.sitl import PERIOD_US, Px4Sitl, SitlVehicle
 
 # ---------- Whether PX4 has done all its work, as the kernel sees it (Linux)
 
@@ -123,7 +123,7 @@ class BridgeLink:
         return np.clip(share, 0.0, 1.0)
 
 
-class BridgedVehicle(Vehicle):
+class BridgedVehicle(SitlVehicle):
     """One PX4 whose bridge is attached to a model of the world."""
 
     def __init__(self, link: BridgeLink, *args: Any, **options: Any) -> None:
@@ -137,7 +137,7 @@ class BridgedVehicle(Vehicle):
         self.threads = WorkThreads(self._process.pid)
 
     def close(self) -> None:
-        """See `Vehicle.close`."""
+        """See `SitlVehicle.close`."""
         if self.threads is not None:
             self.threads.close()
         super().close()
@@ -165,7 +165,7 @@ class Px4InGazebo(Px4Sitl):
         super().__init__(firmware, layouts, airframes, None, **options)
         plant.ask = self._ask
 
-    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> SitlVehicle:
         link = BridgeLink(self._plant, index, self._layouts[index])
         # The model in a Gazebo that runs already.
         variables = {
@@ -218,6 +218,6 @@ class Px4InGazebo(Px4Sitl):
         super().close()
         self._server_threads.close()
 
-    def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
+    def _give_up(self, vehicle: SitlVehicle, what: str, estimate: Estimate) -> NoReturn:
         self._standing = True
         super()._give_up(vehicle, what, estimate)

@@ -13,7 +13,7 @@ import numpy as np
 
 from musls_description.config.errors import MuslsError, install_command
 from musls_description.numerics.arrays import Array
-from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Sample
+from musls_sim.px4.sensors import TEMPERATURE_DEG_C, Fix, Px4Sample
 
 try:
     from pymavlink.dialects.v20 import common as mavlink
@@ -181,7 +181,7 @@ class HilLink:
         self.controls = np.zeros(MAX_CONTROLS)
         self.armed = False
 
-    def send(self, time_us: int, sample: Sample, drone: int) -> None:
+    def send(self, time_us: int, sample: Px4Sample, drone: int) -> None:
         """Send the sensors of a drone (from 0); `time_us` is simulated time, PX4's only clock."""
         messages = [_hil_sensor(time_us, sample, drone)]
         if sample.fix is not None:
@@ -229,7 +229,7 @@ class HilLink:
         return data
 
 
-def _hil_sensor(time_us: int, sample: Sample, drone: int) -> mavlink.MAVLink_hil_sensor_message:
+def _hil_sensor(time_us: int, sample: Px4Sample, drone: int) -> mavlink.MAVLink_hil_sensor_message:
     force = sample.specific_force_frd_m_s2[drone].tolist()
     omega = sample.omega_frd_rad_s[drone].tolist()
     field, pressure, altitude = sample.magnetic_frd_gauss, sample.pressure_hpa, sample.altitude_m

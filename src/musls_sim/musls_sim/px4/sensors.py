@@ -36,7 +36,7 @@ GYRO_RANGE_RAD_S = np.deg2rad(2000.0)
 
 
 @dataclass(frozen=True)
-class Sample:
+class Px4Sample:
     """Samples of the sensors of all drones at one time, NED and FRD.
 
     Attributes:
@@ -66,7 +66,7 @@ class Fix:
     velocity_ned_m_s: Array
 
 
-class Sensors:
+class Px4Sensors:
     """Sensors of all drones, sampled once per control period."""
 
     _SLOW_EVERY = 5
@@ -84,7 +84,7 @@ class Sensors:
         self._field_enu = world_enu_ned(earth_field_ned_gauss())
         self._tick = 0
 
-    def sample(self, truth: BodyMotion) -> Sample:
+    def sample(self, truth: BodyMotion) -> Px4Sample:
         """Read all sensors from the true motion of the drones, (n_drones, 16)."""
         spec, tick = self._spec, self._tick
         self._tick += 1
@@ -102,7 +102,7 @@ class Sensors:
             pressure += self._noise(pressure.shape, spec.barometer_noise_hpa)
             altitude = pressure_altitude_m(pressure)
         due = int((tick + 1) * self._fixes_per_tick) > int(tick * self._fixes_per_tick)
-        return Sample(
+        return Px4Sample(
             np.clip(force, -ACCELEROMETER_RANGE_M_S2, ACCELEROMETER_RANGE_M_S2),
             np.clip(omega, -GYRO_RANGE_RAD_S, GYRO_RANGE_RAD_S),
             magnetic,

@@ -31,7 +31,7 @@ from musls_sim.px4.process import (
     claim_instances,
     make_root,
 )
-from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, RATE_HZ, Sensors, geodetic_deg
+from musls_sim.px4.sensors import ORIGIN_ALTITUDE_M, RATE_HZ, Px4Sensors, geodetic_deg
 
 # ---------- One drone's PX4: its process, its links, and what it says when something is wrong
 
@@ -41,7 +41,7 @@ CONSOLE_LINES = 4
 _COMPLAINT = re.compile(r"\b(ERROR|WARN|Parameter .* not found)\b")
 
 
-class Vehicle:
+class SitlVehicle:
     """One PX4 from its start to its end.
 
     Attributes:
@@ -212,7 +212,7 @@ class Px4Sitl(Autopilot):
         firmware: Firmware,
         layouts: Sequence[RotorLayout],
         airframes: Sequence[str],
-        sensors: Sensors | None,
+        sensors: Px4Sensors | None,
         *,
         chosen: Mapping[str, float],
         log_folder: Path,
@@ -228,7 +228,7 @@ class Px4Sitl(Autopilot):
         self._omega_span = np.array([layout.omega_max_rad_s for layout in layouts])
         self._omega_span -= self._omega_min
         self._folder: TemporaryDirectory[str] | None = None
-        self._vehicles: list[Vehicle] = []
+        self._vehicles: list[SitlVehicle] = []
         n = len(layouts)
         self._offset_ned_m = np.zeros((n, 3))
         self._ground_enu_m = np.zeros(n)
@@ -331,7 +331,9 @@ class Px4Sitl(Autopilot):
     def _arm(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         """Into offboard mode, then armed, all together; each is asked again and again."""
         self._advance_for(1.0, estimate, setpoint)  # PX4 takes the mode only when set-points come
-        asks: tuple[tuple[str, Callable[[CommandLink], None], Callable[[Vehicle], bool]], ...] = (
+        asks: tuple[
+            tuple[str, Callable[[CommandLink], None], Callable[[SitlVehicle], bool]], ...
+        ] = (
             ("enter offboard mode", CommandLink.ask_offboard, lambda v: v.in_offboard),
             ("arm", CommandLink.ask_arm, lambda v: v.hil.armed),
         )
@@ -406,8 +408,8 @@ class Px4Sitl(Autopilot):
         for vehicle in self._vehicles:
             vehicle.connect(CONNECT_LIMIT_S)
 
-    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
-        return Vehicle(index, instance, self.firmware, root, log)
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> SitlVehicle:
+        return SitlVehicle(index, instance, self.firmware, root, log)
 
     def _check_parameters(self) -> None:
         """Refuse parameters that this PX4 does not know; without them it would fly on."""
@@ -491,7 +493,7 @@ class Px4Sitl(Autopilot):
                     vehicle, f"left offboard mode at {time_s:.2f} s of the flight", estimate
                 )
 
-    def _give_up(self, vehicle: Vehicle, what: str, estimate: Estimate) -> NoReturn:
+    def _give_up(self, vehicle: SitlVehicle, what: str, estimate: Estimate) -> NoReturn:
         """Fail, but let PX4 say why: its words wait for its clock, which only frames move."""
         for _ in range(CONSOLE_CYCLES):
             self._cycle(estimate)
@@ -531,8 +533,8 @@ class GraphPx4(Px4Sitl):
         super().close()
         self.agent.close()
 
-    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> Vehicle:
-        return Vehicle(
+    def _vehicle(self, index: int, instance: Instance, root: Path, log: Path) -> SitlVehicle:
+        return SitlVehicle(
             index,
             instance,
             self.firmware,
