@@ -283,8 +283,8 @@ class Px4Sitl(Autopilot):
     def _prepare(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
         self._ground_enu_m = estimate.drones.position_enu_m[:, 2].copy()
         self._arm(setpoint, estimate)
-        # Only an armed PX4 answers every frame. Before, on a machine with too much work, samples
-        # are lost, and it may believe to be decimetres from where it stands.
+        # Only an armed PX4 answers every frame. Before, one that is started by a script may have
+        # lost samples in Gazebo on a busy machine, and believe to be decimetres off its place.
         self._keep_errors(estimate, setpoint)
 
     def _boot(self, estimate: Estimate) -> None:
