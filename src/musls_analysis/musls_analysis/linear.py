@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import relative, rotation_vector
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 from musls_sim.plants.interface import LocalState, Plant, PlantInputs
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.session import Session
@@ -78,7 +78,7 @@ class Mode:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearModel(Shown):
+class LinearModel(ShownResult):
     """x' = A x + B u, y = C x + D u around a state; deviations, SI units, see `docs/linear.md`.
 
     Attributes:

@@ -295,7 +295,7 @@ class SampledCable:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SceneSamples:
     """A subject at K times: poses of the centres of mass, held set-points; NaN where not known."""
 
     bodies: Mapping[str, PoseTrack]
@@ -320,7 +320,7 @@ def poses(tracks: Mapping[str, PoseTrack]) -> Iterator[tuple[str, Placed]]:
             yield body, partial(world, position=position, q=q)
 
 
-def sample(subject: Subject, time_s: np.ndarray) -> Sampled:
+def sample(subject: Subject, time_s: np.ndarray) -> SceneSamples:
     """Poses and cables between samples at ascending times (K,), held set-points; gaps stay."""
     clock_s = np.asarray(time_s, float) - subject.shift_s
     recording = subject.recording
@@ -333,7 +333,7 @@ def sample(subject: Subject, time_s: np.ndarray) -> Sampled:
         for body, track in recording.bodies.items()
     }
     setpoints = {b: centred(b, t.held_at(clock_s)) for b, t in recording.setpoints.items()}
-    return Sampled(bodies, setpoints, _cables(subject, bodies, clock_s))
+    return SceneSamples(bodies, setpoints, _cables(subject, bodies, clock_s))
 
 
 def _cables(
@@ -385,7 +385,9 @@ def _shape_at(track: CableTrack, clock_s: float) -> np.ndarray | None:
     return a + (clock_s - times[k]) / span * (b - a)
 
 
-def framed_points_enu_m(subject: Subject, sampled: Sampled, follow: bool = False) -> np.ndarray:
+def framed_points_enu_m(
+    subject: Subject, sampled: SceneSamples, follow: bool = False
+) -> np.ndarray:
     """World points (n, 3) that a picture of all sampled times has to show, without trails.
 
     With `follow` places are relative to the load's place above the ground.

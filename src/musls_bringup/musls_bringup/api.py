@@ -61,7 +61,7 @@ Overrides = Mapping[str, Any] | Sequence[str]
 AnyScenario = Scenario | Mapping[str, Any] | str | Path
 """A scenario, what its file would hold, or its name or file."""
 
-Flown = recordings.Recording | str | Path
+AnyRecording = recordings.Recording | str | Path
 """A recording, or where to read it."""
 
 
@@ -286,7 +286,7 @@ def symbolic(
 
 
 def replay(
-    recording: Flown,
+    recording: AnyRecording,
     system: RigSystem | Mapping[str, Any] | str = "x500_trio_swivel",
     *,
     cable_model: str = "rigid_links",
@@ -316,8 +316,8 @@ def replay(
 
 
 def compare(
-    real: Flown,
-    sims: Flown | Sequence[Flown],
+    real: AnyRecording,
+    sims: AnyRecording | Sequence[AnyRecording],
     stages: str | Sequence[str],
     *,
     options: CompareOptions | None = None,
@@ -485,7 +485,7 @@ def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
     )
 
 
-def _recording(given: Flown) -> recordings.Recording:
+def _recording(given: AnyRecording) -> recordings.Recording:
     if isinstance(given, (str, Path)):
         return readers.read_recording(given)
     if not isinstance(given, recordings.Recording):

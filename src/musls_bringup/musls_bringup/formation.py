@@ -14,7 +14,7 @@ from musls_description.hanging.hang import Hanging, hang
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 
 STARTS = 240
@@ -22,7 +22,7 @@ STARTS = 240
 
 
 @dataclass(frozen=True, repr=False)
-class Proposal(Shown):
+class Proposal(ShownResult):
     """Places that hold a load level.
 
     Attributes:

@@ -13,7 +13,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.sweep.plan import MetricFigure, load_sweep
 from musls_analysis.view.film import FilmOptions
 from musls_bringup.cli import main
-from musls_control.trajectories.recorded import Recorded
+from musls_control.trajectories.recorded import RecordedTrajectory
 from musls_description.config.errors import ConfigError, file_name
 from musls_description.config.strict_yaml import read_json, read_text
 
@@ -53,7 +53,7 @@ def test_what_is_made_of_a_stages_name_stays_in_its_folder(tmp_path):
 
 
 def read_poses(path):
-    Recorded(path=str(path))
+    RecordedTrajectory(path=str(path))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.mcap", "a.yaml"])

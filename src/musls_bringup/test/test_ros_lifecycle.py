@@ -167,7 +167,7 @@ def test_stop_ends_only_what_is_left_over(tmp_path, capsys, monkeypatch):
     process = stray(tmp_path)
     try:
         (node,) = ours(process)
-        running = processes.Running("embedded_sim", os.getpid(), orphan=False)
+        running = processes.NodeProcess("embedded_sim", os.getpid(), orphan=False)
         monkeypatch.setattr(processes, "running_nodes", lambda: [node, running])
         assert main(["ros", "stop"]) == 0
         assert capsys.readouterr().out == f"ended: recorder (process {process.pid})\n"

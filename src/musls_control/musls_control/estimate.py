@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from musls_description.numerics.arrays import Array
-from musls_description.tables import Shown, Table, vector
+from musls_description.tables import ShownResult, Table, vector
 
 MOTION = np.dtype(
     [
@@ -37,7 +37,7 @@ def check_memory(data: Array, row_shape: tuple[int, ...], name: str) -> None:
         )
 
 
-class BodyMotion(Shown):
+class BodyMotion(ShownResult):
     """Motion of several bodies, a row each.
 
     Attributes:

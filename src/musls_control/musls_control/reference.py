@@ -16,14 +16,14 @@ import numpy as np
 from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Trajectory, at_rest, polyline
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix
-from musls_description.tables import Shown, Table, vector
+from musls_description.tables import ShownResult, Table, vector
 
 _BLOCK = 512
 """Samples that `SteppedReference` evaluates at once."""
 
 
 @dataclass(frozen=True, repr=False)
-class LoadReference(Shown):
+class LoadReference(ShownResult):
     """Set-point of the load at one time, ENU.
 
     Attributes:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from musls_control.mission.delivery import Outlet, hanging_share
-from musls_control.mission.player import PlayState, Refused
+from musls_control.mission.player import CommandRefusal, PlayState
 from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
@@ -71,7 +71,7 @@ def test_a_delivery_waits_for_its_hook_weighs_and_waits_for_slack_cables(tmp_pat
     flight.carried_kg = 2.0
     flight.until("waypoints")
     assert flight.told == [("weighed", "load: 2.000 kg")]
-    with pytest.raises(Refused, match="a delivery is flown"):
+    with pytest.raises(CommandRefusal, match="a delivery is flown"):
         flight.player.go_to(np.array([0.0, 0.0, 1.0, 0.0]), flight.time_s)
     flight.until("set_down")
     flight.wait(8.0)

@@ -9,7 +9,7 @@ from musls_control.estimate import Estimate
 from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
 from musls_control.mission.contingency import Loss, LossKind
 from musls_control.mission.plan import GroundSpot, compile_plan
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
+from musls_control.mission.player import CommandRefusal, FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
 from musls_control.real_flight.graph import read_mission_file
 from musls_description.config.schema import build, to_data, to_yaml
@@ -286,7 +286,7 @@ def test_a_pause_is_a_persons_until_somebody_else_decides(survives):
     begin_s = row / plan.rate_hz
     player.at(begin_s)
     player.pause(begin_s)
-    with pytest.raises(Refused, match="cannot pause: paused"):
+    with pytest.raises(CommandRefusal, match="cannot pause: paused"):
         player.pause(begin_s)
     player.resume(begin_s + 1.0)
     player.pause(begin_s + 1.0, by_guard=True)

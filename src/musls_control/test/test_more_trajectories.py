@@ -9,7 +9,7 @@ from trajectory_examples import EXAMPLES, SETPOINTS
 from musls_control.reference import LoadReference, Piece, Reference
 from musls_control.trajectories import FigureEight, Helix, Quintic, SmoothCircle, Step
 from musls_control.trajectories.curves import along, ramped_phase, wave
-from musls_control.trajectories.recorded import Recorded
+from musls_control.trajectories.recorded import RecordedTrajectory
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import from_roll_pitch_yaw
 
@@ -170,7 +170,7 @@ def test_tilt_of_one_axis_follows_the_sine_of_the_angle():
 
 
 def test_recorded_goes_through_all_samples():
-    flight = Recorded(path=str(SETPOINTS))
+    flight = RecordedTrajectory(path=str(SETPOINTS))
     table = np.genfromtxt(SETPOINTS, delimiter=",", names=True, skip_header=1)
     times = table["time_s"] - table["time_s"][0]
     poses = flight.pose(times)
@@ -181,7 +181,7 @@ def test_recorded_goes_through_all_samples():
     fine = np.linspace(0.0, flight.duration_s, 5000)
     d = flight.derivatives(fine)
     assert np.abs(np.diff(d[:, 4], axis=0)).max() < 0.05 * np.abs(d[:, 4]).max() + 0.05
-    linear = Recorded(path=str(SETPOINTS), interpolation="linear")
+    linear = RecordedTrajectory(path=str(SETPOINTS), interpolation="linear")
     assert np.allclose(linear.pose(times), poses, rtol=0, atol=1e-9)
     assert (linear.derivatives(fine)[:, 2:] == 0.0).all()
 
@@ -206,13 +206,13 @@ def test_recorded_set_points_of_a_bag(tmp_path):
             )
             message = kind[POSE_STAMPED](kind["std_msgs/msg/Header"](stamp, "world"), pose)
             writer.write(topic, int(t * 1e9), store.serialize_cdr(message, POSE_STAMPED))
-    flight = Recorded(path=str(tmp_path / "bag"), from_s=100.5)
+    flight = RecordedTrajectory(path=str(tmp_path / "bag"), from_s=100.5)
     assert flight.duration_s == pytest.approx(1.5)
     assert np.allclose(flight.pose(time_s[1:] - 100.5)[:, :3], place[1:], atol=1e-9)
     assert np.allclose(flight.pose(time_s[1:] - 100.5)[:, 3], angles[1:, 2], atol=1e-9)
     assert np.allclose(flight.tilt(time_s[1:] - 100.5)[:, 0], angles[1:, :2], atol=1e-9)
     with pytest.raises(ConfigError, match="/load/setpoint"):
-        Recorded(path=str(tmp_path / "bag"), topic="/load/setpont")
+        RecordedTrajectory(path=str(tmp_path / "bag"), topic="/load/setpont")
 
 
 @pytest.mark.parametrize(
@@ -232,17 +232,17 @@ def test_bad_tables_are_refused_in_one_line(tmp_path, text, part):
     file = tmp_path / "table.csv"
     file.write_text(text)
     with pytest.raises(ConfigError) as error:
-        Recorded(path=str(file))
+        RecordedTrajectory(path=str(file))
     assert part in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("make", "part"),
     [
-        (lambda: Recorded(path="absent.csv"), "no such file"),
-        (lambda: Recorded(path="absent"), "bag"),
-        (lambda: Recorded(path=str(SETPOINTS), columns=["time_s"] * 6), "columns"),
-        (lambda: Recorded(path=str(SETPOINTS), interpolation="cubic"), "interpolation"),
+        (lambda: RecordedTrajectory(path="absent.csv"), "no such file"),
+        (lambda: RecordedTrajectory(path="absent"), "bag"),
+        (lambda: RecordedTrajectory(path=str(SETPOINTS), columns=["time_s"] * 6), "columns"),
+        (lambda: RecordedTrajectory(path=str(SETPOINTS), interpolation="cubic"), "interpolation"),
         (lambda: SmoothCircle(rotation_rad=(0.0, 1.6, 0.0)), "rotation_rad"),
         (lambda: Helix(turn_s=0.0), "turn_s"),
         (lambda: FigureEight(ramp_s=0.0), "ramp_s"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission.player import FlightPlayer, GoalSettings, PlayState, Refused
+from musls_control.mission.player import CommandRefusal, FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
 from musls_control.trajectories import Hold
 from musls_description.hanging.cone import Cone
@@ -121,7 +121,7 @@ def test_an_abort_brings_all_down_without_a_jump(stage):
     begin = time_of(player, stage)
     before = play(player, begin - 1.0, begin)
     if stage == "lower":
-        with pytest.raises(Refused, match="landing already"):
+        with pytest.raises(CommandRefusal, match="landing already"):
             player.abort(begin)
         return
     player.abort(begin)
@@ -188,7 +188,7 @@ def test_the_load_keeps_its_height_until_it_is_above_its_place():
 def test_refusals_say_why(ask, text):
     player = ground_player()
     player.at(11.0)
-    with pytest.raises(Refused, match=text):
+    with pytest.raises(CommandRefusal, match=text):
         ask(player)
 
 
@@ -207,7 +207,7 @@ def test_impossible_goals_are_refused(goal):
     player = ground_player()
     begin = time_of(player, "hold")
     player.at(begin)
-    with pytest.raises(Refused, match="goal"):
+    with pytest.raises(CommandRefusal, match="goal"):
         player.go_to(np.array(goal), begin)
     assert player.state is PlayState.FLYING
 
@@ -236,7 +236,7 @@ def test_the_states_are_those_of_the_documented_diagram():
             before = player.state.value
             try:
                 ASKS[ask](player, now_s)
-            except Refused:
+            except CommandRefusal:
                 continue
             found |= {(before, player.state.value, ask)} if player.state.value != before else set()
             now_s += 0.5

@@ -20,9 +20,9 @@ from musls_control.trajectories import (
     Waypoints,
     trajectory_of_stage,
 )
-from musls_control.trajectories.curves import Ramped
+from musls_control.trajectories.curves import RampedCurve
 from musls_control.trajectories.min_derivative import MinDerivative
-from musls_control.trajectories.recorded import Recorded
+from musls_control.trajectories.recorded import RecordedTrajectory
 
 
 def derivatives(trajectory, *times_s):
@@ -46,9 +46,9 @@ def corners(trajectory):
         return np.concatenate([trajectory.point_s, trajectory.point_s + holds])
     if isinstance(trajectory, Quintic):
         return np.concatenate([trajectory.start_s, trajectory.start_s + trajectory.line_s])
-    if isinstance(trajectory, Recorded):
+    if isinstance(trajectory, RecordedTrajectory):
         return trajectory.samples[0]
-    if isinstance(trajectory, Ramped):
+    if isinstance(trajectory, RampedCurve):
         ends = [0.0, trajectory.ramp_s, trajectory.ramp_s + trajectory.cruise_s]
         return np.array([*ends, trajectory.duration_s])
     if isinstance(trajectory, Step):

@@ -17,7 +17,7 @@ from musls_control.trajectories import (
     Waypoints,
 )
 from musls_control.trajectories.min_derivative import MinDerivative
-from musls_control.trajectories.recorded import Recorded
+from musls_control.trajectories.recorded import RecordedTrajectory
 
 SETPOINTS = Path(__file__).parent / "data" / "setpoints.csv"
 
@@ -48,5 +48,5 @@ EXAMPLES = {
     "figure_eight": FigureEight(axis_yaw_rad=0.4, rise_m=0.2, rotation_rad=(0.2, 0.0, 0.5)),
     "helix": Helix(radius_m=0.8, rise_m=-0.1, height_m=2.0, center_m=(1.0, 0.0)),
     "step": Step(end_rotation_rad=(0.1, 0.2, 0.3), wait_s=3.0),
-    "recorded": Recorded(path=str(SETPOINTS)),
+    "recorded": RecordedTrajectory(path=str(SETPOINTS)),
 }

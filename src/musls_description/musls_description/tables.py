@@ -61,7 +61,7 @@ class Table:
         return f"<table>{head}<tbody>{body}</tbody></table>{note}"
 
 
-class Shown:
+class ShownResult:
     """Base class of results: text in a terminal, tables in a notebook."""
 
     def shown(self) -> Iterable[str | Table]:
@@ -107,7 +107,7 @@ def vector(values: Any) -> str:
     return " ".join(f"{value:.3f}" for value in np.round(values, 3) + 0.0)
 
 
-class Rows(Shown, tuple[T, ...]):
+class Rows(ShownResult, tuple[T, ...]):
     """A sequence of alike records (dataclasses or mappings), shown as a table.
 
     Columns that are the same in all of several rows stand in one line above it.

@@ -4,7 +4,7 @@ import numpy as np
 
 from musls_description.system.drone import Box
 from musls_description.system.system_files import load_system
-from musls_description.tables import MAX_ROWS, Rows, Shown, Table, vector
+from musls_description.tables import MAX_ROWS, Rows, ShownResult, Table, vector
 
 
 @dataclass
@@ -15,7 +15,7 @@ class Moment:
 
 
 @dataclass(repr=False)
-class Series(Shown):
+class Series(ShownResult):
     time_s: np.ndarray
     place: str | None = None
 

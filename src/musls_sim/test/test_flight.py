@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 
 from musls_control.estimate import Estimate
 from musls_control.mission.delivery import Outlet
-from musls_control.mission.guidance import FlightGuidance, Known
+from musls_control.mission.guidance import FlightGuidance, KnownState
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import PHASES, MissionSpec
@@ -309,7 +309,7 @@ class Log(Observer):
 def guidance_of(plan, mission, autopilot, log):
     """Guidance of two drones that are never where a plan waits for them."""
     player, out = FlightPlayer(plan, Cone(), mission, GoalSettings()), Outlet()
-    flight = FlightGuidance(player, Known.always(Estimate.zeros(2), np.zeros((2, 4))), out)
+    flight = FlightGuidance(player, KnownState.always(Estimate.zeros(2), np.zeros((2, 4))), out)
     return MissionGuidance(flight, autopilot, [log], 0.004, out)
 
 

@@ -13,8 +13,8 @@ from musls_control.estimate import Estimate
 from musls_control.guard import Guard
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
-from musls_control.mission.guidance import OFFBOARD, Known, guide
-from musls_control.mission.player import PlayState, Refused
+from musls_control.mission.guidance import OFFBOARD, KnownState, guide
+from musls_control.mission.player import CommandRefusal, PlayState
 from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
 from musls_description.config.schema import to_yaml
 from musls_sim.session.guidance import MissionGuidance
@@ -43,7 +43,7 @@ class Side:
                 player.go_to(GOAL, time_s)
             else:
                 getattr(player, action)(time_s)
-        except Refused as refusal:
+        except CommandRefusal as refusal:
             self.tell(time_s, "refused", str(refusal))
 
     def keep(self, time_s, numbers, stage):
@@ -58,7 +58,7 @@ class InSession(Side):
 
     def __init__(self, scenario, plan, way):
         n = scenario.system.n_drones
-        super().__init__(Known.always(Estimate.zeros(n), np.zeros((n, 4))))
+        super().__init__(KnownState.always(Estimate.zeros(n), np.zeros((n, 4))))
         self.known.heard_s = dict.fromkeys(self.known.heard_s, 0.0)
         estimate = self.known.estimate
         for unknown in (estimate.position_enu_m, estimate.velocity_enu_m_s, estimate.tension_n):

@@ -23,7 +23,7 @@ from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resa
 from musls_description.config.errors import ConfigError, file_name
 from musls_description.numerics import rotations
 from musls_description.numerics.arrays import Array
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 
 BAND = 0.9
 """Share that bands and intervals are to hold."""
@@ -292,7 +292,7 @@ class Band:
 
 
 @dataclass(frozen=True, repr=False)
-class StageComparison(Shown):
+class StageComparison(ShownResult):
     """One stage of a real and a simulated system; mean cycles, errors and fits are by body.
 
     Attributes:

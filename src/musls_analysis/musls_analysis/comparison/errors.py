@@ -15,7 +15,7 @@ import numpy as np
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, without_number
 from musls_control.mission.spec import GROUND_PHASES
 from musls_description.numerics.rotations import relative
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 
 
 def translational_error_m(position_a: np.ndarray, position_b: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ class StageError:
     held_geodesic_error_deg: float
 
 
-class ErrorTable(Shown, tuple[StageError, ...]):
+class ErrorTable(ShownResult, tuple[StageError, ...]):
     """A sequence of errors, bodies in their order, stages in that of time."""
 
     def by_body(self) -> dict[str, dict[str, dict[str, float]]]:

@@ -73,9 +73,9 @@ class DroneFit:
     """
 
     imperfections: Imperfections
-    push: Estimated
-    lean: Estimated
-    height: Estimated
+    push: DroneEstimate
+    lean: DroneEstimate
+    height: DroneEstimate
     between: tuple[Array, Array, Array]
     factor: float
     stages: Mapping[str, int]
@@ -190,11 +190,11 @@ def _prior(n: int) -> Array:
     return np.array([PRIOR_ACCELERATION_M_S2] * 2 * n + [PRIOR_DELAY_S])
 
 
-def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, ...]:
+def _estimate(models: Sequence[StageModel], factor: float) -> tuple[DroneEstimate, ...]:
     """Accelerations and delay, tilts of the rotors, heights."""
     n = len(models[0].late)
 
-    def of_constants(kind: str, deviation: float) -> Estimated:
+    def of_constants(kind: str, deviation: float) -> DroneEstimate:
         residuals = [(m.stage, getattr(m, kind)) for m in models]
         units = [u for stage, y in residuals for u in units_of(stage, -np.eye(y.shape[-1]), y)]
         return estimate(units, np.full(residuals[0][1].shape[-1], deviation))
@@ -208,7 +208,7 @@ def _estimate(models: Sequence[StageModel], factor: float) -> tuple[Estimated, .
 
 
 def between_recordings(
-    models: Sequence[StageModel], factor: float, about: Sequence[Estimated]
+    models: Sequence[StageModel], factor: float, about: Sequence[DroneEstimate]
 ) -> tuple[Array, Array, Array]:
     """Standard deviations of pushes and delay, tilts, heights from one recording to another.
 
@@ -277,7 +277,7 @@ def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Arr
     return float(np.clip(found, 0.3, 2.0)) if np.any(x[good]) else 1.0
 
 
-def _notes(push: Estimated) -> list[str]:
+def _notes(push: DroneEstimate) -> list[str]:
     n = len(push.value) // 2
     names = names_of(n)
     wide = push.std > UNKNOWN_SHARE * _prior(n)
@@ -545,7 +545,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Estimated:
+class DroneEstimate:
     """Parameters (p,) with their uncertainty.
 
     Attributes:
@@ -591,7 +591,7 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     return found
 
 
-def estimate(units: Sequence[Unit], prior: Array) -> Estimated:
+def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
     """Estimate the parameters from the units of all stages.
 
     Every stage has the same weight, however many cycles it has: what is wrong with the model is the
@@ -626,7 +626,7 @@ def estimate(units: Sequence[Unit], prior: Array) -> Estimated:
     before = sum(float(np.sum(u.residual**2)) for u in units)
     count = sum(len(u.residual) for u in units)
     told = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
-    return Estimated(value, told, (np.sqrt(before / count), np.sqrt(after / count)))
+    return DroneEstimate(value, told, (np.sqrt(before / count), np.sqrt(after / count)))
 
 
 def _left(unit: Unit, value: Array) -> Array:

@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_json
 from musls_description.numerics.arrays import Array
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 
 FIT, SYSTEM = "fit.json", "system.yaml"
 
@@ -31,7 +31,7 @@ FITS = "as_given", "fitted_to_all", "fitted_to_the_others"
 
 
 @dataclass(frozen=True, repr=False)
-class ParameterEstimate(Shown):
+class ParameterEstimate(ShownResult):
     """Parameters of a system estimated from recordings.
 
     Attributes:

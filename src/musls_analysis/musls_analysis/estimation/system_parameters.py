@@ -12,7 +12,7 @@ from musls_analysis.replay.motion import DRONES, ReplaySpec, Vector
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import Cable, SlungLoadSystem
-from musls_description.tables import Shown
+from musls_description.tables import ShownResult
 from musls_sim.plants.elastic.cables.line import line_of
 
 AXES = "xyz"
@@ -33,7 +33,7 @@ class Setup:
 
 
 @dataclass(frozen=True, repr=False)
-class SystemParameter(Shown):
+class SystemParameter(ShownResult):
     """One number of a setup.
 
     Attributes:

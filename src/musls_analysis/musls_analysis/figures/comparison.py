@@ -15,7 +15,7 @@ from musls_analysis.comparison.errors import geodesic_error_rad, translational_e
 from musls_analysis.figures import style
 from musls_analysis.figures.over_time import pose_axes, value_limits
 from musls_analysis.figures.space import spatial_axes
-from musls_analysis.paper.flights import Turning
+from musls_analysis.paper.flights import TurningPlaces
 from musls_analysis.recordings.recording import LOAD
 from musls_description.config.errors import file_name
 
@@ -148,7 +148,7 @@ def cycle_errors_figure(comparison: StageComparison) -> Figure:
     return figure
 
 
-def turning_frame_figure(stages: Sequence[Turning]) -> Figure:
+def turning_frame_figure(stages: Sequence[TurningPlaces]) -> Figure:
     """Draw each drone outward, forward and up in the turning frame, a row a stage; real dashed."""
     figure = style.new_figure(1.0 + 1.9 * len(stages))
     axes = figure.subplots(len(stages), 3, squeeze=False, sharex="row")
@@ -167,7 +167,7 @@ def turning_frame_figure(stages: Sequence[Turning]) -> Figure:
 
 
 def write_figures(
-    comparisons: Sequence[StageComparison], folder: Path, turning: Sequence[Turning] = ()
+    comparisons: Sequence[StageComparison], folder: Path, turning: Sequence[TurningPlaces] = ()
 ) -> None:
     """Draw the figures of a comparison as PNG into a folder, which is made."""
     folder.mkdir()

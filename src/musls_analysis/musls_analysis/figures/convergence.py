@@ -26,7 +26,7 @@ import numpy as np
 from musls_analysis.comparison.summary import PEAK_PLACES, numbers_by_path
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_description.numerics.arrays import Array
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +125,7 @@ def _common_changes(values: Mapping[str, tuple[float, ...]]) -> dict[str, float]
 
 
 @dataclass(frozen=True, repr=False)
-class Convergence(Shown):
+class Convergence(ShownResult):
     """Figures of a flight and their convergence, as `musls fly --verify` shows them.
 
     Attributes:

@@ -468,7 +468,7 @@ def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Turning:
+class TurningPlaces:
     """Places of the drones of one stage in the turning frame: outward, forward, up [m].
 
     Attributes:
@@ -485,7 +485,7 @@ class Turning:
     sim: Array
 
 
-def turning(comparison: StageComparison, sim: CutStage) -> Turning:
+def turning(comparison: StageComparison, sim: CutStage) -> TurningPlaces:
     """The drones of a compared stage in the turning frame of one of its simulated flights."""
     drones = drones_of(comparison.sim)
     cycle = sim.cycles[-1]
@@ -497,10 +497,10 @@ def turning(comparison: StageComparison, sim: CutStage) -> Turning:
         turning_frame(np.array([side[drone].position_enu_m for drone in drones]), wanted)
         for side in (comparison.real, comparison.sim)
     )
-    return Turning(comparison.stage, tuple(drones), comparison.phase, real, flown)
+    return TurningPlaces(comparison.stage, tuple(drones), comparison.phase, real, flown)
 
 
-def turning_rows(found: Turning) -> list[str]:
+def turning_rows(found: TurningPlaces) -> list[str]:
     """Rows of a Markdown table: recorded, simulated and their difference [mm]."""
     lines = []
     for i, drone in enumerate(found.drones):

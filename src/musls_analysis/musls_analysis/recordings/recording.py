@@ -19,7 +19,7 @@ from musls_control.mission.spec import PHASES
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import slerp
-from musls_description.tables import Rows, Shown, Table, arrays_of
+from musls_description.tables import Rows, ShownResult, Table, arrays_of
 
 if TYPE_CHECKING:  # it imports compiled code
     from musls_description.system.obstacles import AnyObstacle
@@ -48,7 +48,7 @@ def interpolated(at_s: Array, time_s: Array, values: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PoseTrack(Shown):
+class PoseTrack(ShownResult):
     """Poses over time.
 
     Attributes:
@@ -101,7 +101,7 @@ class PoseTrack(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwistTrack(Shown):
+class TwistTrack(ShownResult):
     """Velocities over time.
 
     Attributes:
@@ -124,7 +124,7 @@ class TwistTrack(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CableTrack(Shown):
+class CableTrack(ShownResult):
     """Tension, shape and free length of one cable over time.
 
     Attributes:
@@ -157,7 +157,7 @@ class CableTrack(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SignalTrack(Shown):
+class SignalTrack(ShownResult):
     """A recorded signal, see `musls_sim.recording.signals.SIGNALS`; its columns are attributes.
 
     Attributes:
@@ -215,7 +215,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Body(Shown):
+class Body(ShownResult):
     """All that was recorded of the load or of a drone ("load", "drone_1", ...).
 
     Velocities and rotor speeds are given at the times of the poses; simulated ones were recorded

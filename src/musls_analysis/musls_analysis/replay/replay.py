@@ -26,7 +26,7 @@ from musls_description.hanging.equilibrium import hanging_equilibrium, slung_sta
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, roll_pitch_yaw, yaw_of
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import EnergyAudit, Plant, PlantInputs, Pose, PrescribedMotion
 from musls_sim.plants.interface import Motion as Start
@@ -131,7 +131,7 @@ NOTE_EVERY = 5
 
 
 @dataclass(frozen=True, repr=False)
-class LoadPrediction(Shown):
+class LoadPrediction(ShownResult):
     """Load predicted from the drones' motion, and the recorded load.
 
     Attributes:

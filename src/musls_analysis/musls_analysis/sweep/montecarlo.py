@@ -30,7 +30,7 @@ from musls_analysis.sweep.plan import (
 from musls_analysis.sweep.store import FAILED, FINISHED
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import Number, build, spec, to_data
-from musls_description.tables import Rows, Shown, Table, number
+from musls_description.tables import Rows, ShownResult, Table, number
 from musls_sim.scenario.scenario import Scenario
 
 PERCENTS = (5.0, 50.0, 95.0)
@@ -151,7 +151,7 @@ def worst(
 
 
 @dataclass(frozen=True, repr=False)
-class MonteCarlo(Shown):
+class MonteCarlo(ShownResult):
     """Flights of worlds drawn from distributions.
 
     Attributes:

@@ -259,7 +259,7 @@ def _drone_pieces(
         yield FlatPiece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def _cable_pieces(sampled: scene.Sampled, look: SubjectStyle) -> Iterator[FlatPiece]:
+def _cable_pieces(sampled: scene.SceneSamples, look: SubjectStyle) -> Iterator[FlatPiece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
     for cable in sampled.cables.values():
@@ -284,7 +284,7 @@ def subject_styles(
 
 
 def _subject_pieces(
-    subject: scene.Subject, sampled: scene.Sampled, look: SubjectStyle
+    subject: scene.Subject, sampled: scene.SceneSamples, look: SubjectStyle
 ) -> Iterator[FlatPiece]:
     """Bodies, with their pulleys, and cables."""
     pulley, rim_colour = np.array(to_rgb(style.PULLEY)), np.array(to_rgb(style.PULLEY_RIM))
@@ -314,7 +314,7 @@ def _obstacle_pieces(
 
 
 def _setpoint_pieces(
-    sampled: scene.Sampled, shapes: Mapping[str, scene.Shape]
+    sampled: scene.SceneSamples, shapes: Mapping[str, scene.Shape]
 ) -> Iterator[FlatPiece]:
     """Outlines of where load and drones should be."""
     ink = np.array(to_rgb(style.INK))
@@ -606,7 +606,7 @@ class Picture:
         self._trails.set_segments(lines if self._options.trail_s > 0.0 else [])
         self._trails.set_color(shades)
 
-    def _set_pieces(self, sampled: Sequence[scene.Sampled]) -> None:
+    def _set_pieces(self, sampled: Sequence[scene.SceneSamples]) -> None:
         shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
         pieces += _obstacle_pieces(self._subjects[0], *self._bounds + self._center)
         for subject, its, look in zip(self._subjects, sampled, self._looks, strict=True):
@@ -644,7 +644,7 @@ class Picture:
             seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
         return seen
 
-    def _placed_names(self, sampled: Sequence[scene.Sampled]) -> list[Text]:
+    def _placed_names(self, sampled: Sequence[scene.SceneSamples]) -> list[Text]:
         """Names of the visible drones, placed beside them."""
         areas = self._areas(self._subjects[0], sampled[0])
         widths = {body: self._widths_px[body] for body in areas if body != LOAD}
@@ -652,7 +652,7 @@ class Picture:
             self._names[body].set_position((place.left, place.bottom))
         return [self._names[body] for body in widths]
 
-    def _areas(self, subject: scene.Subject, sampled: scene.Sampled) -> dict[str, Rectangle]:
+    def _areas(self, subject: scene.Subject, sampled: scene.SceneSamples) -> dict[str, Rectangle]:
         """Smallest rectangles round the bodies that are seen."""
         areas = {}
         for body, placed in scene.poses(sampled.bodies):

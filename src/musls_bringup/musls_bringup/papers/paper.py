@@ -75,14 +75,14 @@ class PaperRow:
             raise ValueError(f"{self.what}: give one of value and check")
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> FlightRequest:
         """Flights and checks that it takes."""
-        return Wanted(
+        return FlightRequest(
             self.scenario, tuple(starmap(as_override, self.set.items())), bool(self.check)
         )
 
 
-class Wanted(NamedTuple):
+class FlightRequest(NamedTuple):
     """A flight, or a check."""
 
     scenario: str
@@ -173,10 +173,10 @@ def reproduce_paper(
     if flights:
         some_cycles(flights)  # what is wrong with them shows before anything is flown
     with result_folder(out, overwrite=overwrite) as work:
-        found: dict[Wanted, tuple[Recording | None, Mapping[str, Any]]] = {}
+        found: dict[FlightRequest, tuple[Recording | None, Mapping[str, Any]]] = {}
         flights_of = [
             {
-                curve: Wanted(scenario, tuple(starmap(as_override, keys.items())))
+                curve: FlightRequest(scenario, tuple(starmap(as_override, keys.items())))
                 for curve, (scenario, keys) in figure.flights.items()
             }
             for figure in paper.figures
@@ -206,7 +206,7 @@ def reproduce_paper(
             if row.wanted in found
         ]
         drawn = [
-            Drawn(figure.title, figure.why, picture(draw(figure, recordings(curves, found))),
+            PaperPicture(figure.title, figure.why, picture(draw(figure, recordings(curves, found))),
                   [flight.command for flight in curves.values()])
             for figure, curves in zip(paper.figures, flights_of, strict=True)
             if found.keys() >= set(curves.values())
@@ -214,7 +214,7 @@ def reproduce_paper(
         if flights and ended is None:
             results += _table_iii(flights, work / "table_iii")
             drawn += [
-                Drawn(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
+                PaperPicture(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
                       picture(path.read_bytes()), [])
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
             ]  # fmt: skip
@@ -241,7 +241,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PaperPicture:
     """A figure: its title, what differs, the picture as a data URI, commands of its flights."""
 
     title: str
@@ -250,12 +250,14 @@ class Drawn:
     commands: list[str]
 
 
-def recordings(curves: Mapping[str, Wanted], found: Mapping[Wanted, Any]) -> dict[str, Recording]:
+def recordings(
+    curves: Mapping[str, FlightRequest], found: Mapping[FlightRequest, Any]
+) -> dict[str, Recording]:
     """Recordings of the curves of a figure."""
     return {curve: found[flight][0] for curve, flight in curves.items()}
 
 
-def _flown(flight: Wanted, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
+def _flown(flight: FlightRequest, folder: Path) -> tuple[Recording | None, Mapping[str, Any]]:
     """The flight, and the content of its summary.json; or what the check finds."""
     scenario = find_scenario(flight.scenario, list(flight.overrides))
     if flight.check:
@@ -284,7 +286,9 @@ def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
     return results
 
 
-def _write(paper: Paper, results: Sequence[Result], drawn: Sequence[Drawn], folder: Path) -> None:
+def _write(
+    paper: Paper, results: Sequence[Result], drawn: Sequence[PaperPicture], folder: Path
+) -> None:
     environment = templates(Path(__file__).parents[1] / "templates")
     environment.filters["number"] = number
     page = environment.get_template("paper.html.j2").render(

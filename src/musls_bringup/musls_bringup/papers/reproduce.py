@@ -135,7 +135,7 @@ class SystemColumn:
     comparisons: Mapping[str, StageComparison]
     spread: Mapping[str, Mapping[str, Interval]]
     intervals: Mapping[str, Mapping[str, Interval]]
-    turning: Sequence[flights.Turning] = ()
+    turning: Sequence[flights.TurningPlaces] = ()
     notes: Sequence[str] = ()
 
 

@@ -195,7 +195,7 @@ POLL_S = 0.05
 
 
 @dataclass(frozen=True)
-class Running:
+class NodeProcess:
     """A node's process; an `orphan` is one whose starter has ended."""
 
     name: str
@@ -203,7 +203,7 @@ class Running:
     orphan: bool
 
 
-def running_nodes(proc: Path = Path("/proc")) -> list[Running]:
+def running_nodes(proc: Path = Path("/proc")) -> list[NodeProcess]:
     """All nodes of this user, by their process ids."""
     found = []
     for folder in proc.glob("[0-9]*"):
@@ -213,7 +213,7 @@ def running_nodes(proc: Path = Path("/proc")) -> list[Running]:
             words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             name = _node_of(words)
             if name is not None:
-                found.append(Running(name, int(folder.name), _is_orphan(folder, proc)))
+                found.append(NodeProcess(name, int(folder.name), _is_orphan(folder, proc)))
         except OSError:  # it has ended meanwhile
             continue
     return sorted(found, key=lambda node: node.pid)
@@ -237,7 +237,7 @@ def _is_orphan(folder: Path, proc: Path) -> bool:
     return parent <= 1 or (proc / str(parent) / "comm").read_text().strip() in _REAPERS
 
 
-def end(nodes: list[Running], patience_s: float = 15.0) -> list[Running]:
+def end(nodes: list[NodeProcess], patience_s: float = 15.0) -> list[NodeProcess]:
     """End processes: asked first, killed if they do not listen."""
     for node in nodes:
         _signal(node.pid, signal.SIGINT)
@@ -250,7 +250,7 @@ def end(nodes: list[Running], patience_s: float = 15.0) -> list[Running]:
     return stubborn
 
 
-def _lives(node: Running) -> bool:
+def _lives(node: NodeProcess) -> bool:
     try:
         state = Path(f"/proc/{node.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:

@@ -54,7 +54,7 @@ HELD_LOOKS = 10
 
 
 @dataclass
-class Known:
+class KnownState:
     """Known state of load and drones; the flight's driver keeps it up to date.
 
     Attributes:
@@ -74,7 +74,7 @@ class Known:
     opens_hooks: Callable[[], bool] = lambda: True
 
     @classmethod
-    def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> Known:
+    def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> KnownState:
         """Of a simulation, where all is known at once and all drones hear."""
         known = cls(estimate, rotor_speed_rad_s)
         known.heard_s = dict.fromkeys((*known.bodies, OFFBOARD), np.inf)
@@ -111,7 +111,9 @@ class Known:
         return found
 
 
-def health_of(known: Known, time_s: float, recent_enu_m: Sequence[Array] = ()) -> dict[str, Health]:
+def health_of(
+    known: KnownState, time_s: float, recent_enu_m: Sequence[Array] = ()
+) -> dict[str, Health]:
     """Health of load, drones and the offboard node.
 
     `recent_enu_m`: last set-points of the drones, (n, 3) each; none on the ground.
@@ -140,7 +142,7 @@ class FlightGuidance:
     def __init__(
         self,
         player: FlightPlayer,
-        known: Known,
+        known: KnownState,
         out: Outlet,
         *,
         guard: Guard | None = None,
@@ -396,7 +398,7 @@ def guide(
     formation: Cone,
     system: RigSystem,
     gravity_m_s2: float,
-    known: Known,
+    known: KnownState,
     out: Outlet,
     **options: Any,
 ) -> FlightGuidance:

@@ -41,7 +41,7 @@ class PlayState(str, Enum):
     DONE = "done"
 
 
-class Refused(Exception):  # noqa: N818 (an answer, not an error of the program)
+class CommandRefusal(Exception):  # noqa: N818 (an answer, not an error of the program)
     """The present state does not allow what was asked for; the text says why."""
 
 
@@ -214,10 +214,10 @@ class FlightPlayer:
         """Begin to fly.
 
         Raises:
-            Refused: A flight is under way or over.
+            CommandRefusal: A flight is under way or over.
         """
         if self.state is not PlayState.IDLE:
-            raise Refused(f"cannot start: {self.state.value}")
+            raise CommandRefusal(f"cannot start: {self.state.value}")
         self.state, self._rest = PlayState.FLYING, None
         self._play["begun"] = time_s
 
@@ -259,15 +259,15 @@ class FlightPlayer:
         """Hold the present set-points; a pause of the guard's may become a person's.
 
         Raises:
-            Refused: Nothing is being flown, or the drones are touching down.
+            CommandRefusal: Nothing is being flown, or the drones are touching down.
         """
         if self.state is PlayState.PAUSED and not (by_guard or self._held):
             self._held = True
             return
         if self.state not in _MOVING:
-            raise Refused(f"cannot pause: {self.state.value}")
+            raise CommandRefusal(f"cannot pause: {self.state.value}")
         if self._lands:
-            raise Refused("cannot pause: touching down")
+            raise CommandRefusal("cannot pause: touching down")
         self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
         self._held, self._hold_row = not by_guard, -1
         self._rest = Reference.rest(self.plan.load_pose[self.row])
@@ -276,10 +276,10 @@ class FlightPlayer:
         """Continue after a pause.
 
         Raises:
-            Refused: Not paused.
+            CommandRefusal: Not paused.
         """
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
-            raise Refused(f"cannot resume: {self.state.value}")
+            raise CommandRefusal(f"cannot resume: {self.state.value}")
         self.state, self._held, self._rest = self._resume, False, None
         self.stand_still(time_s, time_s - self._paused_at_s)
         self._paused_at_s = None
@@ -301,28 +301,30 @@ class FlightPlayer:
         """Carry the load to a pose, x, y, z [m, ENU], yaw [rad], (4,), and hold it there.
 
         Raises:
-            Refused: The load is not in the air, or the pose is not finite, too low, too high or
-                too far away.
+            CommandRefusal: The load is not in the air, or the pose is not finite, too low, too
+                high or too far away.
         """
         state = self._resume if self.state is PlayState.PAUSED else self.state
         if state not in (PlayState.FLYING, PlayState.GOAL):
-            raise Refused(f"no goal accepted: {state.value}")
+            raise CommandRefusal(f"no goal accepted: {state.value}")
         if self.keeper is not None:
-            raise Refused("no goal accepted: a delivery is flown")
+            raise CommandRefusal("no goal accepted: a delivery is flown")
         if self._down is not None:
-            raise Refused("no goal accepted: a drone is lost")
+            raise CommandRefusal("no goal accepted: a drone is lost")
         if self._mission.drones or self.plan.held is not None:
-            raise Refused("no goal accepted: a rig or drones on paths of their own fly their plan")
+            raise CommandRefusal(
+                "no goal accepted: a rig or drones on paths of their own fly their plan"
+            )
         pose, ground = self.plan.load_pose[self.row], self._whole.ground
         rest = -np.inf
         if ground is not None:
             rest = self._draft("").floor_m(ground.load_position_enu_m[2]) + 1e-9
         if pose[2] <= rest or self.stage in (*LOWERING, *LANDING):
-            raise Refused("no goal accepted: the load is not in the air")
+            raise CommandRefusal("no goal accepted: the load is not in the air")
         goals = self.goals
         near = np.hypot(*load_pose[:2]) <= goals.goal_radius_m
         if not (near and rest < load_pose[2] <= goals.goal_height_m and np.isfinite(load_pose[3])):
-            raise Refused(
+            raise CommandRefusal(
                 f"goal {np.round(load_pose, 3).tolist()}: must be finite, {rest:g} to "
                 f"{goals.goal_height_m:g} m high and within {goals.goal_radius_m:g} m of the origin"
             )
@@ -337,13 +339,13 @@ class FlightPlayer:
         Before the load is lifted the drones land around it; a plan that ends in the air just stops.
 
         Raises:
-            Refused: Nothing is being flown, or it is landing already.
+            CommandRefusal: Nothing is being flown, or it is landing already.
         """
         if self.state in (PlayState.IDLE, PlayState.DONE, PlayState.ABORTING):
-            raise Refused(f"nothing to abort: {self.state.value}")
+            raise CommandRefusal(f"nothing to abort: {self.state.value}")
         landing = (*LOWERING, *LANDING) if self.keeper is None else LANDING
         if self.stage in landing and self.state is not PlayState.GOAL:
-            raise Refused("nothing to abort: landing already")
+            raise CommandRefusal("nothing to abort: landing already")
         ground = self._whole.ground
         down = self._draft("abort").plan() if ground is None else self._way_down(ground)
         self._replace(down, time_s)
@@ -353,7 +355,7 @@ class FlightPlayer:
         """Abort the flight; what is lowering or landing already goes on, after a pause too."""
         try:
             self.abort(time_s)
-        except Refused:
+        except CommandRefusal:
             if self.state is PlayState.PAUSED:
                 self.resume(time_s)
 

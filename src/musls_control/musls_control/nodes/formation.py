@@ -39,11 +39,11 @@ from musls_control.mission.guidance import (
 )
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import (
+    CommandRefusal,
     FlightPlayer,
     FormationSetpoint,
     GoalSettings,
     PlayState,
-    Refused,
 )
 from musls_control.nodes.stepped_node import (
     LATCHED,
@@ -609,11 +609,11 @@ class FormationNode(ManagedNode):
     def _on_goal(self, message: PoseStamped) -> None:
         try:
             if message.header.frame_id not in ("", "world"):
-                raise Refused(f"goal in frame {message.header.frame_id}: must be world")
+                raise CommandRefusal(f"goal in frame {message.header.frame_id}: must be world")
             if self._player is None:
-                raise Refused("no goal accepted: not flying")
+                raise CommandRefusal("no goal accepted: not flying")
             self._player.go_to(place_and_yaw(message), self.time_s)
-        except Refused as refusal:
+        except CommandRefusal as refusal:
             self.get_logger().warning(str(refusal))
 
     def _on_start(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
@@ -642,10 +642,10 @@ class FormationNode(ManagedNode):
         """Pass a request to the player; its refusal is the answer."""
         try:
             if self._player is None:
-                raise Refused(f"cannot {what}: not flying")
+                raise CommandRefusal(f"cannot {what}: not flying")
             getattr(self._player, what)(self.time_s)
             answer.success, answer.message = True, self._player.state.value
-        except Refused as refusal:
+        except CommandRefusal as refusal:
             answer.success, answer.message = False, str(refusal)
         return answer
 
@@ -654,16 +654,16 @@ class FormationNode(ManagedNode):
         try:
             if "mission_file" in values:
                 self._take_file(self._chosen_mission(Path(values["mission_file"])))
-        except (MuslsError, Refused) as error:
+        except (MuslsError, CommandRefusal) as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
     def _chosen_mission(self, path: Path) -> MissionFile:
         if self._player is not None:
-            raise Refused("mission_file cannot be changed while a mission is flown")
+            raise CommandRefusal("mission_file cannot be changed while a mission is flown")
         chosen = read_mission_file(path)
         if chosen.n_drones != self._file.n_drones:
-            raise Refused(
+            raise CommandRefusal(
                 f"mission_file: {path} is for {chosen.n_drones} drones, but this node flies "
                 f"{self._file.n_drones}"
             )

@@ -25,7 +25,7 @@ from musls_control.estimate import Estimate
 from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet, compile_delivery
-from musls_control.mission.guidance import FlightGuidance, Known, guide
+from musls_control.mission.guidance import FlightGuidance, KnownState, guide
 from musls_control.mission.plan import FlightPlan, GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
@@ -57,7 +57,7 @@ LONGEST_STEP_S = 0.5
 """Two poses that are farther apart tell no velocity."""
 
 
-class ReceivedMotion(Known):
+class ReceivedMotion(KnownState):
     """Keeps the newest pose and twist of load and drones and the speeds of the rotors.
 
     The angular velocities of the estimate are written by `turn_rates`. Without twists, velocities
@@ -300,7 +300,7 @@ class MissionFile:
         return Contingency(replace(spec, delay_s=0.0), hanging, self.mission, ahead=True)
 
     def guidance(
-        self, plan: FlightPlan, known: Known, out: Outlet, **options: Any
+        self, plan: FlightPlan, known: KnownState, out: Outlet, **options: Any
     ) -> FlightGuidance:
         """Make what guides a flight, see `guide`; hooks that are to close later open now."""
         gravity = self.flown.gravity_m_s2

@@ -52,7 +52,7 @@ TRAJECTORIES: Registry[type[Trajectory]] = Registry(
         **{kind.kind: kind for kind in (SmoothCircle, FigureEight, Helix, Step)},
         # By name: what they need of SciPy takes half a second to import.
         "min_derivative": "musls_control.trajectories.min_derivative:MinDerivative",
-        "recorded": "musls_control.trajectories.recorded:Recorded",
+        "recorded": "musls_control.trajectories.recorded:RecordedTrajectory",
     },
     watched,
 )

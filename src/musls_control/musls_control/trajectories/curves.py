@@ -183,7 +183,7 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
 
 
 @spec
-class Ramped(Curve, Once):
+class RampedCurve(Curve, Once):
     """Base of curves with a smooth start and end.
 
     Attributes:
@@ -233,7 +233,7 @@ class Ramped(Curve, Once):
 
 
 @spec
-class SmoothCircle(Ramped):
+class SmoothCircle(RampedCurve):
     """Horizontal circle with smooth start and end; the load may roll, pitch and yaw as well.
 
     The circle of the RotorTM paper (eq. 58) with the ramps of its code; an angle of
@@ -256,7 +256,7 @@ class SmoothCircle(Ramped):
 
 
 @spec
-class FigureEight(Ramped):
+class FigureEight(RampedCurve):
     """Figure eight: x = length / 2 sin p, y = width / 2 sin 2p, smooth start and end.
 
     It begins in the middle, and ends there if ramp_s + cruise_s is a whole number of turn_s / 2.
@@ -285,7 +285,7 @@ class FigureEight(Ramped):
 
 
 @spec
-class Helix(Ramped):
+class Helix(RampedCurve):
     """Circle that rises evenly with its angle, smooth start and end.
 
     Attributes:

@@ -99,7 +99,7 @@ _ORDER = {"linear": 1, "spline": 3}
 
 
 @spec
-class Recorded(Once):
+class RecordedTrajectory(Once):
     """Set-points from a CSV file or from the poses of a topic in a bag.
 
     Time counts from the first sample that is used. "spline" goes through all samples with four

@@ -44,7 +44,7 @@ from musls_description.system.drone import (
     check_drag,
     inertia_instead_of,
 )
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys
 
@@ -597,7 +597,7 @@ class Cable:
 
 
 @spec
-class RigSystem(Shown):
+class RigSystem(ShownResult):
     """Load, drones and anchors joined by cables in any way; simulated by elastic cables.
 
     Attributes:

@@ -20,7 +20,7 @@ from musls_description.numerics.records import TiedToMemory, Writes, fill
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
-from musls_description.tables import Shown
+from musls_description.tables import ShownResult
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.specs.physics import CONTROL_PERIOD_S, PhysicsSpec, StartSpec
 from musls_sim.specs.rig import RigSpec
@@ -158,7 +158,7 @@ class PrescribedMotion:
 
 
 @dataclass(repr=False)
-class PlantInputs(Shown):
+class PlantInputs(ShownResult):
     """Inputs of a plant during one control period. Row 0 is the load.
 
     The arrays keep their memory: a caller sets an input in place.

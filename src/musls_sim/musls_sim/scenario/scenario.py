@@ -41,7 +41,7 @@ from musls_description.hanging.hang import Hanging, hang
 from musls_description.system.obstacles import WorldSpec
 from musls_description.system.slung_system import AnySystem, slung_system
 from musls_description.system.system_files import expand_system, read_system, system_path
-from musls_description.tables import Shown, Table
+from musls_description.tables import ShownResult, Table
 from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics
 from musls_sim.scenario.events import AnyEvent
@@ -151,7 +151,7 @@ CableModel = Annotated[
 
 
 @spec
-class Scenario(Shown):
+class Scenario(ShownResult):
     """Everything about one run.
 
     Attributes:

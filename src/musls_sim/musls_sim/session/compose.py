@@ -12,7 +12,7 @@ from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet, compile_delivery
-from musls_control.mission.guidance import Known, guide
+from musls_control.mission.guidance import KnownState, guide
 from musls_control.mission.plan import (
     FlightPlan,
     GroundSpot,
@@ -235,7 +235,9 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
     scenario, out, contingency = components.scenario, Outlet(), None
-    known = Known.always(components.estimator.estimate, components.plant.state.rotor_speed_rad_s)
+    known = KnownState.always(
+        components.estimator.estimate, components.plant.state.rotor_speed_rad_s
+    )
     if scenario.contingency is not None:
         hanging = scenario.hanging_for("contingency")
         contingency = Contingency(scenario.contingency, hanging, scenario.mission)
