@@ -280,7 +280,15 @@ def build_app(runs: Runs, token: str) -> Dash:
         "</head>", templates().get_template("style.html.j2").render() + STYLE + "</head>"
     )
     app.layout = lambda: _layout(runs)
-    flights: dict[str, Flight] = {}  # by tab
+    _add_files(app, runs)
+    _add_settings(app)
+    _add_flights(app, runs)
+    _add_comparison(app, runs)
+    return app
+
+
+def _add_files(app: Dash, runs: Runs) -> None:
+    """Pages of runs and their reports, by address."""
 
     @app.server.get("/run")
     def page() -> str | Response:
@@ -293,6 +301,10 @@ def build_app(runs: Runs, token: str) -> Dash:
     @app.server.get("/report")
     def report() -> Response:
         return send_file(os.path.abspath(runs.report(request.args["of"])))
+
+
+def _add_settings(app: Dash) -> None:
+    """Choice of a scenario, and of values for its keys."""
 
     @app.callback(Output("about", "children"), Output("key", "options"), Input("scenario", "value"))
     def choose_scenario(name: str) -> tuple[str, list[str]]:
@@ -326,6 +338,11 @@ def build_app(runs: Runs, token: str) -> Dash:
             return no_update, "Give the key a value first." if key else CHOOSE
         kept = [line for line in lines.splitlines() if line.partition("=")[0] != key]
         return "\n".join([*kept, f"{key}={value}"]), ""
+
+
+def _add_flights(app: Dash, runs: Runs) -> None:
+    """Start, progress and end of a flight; each tab of a browser has its own."""
+    flights: dict[str, Flight] = {}  # by tab
 
     @app.callback(
         Output("status", "children"), Output("status", "className"),
@@ -367,6 +384,10 @@ def build_app(runs: Runs, token: str) -> Dash:
         live = own.page if own and busy else ""
         return said, look, busy, not busy, options, options, shown, tab, live, not live
 
+
+def _add_comparison(app: Dash, runs: Runs) -> None:
+    """Choice of the runs that are shown."""
+
     @app.callback(
         Output("page", "src"), Output("save", "href"), Output("save", "download"),
         Output("report", "href"), Output("report", "hidden"),
@@ -380,8 +401,6 @@ def build_app(runs: Runs, token: str) -> Dash:
         file, report = "_and_".join(shown.values()) + ".html", runs.folder / name / "report.html"
         link = f"/report?{urlencode({'of': name})}"
         return address, address, file, link, not report.is_file()
-
-    return app
 
 
 def _refusal(token: str) -> Any:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from musls_analysis.figures.convergence import Convergence
     from musls_bringup.check import Phase
-    from musls_bringup.fly import Flight
+    from musls_bringup.fly import Flight, FlyOptions
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
@@ -81,9 +81,8 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.fly import FlightEnded, FlyOptions, fly
+    from musls_bringup.fly import FlyOptions
     from musls_bringup.verify import check_verifiable
-    from musls_bringup.verify import verify as fly_finer
 
     chosen = find_scenario(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
@@ -98,28 +97,12 @@ def run(
         overwrite=overwrite, realtime=live if realtime is None else realtime, force=force,
         report=report,
     )  # fmt: skip
+    finer = {"segments": verify_segments, "levels": verify_levels, "force": force}
     with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
-        with ProgressDisplay(chosen.name, PREPARING, quiet=quiet) as shown:
-
-            def again(first: Flight) -> Convergence:
-                finer = [shown.flight("with finer steps")]
-                return fly_finer(
-                    chosen, first, segments=verify_segments, levels=verify_levels, force=force,
-                    observers=finer,
-                )  # fmt: skip
-
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "default"
-                )  # PYTHONWARNINGS does not change what a flight does
-                try:
-                    summary = fly(
-                        chosen, folder, flight_options, [shown.flight()],
-                        lambda text: shown.update(text, 1.0),
-                        verifier=again if verify or verify_segments else None, live=view,
-                    )  # fmt: skip
-                except FlightEnded as ended:
-                    summary = ended.summary
+        summary = _flown(
+            chosen, folder, flight_options, finer if verify or verify_segments else None, view,
+            quiet=quiet,
+        )  # fmt: skip
         if as_json:
             print(json.dumps({"folder": str(folder), **summary}, indent=2, allow_nan=False))
             code = exit_code(summary)
@@ -130,6 +113,41 @@ def run(
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()
     return 0 if allow_invalid and code == INVALID else code
+
+
+def _flown(
+    scenario: Scenario,
+    folder: Path,
+    flight_options: FlyOptions,
+    finer: dict[str, Any] | None,
+    view: Callable[[Session], Observer] | None,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Fly with a progress bar; returns the summary, also of a flight that was ended.
+
+    `finer`: options of the flights with finer steps that follow; None for none.
+    """
+    from musls_bringup.fly import FlightEnded, fly
+    from musls_bringup.verify import verify
+
+    with ProgressDisplay(scenario.name, PREPARING, quiet=quiet) as shown:
+
+        def again(first: Flight) -> Convergence:
+            return verify(
+                scenario, first, observers=[shown.flight("with finer steps")], **(finer or {})
+            )
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
+            try:
+                return fly(
+                    scenario, folder, flight_options, [shown.flight()],
+                    lambda text: shown.update(text, 1.0),
+                    verifier=again if finer else None, live=view,
+                )  # fmt: skip
+            except FlightEnded as ended:
+                return ended.summary
 
 
 @contextmanager

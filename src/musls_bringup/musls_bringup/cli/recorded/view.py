@@ -26,6 +26,8 @@ from musls_description.config.strict_yaml import read_json
 
 if TYPE_CHECKING:
     from musls_analysis.scene import Subject
+    from musls_analysis.view.film import FilmOptions
+    from musls_analysis.view.picture import PictureOptions
 
 LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
@@ -150,43 +152,69 @@ def run(
 
         first = open_subject(recording, system, reading, options.offsets_m(offset))
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
-    if kind == "viewer":
-        rerun_log.show(subjects)
-    elif kind == "web":
-        import threading
-        import webbrowser
-
-        with rerun_log.serve(subjects) as address:
-            typer.echo(f"musls view: {address}; Ctrl-C ends it", err=True)
-            webbrowser.open(address)
-            threading.Event().wait()
+    if kind in ("viewer", "web"):
+        _show(subjects, in_browser=web)
     elif kind == "rrd":
         rerun_log.save(subjects, path)
         typer.echo(f"written to {path}: open with rerun {path}")
     elif kind == "html":
-        from musls_analysis.view.page import page_html
-
-        names, recordings = zip(*((one.name, one.recording) for one in subjects), strict=True)
-        with whole_file(path) as work:
-            systems = [one.system for one in subjects]
-            page = page_html(names, recordings, subjects[-1].shift_s, systems=systems)
-            work.write_text(page, encoding="utf-8")
-        typer.echo(f"page in {path}")
+        _write_page(subjects, path)
     else:
-        from musls_analysis.scene import shown_window
-        from musls_analysis.view import film
+        from musls_analysis.view.film import FilmOptions
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
 
         look = PictureOptions(azimuth, elevation, zoom, follow, trail, NARROW if narrow else WIDE)
-        window_s = shown_window(subjects, stage)
-        if png is not None:
-            film.write_png(subjects, window_s, png, path, look)
-        else:
-            default_fps = GIF_FPS if gif else MP4_FPS
-            film_options = film.FilmOptions(default_fps if fps is None else fps, speed)
-            with ProgressDisplay(path.name) as shown:
-                film.write_film(subjects, window_s, path, look, film_options, shown.share)
-        typer.echo(f"picture in {path}" if kind == "png" else f"film in {path}")
+        default_fps = GIF_FPS if gif else MP4_FPS
+        moving = FilmOptions(default_fps if fps is None else fps, speed)
+        _draw(subjects, stage, path, look, moving if png is None else png)
+
+
+def _show(subjects: list[Subject], *, in_browser: bool) -> None:
+    """Open rerun's viewer, or serve it to a browser until Ctrl-C."""
+    from musls_analysis.view import rerun_log
+
+    if not in_browser:
+        return rerun_log.show(subjects)
+    import threading
+    import webbrowser
+
+    with rerun_log.serve(subjects) as address:
+        typer.echo(f"musls view: {address}; Ctrl-C ends it", err=True)
+        webbrowser.open(address)
+        threading.Event().wait()
+
+
+def _write_page(subjects: list[Subject], path: Path) -> None:
+    """Write one HTML page with 3-D and curves."""
+    from musls_analysis.view.page import page_html
+
+    names, recordings = zip(*((one.name, one.recording) for one in subjects), strict=True)
+    with whole_file(path) as work:
+        systems = [one.system for one in subjects]
+        page = page_html(names, recordings, subjects[-1].shift_s, systems=systems)
+        work.write_text(page, encoding="utf-8")
+    typer.echo(f"page in {path}")
+
+
+def _draw(
+    subjects: list[Subject],
+    stage: str | None,
+    path: Path,
+    look: PictureOptions,
+    film_or_time: FilmOptions | float,
+) -> None:
+    """Write a film, or the picture of a time [s]."""
+    from musls_analysis.scene import shown_window
+    from musls_analysis.view import film
+
+    window_s = shown_window(subjects, stage)
+    if isinstance(film_or_time, film.FilmOptions):
+        with ProgressDisplay(path.name) as shown:
+            film.write_film(subjects, window_s, path, look, film_or_time, shown.share)
+        typer.echo(f"film in {path}")
+    else:
+        film.write_png(subjects, window_s, film_or_time, path, look)
+        typer.echo(f"picture in {path}")
 
 
 def _kind(
