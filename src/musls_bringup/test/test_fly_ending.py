@@ -56,13 +56,13 @@ def test_a_full_disk_after_the_flight_leaves_the_bag(here, capsys, monkeypatch, 
 
 @pytest.mark.parametrize("failing", [0, 1], ids=["create", "messages"])
 def test_a_full_disk_while_the_bag_is_begun_leaves_nothing(here, capsys, monkeypatch, failing):
-    append, calls = bag_file.BagFile._append, []
+    commit, calls = bag_file.BagFile._commit, []
 
-    def limited(file, data):
-        calls.append(data)
-        no_space() if len(calls) == 1 + failing else append(file, data)
+    def limited(file):
+        calls.append(file)
+        no_space() if len(calls) == 1 + failing else commit(file)
 
-    monkeypatch.setattr(bag_file.BagFile, "_append", limited)
+    monkeypatch.setattr(bag_file.BagFile, "_commit", limited)
     line = refused(here, capsys, *FLY, "--out", "new/x")
     assert "bag" in line and "No space left on device" in line
 

@@ -325,7 +325,7 @@ def test_file_is_in_the_order_of_time(flight):
     assert times == sorted(times)
     first = [topic for time, topic in messages if time == 0]
     assert first[:3] == ["/mission/stage", "/load/setpoint", "/drone_1/setpoint"]
-    assert len(summary.chunk_indexes) >= 4, "several buffers were written"
+    assert len(summary.chunk_indexes) >= 2, "several chunks were written"
     assert summary.statistics.message_count == len(messages)
     assert summary.statistics.message_start_time == 0
     assert summary.statistics.message_end_time == STEPS * 4_000_000

@@ -6,7 +6,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from musls_description.system.system_files import load_system
 from musls_sim.recording import signals
-from musls_sim.recording.bag_file import RowTemplate, merge, message_record
+from musls_sim.recording.bag_file import RowTemplate, in_order
 from musls_sim.recording.recorder import RowStore
 from musls_sim.recording.signals import Rate, Row
 
@@ -29,12 +29,8 @@ class Buffer(RowStore):
         return rendered
 
     def expected(self, stamp_ns, row):
-        return [
-            message_record(
-                self.channel_of[topic], stamp_ns, bytes(STORE.serialize_cdr(m, m.__msgtype__))
-            )
-            for topic, m in self.row.messages(stamp_ns, row)
-        ]
+        messages = self.row.messages(stamp_ns, row)
+        return [bytes(STORE.serialize_cdr(m, m.__msgtype__)) for _, m in messages]
 
     def fill(self, rows, seed):
         rng = np.random.default_rng(seed)
@@ -91,34 +87,19 @@ def test_only_wanted_messages_are_kept():
     assert rendered.channels.tolist() == [1, 2, 3, 4, 2, 4]
 
 
-def test_merge_sorts_by_time_and_keeps_the_order_of_parts_at_equal_times():
+def test_messages_are_sorted_by_time_and_keep_the_order_of_parts_at_equal_times():
     first, second = Buffer(Rate.SETPOINT, "x500_solo"), Buffer(Rate.SETPOINT, "x500_solo")
     row = [np.zeros(shape) for shape in first.row.shapes.values()]
     for stamp in (30, 10, 20):
         first.append(stamp, *row)
     for stamp in (20, 5):
         second.append(stamp, *[values + 1.0 for values in row])
-    chunk = merge([first.render(), second.render()])
-    size = len(chunk.data) // 10
-    records = [chunk.data[k * size : (k + 1) * size] for k in range(10)]
-    times = [int.from_bytes(r[15:23], "little") for r in records]
-    assert times == [5, 5, 10, 10, 20, 20, 20, 20, 30, 30]
-    from_second = [records[k].count(np.float64(1.0).tobytes()) == 7 for k in (4, 5, 6, 7)]
+    times, channels, data = zip(*in_order([first.render(), second.render()]), strict=True)
+    assert times == (5, 5, 10, 10, 20, 20, 20, 20, 30, 30)
+    assert channels == (1, 2) * 5
+    from_second = [data[k].count(np.float64(1.0).tobytes()) == 7 for k in (4, 5, 6, 7)]
     assert from_second == [False, False, True, True]
-    assert (chunk.start_ns, chunk.end_ns) == (5, 30)
-    for channel, entries in chunk.indexes.items():
-        for time, offset in entries.tolist():
-            record = chunk.data[offset : offset + size]
-            assert int.from_bytes(record[9:11], "little") == channel
-            assert int.from_bytes(record[15:23], "little") == time
-    assert sorted(o for e in chunk.indexes.values() for o in e[:, 1].tolist()) == [
-        k * size for k in range(10)
-    ]
-
-
-def test_nothing_merges_to_nothing():
-    buffer = Buffer(Rate.SHAPE, "x500_solo")
-    assert merge([buffer.render(), buffer.render()]) is None
+    assert in_order([]) == []
 
 
 def test_a_number_that_no_message_holds_is_a_mistake(monkeypatch):

@@ -14,7 +14,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import RigSystem
 from musls_sim.recording import messages as msg
-from musls_sim.recording.bag_file import RECORD_HEAD_SIZE, BagFile, RowTemplate, merge, render_each
+from musls_sim.recording.bag_file import BagFile, RowTemplate, render_each
 from musls_sim.recording.messages import has_header
 from musls_sim.recording.signals import CLOCK, TF, Rate, Row, recorded_topics
 
@@ -127,8 +127,7 @@ class ReceivedBag:
             count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
         ready, self._waiting = self._waiting[:count], self._waiting[count:]
         self._counted.note(ready)
-        if chunk := merge([render_each(ready)]):
-            bag.write(chunk)
+        bag.write([render_each(ready)])
 
 
 class _Counted:
@@ -189,7 +188,7 @@ class StateMessages:
         data, ends = bytes(rendered.data), np.cumsum(rendered.sizes).tolist()
         starts = [0, *ends[:-1]]
         for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
-            yield topic, data[start + RECORD_HEAD_SIZE : end]
+            yield topic, data[start:end]
 
 
 # ---------- Gazebo's odometry, which comes body by body

@@ -23,11 +23,9 @@ from musls_description.numerics.rotations import from_roll_pitch_yaw
 from musls_description.system.slung_system import RigSystem
 from musls_sim.recording.bag_file import (
     BagFile,
-    Chunk,
     RecordingError,
     Rendered,
     RowTemplate,
-    merge,
     render_each,
 )
 from musls_sim.recording.messages import serialize, string
@@ -278,19 +276,15 @@ class BagRecorder(MemoryRecorder):
         """
         if self._bag is None:
             raise RecordingError(f"bag {self.folder} is closed")
-        chunk = self._next_chunk()
-        if chunk is None:
-            return
+        parts = self._next_parts()
+        self._rows_written = {rate: self.rows[rate].rows for rate in self._templates}
+        self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
         try:
-            self._bag.write(chunk)
+            self._bag.write(parts)
         except RecordingError:
-            self.messages = self._bag.messages
             self._bag = None  # closed with what it had before
             raise
         self.messages = self._bag.messages
-        # Not before the file has it: after Ctrl-C the next chunk begins where this one did.
-        self._rows_written = {rate: self.rows[rate].rows for rate in self._templates}
-        self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
 
     def close(self) -> None:
         """Write the rest and finish the bag; further calls do nothing."""
@@ -310,7 +304,7 @@ class BagRecorder(MemoryRecorder):
             self._write_at_ns = time_ns + self._buffer_ns
             self._write_at_wall_s = now_s + WRITE_EVERY_S
 
-    def _next_chunk(self) -> Chunk | None:
+    def _next_parts(self) -> list[Rendered]:
         """Messages that are not in the file yet; at equal times set-points precede states."""
         self.evaluate_references()
         texts = (
@@ -321,7 +315,7 @@ class BagRecorder(MemoryRecorder):
         )
         order = (Rate.SETPOINT, Rate.STATE, Rate.SHAPE, Rate.ACCELERATION, Rate.REFERENCE)
         rows = (self._rendered(rate) for rate in order if rate in self._templates)
-        return merge([*map(render_each, texts), *rows])
+        return [*map(render_each, texts), *rows]
 
     def _rendered(self, rate: Rate) -> Rendered:
         """The rows of a rate that are not in the file yet."""
