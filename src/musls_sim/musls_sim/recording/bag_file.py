@@ -173,7 +173,7 @@ METADATA_VERSION = 9
 """Of metadata.yaml: that of ROS 2 Jazzy."""
 
 
-CHUNK_SIZE = 65536
+CHUNK_SIZE = 16384
 """Bytes of messages after which a chunk is written."""
 
 
