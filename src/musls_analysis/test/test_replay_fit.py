@@ -20,8 +20,7 @@ from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import with_links
 from musls_description.config.errors import ConfigError
-from musls_description.config.schema import NO_INERTIA
-from musls_description.system.drone import BoxShape
+from musls_description.system.drone import NO_INERTIA, BoxShape
 from musls_description.system.system_files import load_system
 
 SPEC = ReplaySpec(lead_in_s=1.0, physics_step_s=0.004)

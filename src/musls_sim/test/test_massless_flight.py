@@ -9,9 +9,9 @@ from massless_rigs import level, motion_now, pair, run, system_of
 from plant_helpers import formation
 
 from musls_description.config.errors import ConfigError
-from musls_description.config.schema import NO_INERTIA
 from musls_description.hanging.equilibrium import freed, hanging_equilibrium, on_massless_cables
 from musls_description.hanging.ground import ground_spawn
+from musls_description.system.drone import NO_INERTIA
 from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion, RotorEfficiency
