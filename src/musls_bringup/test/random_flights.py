@@ -95,7 +95,6 @@ def random_flight(seed):
                 "radius_m": rope.radius_m,
                 "links": rope.links,
                 "joint": {"damping_n_m_s_rad": rope.damping_n_m_s_rad},
-                "elastic": {"drag_across_n_s2_m3": rope.drag_n_s2_m3},
             },
         },
         "cable_model": model,

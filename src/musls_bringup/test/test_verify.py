@@ -149,15 +149,12 @@ def test_finer_segments_are_another_flight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "share"),
-    [("hold", 0.95), ("circle", 0.95), ("circle_elastic", 0.9), ("shm", 0.95), ("unequal", 0.95)],
-)
-def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name, share):
+@pytest.mark.parametrize("name", ["hold", "circle", "circle_elastic", "shm", "unequal"])
+def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name):
     """Measured: circle 95.9 % of 294, shm 95.7 of 329, unequal 99.6 of 262.
 
-    circle_elastic has 91.7 % of 266 (97.6 before its steps followed losses), engage 99.4 of 181,
-    duo 97.5 of 236, solo 99.3 of 147.
+    circle_elastic has 98.8 % of 341 (91.7 of 266 while no air damped its cables' waves), engage
+    99.4 of 181, duo 97.5 of 236, solo 99.3 of 147.
     """
     scenario = musls.load_scenario(name)
     found = musls.verify(scenario)
@@ -168,4 +165,4 @@ def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name, share):
         for path, figure in found.figures.items()
         if figure.error is not None and path in finest
     ]
-    assert len(inside) > 50 and np.mean(inside) >= share, f"{np.mean(inside):.1%}"
+    assert len(inside) > 50 and np.mean(inside) >= 0.95, f"{np.mean(inside):.1%}"

@@ -64,14 +64,16 @@ def with_cables(system, joint=None, **changes):
     return dataclasses.replace(system, cables=tuple(change(c) for c in system.cables))
 
 
-def without_rotor_drag(system):
-    """Rotor drag depends on the motion: without it, the rotors' forces are a function of time."""
+def without_drag(system):
+    """Of rotors and cables, which depends on the motion: rotors' forces are a function of time."""
 
     def bare(drone):
         rotors = tuple(dataclasses.replace(r, drag_n_s2_m_rad=0.0) for r in drone.rotors)
         return dataclasses.replace(drone, rotors=rotors)
 
-    return dataclasses.replace(system, drones=tuple(bare(d) for d in system.drones))
+    line = dataclasses.replace(system.cables[0].elastic, drag_across_n_s2_m3=0.0)
+    drones = tuple(bare(drone) for drone in system.drones)
+    return with_cables(dataclasses.replace(system, drones=drones), elastic=line)
 
 
 def trio(joint=None, **changes):

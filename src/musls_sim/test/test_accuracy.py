@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plant_helpers import with_cables, without_rotor_drag
+from plant_helpers import with_cables, without_drag
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
@@ -26,7 +26,7 @@ FINE = {"rigid_links": 0.00025, "elastic": 0.00025, "massless": 0.001}
 
 @functools.cache
 def system_of(length_m):
-    return without_rotor_drag(with_cables(load_system("x500_solo"), length_m=length_m))
+    return without_drag(with_cables(load_system("x500_solo"), length_m=length_m))
 
 
 @functools.cache

@@ -142,7 +142,8 @@ def energy_j(plant: Plant) -> float:
 @pytest.mark.parametrize("model", MODELS)
 def test_contact_of_a_cable_makes_no_energy(model):
     """Load and drone fall on both sides of a table, the cable catches on it, all come to rest."""
-    plant = solo(model, [-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE])
+    still = {"system.cables.elastic.drag_across_n_s2_m3": 0.0}  # with air 2.3 %, 0.1 % at 0.5 ms
+    plant = solo(model, [-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE], **still)
     rows = []
     for _ in range(500):
         plant.step(PlantInputs.zeros(plant.system))

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from plant_helpers import G, formation, without_rotor_drag
+from plant_helpers import G, formation, without_drag
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
@@ -177,7 +177,7 @@ def test_tension_balances_the_load_in_motion():
 
 
 def test_hover_thrust_and_pushes_change_momentum_exactly():
-    system = without_rotor_drag(load_system("x500_trio"))
+    system = without_drag(load_system("x500_trio"))
     plant, inputs, _ = hovering(system, ground_height_enu_m=None)
     before = momenta(plant.tables)[0]
     push = np.array([0.4, -0.3, 0.6])
@@ -198,7 +198,7 @@ def test_hover_thrust_and_pushes_change_momentum_exactly():
 
 def test_one_of_four_lost_and_let_go_the_momentum_is_exact():
     """Neither the loss nor the hook changes momentum; with all motors off only the weight does."""
-    system = without_rotor_drag(load_system("x500_quad"))
+    system = without_drag(load_system("x500_quad"))
     plant, inputs, _ = hovering(system, ground_height_enu_m=None)
     plant.apply(RotorEfficiency(1, None, 0.0))
     for _ in range(40):

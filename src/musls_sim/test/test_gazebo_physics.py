@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from gazebo_engine import GazeboMissingError, build, fly, rotor_wrenches
 from model_helpers import SPAWNS, make_spawn, tree_poses
-from plant_helpers import advance, formation, trio, with_cables, without_rotor_drag
+from plant_helpers import advance, formation, trio, with_cables, without_drag
 
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
@@ -84,7 +84,7 @@ def fly_both(
     Returns:
         The plant's positions (samples, n_bodies, 3) and rotations, and Gazebo's run.
     """
-    system = without_rotor_drag(system)
+    system = without_drag(system)
     rest = hanging_equilibrium(system, formation(system))
     trim = trim_speeds_rad_s(system, rest)
     start = bent(rest.configuration, bend_rad)

@@ -11,7 +11,7 @@ from plant_helpers import (
     momenta,
     trio,
     with_cables,
-    without_rotor_drag,
+    without_drag,
 )
 from scipy.spatial.transform import Rotation
 
@@ -25,7 +25,7 @@ PERIODS = 500
 
 def solo(links, damping):
     system = with_cables(load_system("x500_solo"), {"damping_n_m_s_rad": damping}, links=links)
-    return without_rotor_drag(system)
+    return without_drag(system)
 
 
 def tilted_by(rest, angle_rad):

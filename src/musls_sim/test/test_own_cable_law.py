@@ -11,7 +11,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import load_file
 from musls_description.config.schema import build
 from musls_description.system.cable_law import CABLE_LAWS
-from musls_description.system.slung_system import ElasticLine
+from musls_description.system.slung_system import Cable, ElasticLine
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigCable
@@ -151,7 +151,7 @@ def test_a_wrong_law_is_told_in_one_line_with_its_place(tmp_path, name, names, b
     load_file(file)
     line = build(ElasticLine, {"own_law": name}, "system.yaml")
     with pytest.raises(ConfigError, match=message) as told:
-        line_of(line)
+        line_of(Cable(mass_kg=0.02, length_m=2.42, radius_m=0.0031, links=15, elastic=line))
     assert "\n" not in str(told.value)
 
 

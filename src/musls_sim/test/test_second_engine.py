@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from plant_helpers import UniversalLinks, advance, formation, with_cables, without_rotor_drag
+from plant_helpers import UniversalLinks, advance, formation, with_cables, without_drag
 
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.tree import build_tree
@@ -121,7 +121,7 @@ def fly_mujoco(system, rest, trim, flight):
 def records(case):
     """MuJoCo's record and ours for each step."""
     (name, changes), flight = SYSTEMS[case[0]], case[1]
-    system = without_rotor_drag(with_cables(load_system(name), **changes))
+    system = without_drag(with_cables(load_system(name), **changes))
     rest = hanging_equilibrium(system, formation(system))
     trim = trim_speeds_rad_s(system, rest)
     ours = {h: fly_ours(system, rest, trim, flight, h) for h in (PERIOD_S, *STEPS_S)}

@@ -151,9 +151,9 @@ def _all(setup: Setup) -> dict[str, SystemParameter]:
             "friction", "N m", (1e-6, 0.02), each, lambda c: c.joint.friction_n_m,
             lambda c, value, _: replace(c, joint=replace(c.joint, friction_n_m=value)),
         ),
-        _of_cables("ea", "N", (1e2, 1e6), each, lambda c: line_of(c.elastic).ea_n, _with_ea),
+        _of_cables("ea", "N", (1e2, 1e6), each, lambda c: line_of(c).ea_n, _with_ea),
         _of_cables(
-            "axial_damping", "N s", (0.1, 1e5), each, lambda c: line_of(c.elastic).damping_n_s,
+            "axial_damping", "N s", (0.1, 1e5), each, lambda c: line_of(c).damping_n_s,
             lambda c, value, _: replace(c, elastic=replace(c.elastic, damping_n_s=value)),
         ),
         _length("length", each, setup),

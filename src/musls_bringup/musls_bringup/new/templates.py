@@ -19,7 +19,7 @@ from musls_description.config.strict_yaml import shown
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import BoxShape, Drone, inertia_of
-from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3, Motor
+from musls_description.system.propulsion import Motor
 
 if TYPE_CHECKING:
     from musls_bringup.new.motor_table import MotorTable
@@ -171,9 +171,6 @@ joint over the moment that its pull exerts on the arm of a link."""
 
 ROPE_LINKS = 10
 
-CYLINDER_DRAG = 1.1
-"""Drag coefficient of a round rope across the flow."""
-
 
 @dataclass(frozen=True)
 class Rope:
@@ -182,14 +179,12 @@ class Rope:
     Attributes:
         links: Rigid links of it.
         damping_n_m_s_rad: In each joint between two links.
-        drag_n_s2_m3: Air drag across it, which `elastic` has: nothing else lets its waves decay.
     """
 
     mass_kg: float
     radius_m: float
     links: int
     damping_n_m_s_rad: float
-    drag_n_s2_m3: float
 
 
 def rope_for(pull_n: float, length_m: float) -> Rope:
@@ -197,7 +192,8 @@ def rope_for(pull_n: float, length_m: float) -> Rope:
 
     Half of the mass that a rope of the same tension in its fibres would have where it carries four
     times as much: what is handled at all is not as thin as it could be. The joints' damping keeps
-    its ratio to the pull: on a thread the paper's holds drones like a rod.
+    its ratio to the pull and the length, which is much beside the loss of a long rope's material:
+    rigid links have no air, which takes the waves of such a rope.
     """
     per_m = ROPE_KG_M * math.sqrt(max(pull_n, 1e-3) / PULL_N)
     radius_m = math.sqrt(per_m / (math.pi * ROPE_DENSITY_KG_M3))
@@ -206,7 +202,6 @@ def rope_for(pull_n: float, length_m: float) -> Rope:
         float(f"{radius_m:.2g}"),
         ROPE_LINKS,
         float(f"{JOINT_S * pull_n * length_m / ROPE_LINKS:.2g}"),
-        float(f"{CYLINDER_DRAG * STANDARD_DENSITY_KG_M3 * radius_m:.2g}"),
     )
 
 

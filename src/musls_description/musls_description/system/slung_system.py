@@ -44,6 +44,7 @@ from musls_description.system.drone import (
     check_drag,
     inertia_instead_of,
 )
+from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3
 from musls_description.tables import ShownResult, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys
@@ -114,25 +115,36 @@ class CableEnd:
             raise ValueError("clamp_direction must not be zero")
 
 
-# A cable of which its system says nothing: a 3 mm single braid of high-modulus polyethylene
-# (Dyneema, 12 strands). Makers' data sheets of such braids (Samson AmSteel-Blue, 1/8 in) give about
-# 11 kN strength, 7.5 g/m (the seed paper's cable: 8.3 g/m) and 0.46 % elastic elongation at 10 % of
-# the strength: EA = 1.1 kN / 0.0046 = 2.4e5 N. Damping: a loss factor of 0.05 at the 34 Hz at which
-# a 2 kg body bounces on 2.4 m of it, which is a relaxation time of 0.24 ms.
-#
-# The figures of the braid are quoted from memory of the maker's sheet and still to be checked
-# against it; the loss factor is an assumption of the usual size.
+# A cable of which its system says nothing: braided polyethylene (Dyneema, 12 strands). Makers' data
+# sheets of a 3 mm braid (Samson AmSteel-Blue, 1/8 in) give about 11 kN strength, 7.5 g/m (the seed
+# paper's cable, whose radius is 3.1 mm: 8.3 g/m) and 0.46 % elastic elongation at 10 % of the
+# strength: EA = 1.1 kN / 0.0046 = 2.4e5 N. Other cables have as much in the same section. Damping:
+# a loss factor of 0.05 at the 34 Hz at which a 2 kg body bounces on 2.4 m of it, which is a
+# relaxation time of 0.24 ms. The figures of the braid are quoted from memory of the maker's sheet
+# and still to be checked against it; the loss factor is an assumption of the usual size.
 #
 # Bending: strands slide on each other, and each of n bends like a bar of 1/n of the section, with
 # the loss of the material as in stretch: damping r^2 / (4 n), as for the round rods of Robotica
-# 2024 with n = 1. Filaments slide, too, so that this is much; the seed paper's joints lose 30 times
-# as much.
+# 2024 with n = 1. Small waves of a taut rope may lose as much as such a rod, since friction holds
+# the strands together (EI_max: Cardou, Taut helical strand bending stiffness, 2006), but no
+# measured loss of a rope was found, and too much of it hides jerks: a bowed rope that snaps taut
+# then pulls with 359 N in place of 433. The seed paper's joints lose 28 times as much.
+#
+# Air: a cylinder across the flow at the Reynolds numbers of a swinging rope, 1e2 to 1e4.
 
-EA_N = 2.4e5
+EA_N, EA_RADIUS_M = 2.4e5, 0.0031
+"""Axial stiffness of the seed paper's cable, and its radius."""
+
 RELAXATION_TIME_S = 2.4e-4
 """Axial damping over EA."""
 
 STRANDS = 12
+
+BARE = 0.5
+"""Share of a rope's own loss in bending below which joints count as without damping."""
+
+CYLINDER_DRAG = 1.1
+"""Drag coefficient of a round rope across the flow."""
 
 
 @spec
@@ -140,18 +152,21 @@ class ElasticLine:
     """Material of a cable, for `cable_model: elastic`; `rigid_links` take stiffness and damping.
 
     Attributes:
-        ea_n: Axial stiffness, force per strain; by default that of a 3 mm braid of polyethylene.
+        ea_n: Axial stiffness, force per strain; by default that of braided polyethylene, 2.4e5 N
+            at a radius of 3.1 mm and as the section for others.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
         own_law: Law from your own file instead of both, by its kind.
         rod: Whether it also carries compression, as a rod does; a cable carries tension only.
-        damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms.
+        damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms, 0 of
+            `own_law`.
         permanent_share: Share of the largest strain so far that stays, as a new rope beds in.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
         clamp_factor: Stiffness of the joint at a clamp over EI / segment length: 2 is exact to
             second order, 1 what the elements of Robotica 2024 have.
-        drag_across_n_s2_m3: Air drag across the cable, per length and squared speed: rho C d / 2.
+        drag_across_n_s2_m3: Air drag across the cable, per length and squared speed: rho C d / 2,
+            by default with C = 1.1.
         drag_along_n_s2_m3: Air drag along the cable, per length and squared speed.
         break_force_n: Tension at which it breaks; by default it never breaks.
     """
@@ -166,7 +181,7 @@ class ElasticLine:
     ei_n_m2: NonNegative = 0.0
     bending_damping_n_m2_s: NonNegative = 0.0
     clamp_factor: Annotated[float, Field(ge=0.1, le=10.0, allow_inf_nan=False), Number] = 2.0
-    drag_across_n_s2_m3: NonNegative = 0.0
+    drag_across_n_s2_m3: NonNegative | None = None
     drag_along_n_s2_m3: NonNegative = 0.0
     break_force_n: Positive | None = None
 
@@ -179,18 +194,6 @@ class ElasticLine:
         if self.law is None:
             return
         check_law(self.law)
-
-    @property
-    def loss_n_s(self) -> float:
-        """Force per rate of strain [N s]."""
-        if self.damping_n_s is not None:
-            return self.damping_n_s
-        return RELAXATION_TIME_S * (self.ea_n or EA_N)
-
-    @property
-    def bends(self) -> bool:
-        """Whether it has bending stiffness or damping."""
-        return self.ei_n_m2 > 0.0 or self.bending_damping_n_m2_s > 0.0
 
 
 def check_law(law: Sequence[tuple[float, float]]) -> None:
@@ -379,7 +382,7 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
                     f"{where}.ends.{k}.body: unknown body '{end.body}': "
                     f"{near_names(end.body, names)}"
                 )
-            if end.clamped and not cable.elastic.bends:
+            if end.clamped and not cable.elastic.ei_n_m2:
                 raise ValueError(
                     f"{where}.ends.{k}: clamped: true, but elastic.ei_n_m2 is 0: clamping a "
                     "cable needs bending stiffness (ei_n_m2 > 0)"
@@ -585,8 +588,40 @@ class Cable:
             return self.joint.damping_n_m_s_rad
         of_bending = self.joint.bending_damping_n_m2_s
         if of_bending is None:
-            of_bending = self.elastic.loss_n_s * self.radius_m**2 / (4.0 * STRANDS)
+            return self.usual_joint_damping_n_m_s_rad
         return of_bending / self.link_length_m
+
+    @property
+    def usual_joint_damping_n_m_s_rad(self) -> float:
+        """Damping of each joint by material and radius [N m s/rad]."""
+        return self.axial_damping_n_s * self.radius_m**2 / (4.0 * STRANDS) / self.link_length_m
+
+    @property
+    def is_hardly_damped(self) -> bool:
+        """Whether its joints have so little damping that the links whip where they touch things."""
+        return self.joint_damping_n_m_s_rad <= BARE * self.usual_joint_damping_n_m_s_rad
+
+    @property
+    def ea_n(self) -> float:
+        """Axial stiffness where it begins to stretch; of `own_law` only the law knows it [N]."""
+        its = self.elastic
+        if its.law is None:
+            return EA_N * (self.radius_m / EA_RADIUS_M) ** 2 if its.ea_n is None else its.ea_n
+        (e0, f0), (e1, f1) = next(pair for pair in pairwise(its.law) if pair[1][0] > 0.0)
+        return (f1 - f0) / (e1 - e0)
+
+    @property
+    def axial_damping_n_s(self) -> float:
+        """Force per rate of strain [N s]."""
+        if self.elastic.damping_n_s is not None:
+            return self.elastic.damping_n_s
+        return 0.0 if self.elastic.own_law is not None else RELAXATION_TIME_S * self.ea_n
+
+    @property
+    def drag_across_n_s2_m3(self) -> float:
+        """Air drag across it, per length and squared speed."""
+        given = self.elastic.drag_across_n_s2_m3
+        return CYLINDER_DRAG * STANDARD_DENSITY_KG_M3 * self.radius_m if given is None else given
 
     @property
     def free_twist_damping_n_m_s_rad(self) -> float:

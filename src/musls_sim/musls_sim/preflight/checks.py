@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone, thrust_margin, tip_radius_m
-from musls_description.system.slung_system import CableJoint, RigSystem
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.trim import drag_n_s_m
 from musls_sim.scenario.scenario import Scenario
 
@@ -132,9 +132,6 @@ def refuse_or_warn(
 LONG_FLIGHT_S = 3600.0
 LARGE_BAG_BYTES = 1e9
 """A longer flight, or a larger bag, is announced before it starts."""
-
-USUAL_DAMPING = 0.5
-"""Share of a rope's own joint damping below which links whip where they touch something."""
 
 LIGHT_SEGMENT_KG = 2e-5
 """Mass of a segment below which a slack elastic cable flies at less than 30 times real time."""
@@ -483,8 +480,8 @@ def check_bare_links(hanging: Hanging, scenario: Scenario) -> Caution | None:
     if scenario.cable_model != "rigid_links" or "cables" not in scenario.physics.contact:
         return None
     for k, cable in enumerate(hanging.system.cables, start=1):
-        usual = replace(cable, joint=CableJoint()).joint_damping_n_m_s_rad
-        if cable.joint_damping_n_m_s_rad < USUAL_DAMPING * usual:
+        if cable.is_hardly_damped:
+            usual = cable.usual_joint_damping_n_m_s_rad
             return Caution(
                 f"physics.contact: the joints of cable_{k} have hardly any damping "
                 f"({cable.joint_damping_n_m_s_rad:.2g} N m s/rad, a rope like this "

@@ -208,7 +208,7 @@ def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:
     hooks = places[1:] + np.einsum("nij,nj->ni", attitudes[1:], points)
     if cable_model == "elastic":
         for i, cable in enumerate(system.cables):
-            strain = line_of(cable.elastic).strain(rest.load_end_tension_n[i] * np.cos(swing))
+            strain = line_of(cable).strain(rest.load_end_tension_n[i] * np.cos(swing))
             along = hooks[i] - anchors[i]
             hooks[i] = anchors[i] + (1.0 + strain) * cable.length_m * along / np.linalg.norm(along)
     middle = hooks.mean(axis=0)

@@ -113,6 +113,7 @@ def predict_second_stage(body, wh, ahead):
     both = add(body.torque, stage.torque)
     put(body.known_angular_momentum, add_scaled(body.angular_momentum, wh, both))
     change = sub(stage.acceleration, body.acceleration)
+    body.hardest = max(norm(body.acceleration), norm(stage.acceleration))
     put(stage.acceleration, add_scaled(stage.acceleration, ahead, change))
     moved, gained = sub(stage.position, body.position), sub(stage.velocity, body.velocity)
     put(body.position_ahead, add_scaled(stage.position, ahead, moved))

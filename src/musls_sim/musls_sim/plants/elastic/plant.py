@@ -143,7 +143,7 @@ class ElasticPlant(Engine):
         `physics`, for which steps become shorter (0: they do not).
         """
         Plant.__init__(self, system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
-        lines = [line_of(k.elastic, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
+        lines = [line_of(k, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
         rig = Rig(
             *rig_parts(system, start, lines, drives or RigSpec(), gravity_m_s2, segments),
             rotors=rotor_records(system),

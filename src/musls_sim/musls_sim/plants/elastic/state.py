@@ -129,9 +129,10 @@ BODY = _record(
     ("own_matrix", "f8", (6, 6)),  # of translation and turn, without cables
     # Of the cable ends on it: what they lack of momentum, and so of acceleration.
     *_vectors("lump_momentum lump_acceleration"),
-    # At the end of the step as begin and first stage foretell.
+    # At the end of the step as begin and first stage foretell; `hardest` is the larger acceleration
+    # of those two.
     *_vectors("position_ahead velocity_ahead turn_ahead omega_ahead"),
-    numbers="mass radius lump_mass gyration",
+    numbers="mass radius lump_mass gyration hardest",
     # First row in the matrix of the bodies, -1 for prescribed bodies and leaves (see `solver`); row
     # of its rotors; whether the ground pushed in the last solution.
     integers="dof drone first_corner corners free pressed",

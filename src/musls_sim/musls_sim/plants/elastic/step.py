@@ -13,7 +13,7 @@ for the wrenches from outside, which may jump between periods and are evaluated 
 A jerk is not smooth: where a segment goes taut in the first stage and slack in the second, the
 step would throw it back with up to 1.4 times its speed. Steps in which something begins or ceases
 to carry are therefore held to their energy; one that makes energy is repeated as implicit Euler
-steps, which cannot.
+steps, which cannot. They are of first order: while a body is jerked, steps are halved first.
 
 Begin and first stage foretell motion at the end of a step by straight lines. A swing of frequency w
 is off them by (1 - g) / 2 of w h in its way over the speed, and of (w h)^2 in its speed; w h is how
@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import (
     address_of,
     copy_numbers,
@@ -146,8 +145,8 @@ ENERGY_SHARE = 5e-3
 BEND = 0.5 * (1.0 - GAMMA)
 """What is not foretold of the speed of a swing, over (w h)^2."""
 
-JERK_M_S2 = 0.1 * STANDARD_GRAVITY_M_S2
-"""Acceleration of a body beyond which the bend of its speed counts alone."""
+JERK_SHARE = 0.1
+"""Acceleration of a body over gravity beyond which the bend of its speed counts alone."""
 
 FAINT_M_S = 0.1
 """The least that the largest speed is taken for."""
@@ -556,6 +555,16 @@ def _gained(t, before):
 
 
 @compiled()
+def _jerks(t):
+    """Whether a body is in a jerk at the begin, in the first stage or at the end of a step."""
+    for body in bodies_of(t):
+        hardest = max(body.hardest, norm(body.stage.acceleration))
+        if body.free != 0 and hardest > JERK_SHARE * t.gravity:
+            return True
+    return False
+
+
+@compiled()
 def _bend(t, h):
     """How far the motion of a body bends in a step, over what is allowed; the largest.
 
@@ -569,8 +578,7 @@ def _bend(t, h):
         now, arm = body.stage, body.gyration if body.drone < 0 else 0.0
         fastest[b, 0] = max(fastest[b, 0], norm(now.velocity), arm * norm(now.omega))
         share = 1.0 / (BEND * max(fastest[b, 0], FAINT_M_S))
-        hardest = max(norm(body.acceleration), norm(now.acceleration))
-        jerked = hardest > JERK_M_S2
+        jerked = max(body.hardest, norm(now.acceleration)) > JERK_SHARE * t.gravity
         for k in range(2):
             if k == 0:
                 gain = share * norm(sub(now.velocity, body.velocity_ahead)) / t.turn2
@@ -740,6 +748,8 @@ def _end_last(t, solved):
         return False
     if p.switched == 0.0 and p.level < p.refinements:
         return True  # too coarse for a smooth motion
+    if p.accurate and p.level < ACCURATE_LEVELS and _jerks(t):
+        return True  # implicit Euler steps are of first order
     p.before, moving = _stored_energy(t)
     p.allowed = max(EULER_ENERGY_TOLERANCE * t.energy_tolerance, ENERGY_SHARE * moving)
     p.mode, p.euler = _EULER, 0.0

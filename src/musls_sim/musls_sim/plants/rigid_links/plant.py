@@ -102,7 +102,7 @@ def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
         worst, speed = fastest_body(t.bodies)
         what = "is not finite" if not np.isfinite(speed) else f"moves at {speed:.3g} m/s"
         name = plant.tree.bodies[worst].name
-        return f"simulation diverged {when}: {name} {what}; {cause or _finer(plant)}"
+        return f"simulation diverged {when}: {name} {what}; {cause or _calmer(plant)}"
     cure = cause or _calmer(plant)
     if verdict == TOO_COARSE:
         tension = plant.state.tension_peak_n
@@ -125,21 +125,28 @@ def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
     return f"{diverged}{when}: {what}; {cure}"
 
 
-def _finer(plant: RigidLinksPlant) -> str:
+def _calmer(plant: RigidLinksPlant) -> str:
+    """Cures; a shorter step is one only where steps are not refined."""
+    if not plant.levels.last:
+        return (
+            f"choose a smaller physics.step_size_s (now {plant.physics_step_s:g} s), more joint "
+            "damping or fewer links per cable (physics.refine: true refines it where needed)"
+        )
     return (
-        f"choose a smaller physics.step_size_s (now {plant.physics_step_s:g} s), more "
-        "joint damping or fewer links per cable"
+        f"{_bare(plant)}choose more joint damping (cables.joint.damping_n_m_s_rad), fewer links "
+        "per cable or a calmer motion"
     )
 
 
-def _calmer(plant: RigidLinksPlant) -> str:
-    """Cures where the step was refined already."""
-    if not plant.levels.last:
-        return f"{_finer(plant)} (physics.refine: true refines it where needed)"
+def _bare(plant: RigidLinksPlant) -> str:
+    """That joints without damping are the cause, if they are."""
+    bare = [k for k, c in enumerate(plant.system.cables, start=1) if c.is_hardly_damped]
+    if not bare:
+        return ""
     return (
-        "choose more joint damping (cables.joint.damping_n_m_s_rad), fewer links per cable or a "
-        "calmer motion: undamped cables that whip and jerk taut have no time step that is short "
-        "enough"
+        f"the joints of cable_{bare[0]} have hardly any damping "
+        f"({plant.system.cables[bare[0] - 1].joint_damping_n_m_s_rad:.2g} N m s/rad), and for a "
+        "chain that cracks like a whip no time step is short enough; "
     )
 
 
@@ -150,6 +157,8 @@ def _jam(plant: RigidLinksPlant) -> str:
             f"{plant.system.n_drones} taut cables that do not stretch seldom fit drones on "
             "given paths; choose cable model elastic or massless"
         )
+    if _bare(plant):
+        return _calmer(plant)
     jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
     return f"{jammed}joints beyond their stops; {_calmer(plant)}"
 
@@ -225,7 +234,9 @@ class RigidLinksPlant(Plant):
         ground; `contact` and `inextensible` are those of `physics`.
         """
         super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
-        self.levels = Levels(system, self.period_s, self.substeps, refine=refine, accuracy=accuracy)
+        self.levels = Levels(
+            system, self.period_s, self.substeps, gravity_m_s2, refine=refine, accuracy=accuracy
+        )
         self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self._inextensible = inextensible

@@ -9,8 +9,8 @@ A law from a user's file is called by its address (`own_law.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,7 +19,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.system.cable_law import CableLaw
-from musls_description.system.slung_system import EA_N, RELAXATION_TIME_S, ElasticLine
+from musls_description.system.slung_system import Cable
 from musls_sim.plants.elastic.cables.own_law import (
     MOST_NUMBERS,
     call,
@@ -312,32 +312,27 @@ def remember(axial, memory, strain, strain_rate, since):
 
 
 def line_of(
-    given: ElasticLine,
+    cable: Cable,
     ea_n: float | None = None,
     damping_n_s: float | None = None,
     ei_n_m2: float | None = None,
 ) -> Line:
     """Material of a cable: as given here, else as in its description, else the default line."""
-    law = given.law if ea_n is None else None
-    ea = ea_n or given.ea_n or EA_N
-    if law is not None:  # the stiffness of small strains
-        (e0, f0), (e1, f1) = next(p for p in pairwise(law) if p[1][0] > 0.0)
-        ea = (f1 - f0) / (e1 - e0)
-    damping = given.damping_n_s if damping_n_s is None else damping_n_s
-    own = given.own_law if ea_n is None else None
-    if own is not None:
-        ea, damping = stiffness_at_rest(own), damping or 0.0
+    instead: dict[str, Any] = {} if ea_n is None else {"ea_n": ea_n, "law": None, "own_law": None}
+    instead |= {} if damping_n_s is None else {"damping_n_s": damping_n_s}
+    instead |= {} if ei_n_m2 is None else {"ei_n_m2": ei_n_m2}
+    given = replace(cable.elastic, **instead)
+    cable = replace(cable, elastic=given)
     shared = {f.name: getattr(given, f.name) for f in fields(Line) if hasattr(given, f.name)}
+    own = given.own_law
     return Line(
         **shared
         | {
-            "ea_n": ea,
-            "law": law,
-            "own_law": own,
+            "ea_n": cable.ea_n if own is None else stiffness_at_rest(own),
             "law_linear": given.law_interpolation == "linear",
-            "damping_n_s": RELAXATION_TIME_S * ea if damping is None else damping,
+            "damping_n_s": cable.axial_damping_n_s,
             "slack": not given.rod,
-            "ei_n_m2": given.ei_n_m2 if ei_n_m2 is None else ei_n_m2,
+            "drag_across_n_s2_m3": cable.drag_across_n_s2_m3,
             "break_force_n": given.break_force_n or np.inf,
         }
     )
