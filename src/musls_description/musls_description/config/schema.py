@@ -116,7 +116,7 @@ def spec(cls: type[T]) -> type[T]:
     unknown_refused: Any = classmethod(_known_keys)
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})
-    decorate = pydantic_dataclass(frozen=True, kw_only=True, config=config)
+    decorate = pydantic_dataclass(frozen=True, kw_only=True, repr=False, config=config)
     made = cast(type[T], decorate(cls))
     validating_init = made.__init__
 
@@ -128,7 +128,19 @@ def spec(cls: type[T]) -> type[T]:
             raise ConfigError(describe(error, kwargs, made.__name__)) from None
 
     made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
+    if cls.__repr__ is object.__repr__:
+        made.__repr__ = _without_defaults  # type: ignore[method-assign]
     return made
+
+
+def _without_defaults(self: Any) -> str:
+    """Text of a specification in Python, without the fields that have their default."""
+    given = []
+    for name, field in type(self).__pydantic_fields__.items():
+        value = getattr(self, name)
+        if field.is_required() or value != field.get_default(call_default_factory=True):
+            given.append(f"{name}={value!r}")
+    return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _known_keys(cls: Any, data: Any) -> Any:
