@@ -362,8 +362,8 @@ class Batch(TiedToMemory):
     def snapshot(self, worlds: Worlds) -> Snapshot:
         """All of a world, or of several, as they are now (raises ConfigError)."""
         chosen = self._chosen(worlds)
-        states = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
-        return Snapshot(self, self._memory[chosen, : self._kept], np.array(states, np.uint64))
+        noise = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
+        return Snapshot(self, self._memory[chosen, : self._kept], noise)
 
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
@@ -381,8 +381,8 @@ class Batch(TiedToMemory):
         if count not in (1, len(chosen)):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
         self._memory[chosen, : self._kept] = snapshot.memory
-        for i, words in zip(chosen.tolist(), cycle(snapshot.noise.tolist()), strict=False):
-            self._noise[i].state = words
+        for i, noise in zip(chosen.tolist(), cycle(snapshot.noise), strict=False):
+            self._noise[i].state = noise
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         if worlds is None:
@@ -407,12 +407,12 @@ class Snapshot:
 
     Attributes:
         memory: All that is not drawn anew, (worlds, words).
-        noise: That is to come, `Noise.state` of each, (worlds, words); empty without.
+        noise: That is to come, `Noise.state` of each; empty without.
     """
 
     batch: Batch
     memory: Array
-    noise: NDArray[np.uint64]
+    noise: list[dict[str, Any]]
 
 
 # ---------- The start of a world: the memory of a session that is ready to fly

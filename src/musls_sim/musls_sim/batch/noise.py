@@ -29,9 +29,6 @@ STREAM = np.dtype(
 """Addresses of a world's generators (`bitgen_t` of NumPy), 0 for none."""
 
 
-WORD = (1 << 64) - 1
-
-
 # NumPy documents how its C functions are called in "Extending via CFFI"; numba calls them without
 # Python's lock, and gets their addresses with each call, so that it keeps what it compiled.
 def _filling(name: str) -> Any:
@@ -115,25 +112,14 @@ class Noise:
             self.stream[name] = generator.bit_generator.ctypes.bit_generator.value
 
     @property
-    def state(self) -> list[int]:
-        """State of the generators; that of another world can be set.
-
-        Words, since thousands of the dictionaries that NumPy gives keep Python's collector of
-        garbage busy for ten times as long.
-        """
-        inner = (g.bit_generator.state["state"] for g in self._generators.values())
-        return [x >> shift & WORD for s in inner for x in s.values() for shift in (0, 64)]
+    def state(self) -> dict[str, Any]:
+        """State of the generators; that of another world can be set."""
+        return {name: g.bit_generator.state for name, g in self._generators.items()}
 
     @state.setter
-    def state(self, words: list[int]) -> None:
-        for k, generator in enumerate(self._generators.values()):
-            a, b, c, d = words[4 * k : 4 * k + 4]
-            generator.bit_generator.state = {
-                "bit_generator": "PCG64",
-                "state": {"state": a | b << 64, "inc": c | d << 64},
-                "has_uint32": 0,  # all draw 64 bits
-                "uinteger": 0,
-            }
+    def state(self, state: dict[str, Any]) -> None:
+        for name, generator in self._generators.items():
+            generator.bit_generator.state = state[name]
 
     def begin(self) -> Wind:
         """The wind at the start of a flight."""
