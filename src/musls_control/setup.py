@@ -8,7 +8,9 @@ setup(
     name=PACKAGE,
     version="0.2.0",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*"]),
-    package_data={"": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]},
+    package_data={
+        "": ["*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2", "**/*.onnx"]
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),

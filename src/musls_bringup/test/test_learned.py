@@ -10,7 +10,7 @@ import pytest
 import musls
 from musls_bringup.benchmark import cases, fly_case, write
 from musls_bringup.cli.options import flight_overrides
-from musls_control.controllers.learned import Policy
+from musls_control.controllers.learned import Policy, shipped_policies
 from musls_description.config.registry import UserCodeError
 
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
@@ -311,7 +311,8 @@ def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path)
     import musls.envs
 
     worlds = musls.envs.for_sb3("musls/Track-v0", 8, threads=1)
-    model = ppo("MlpPolicy", worlds, seed=1, device="cpu", n_steps=4, batch_size=32)
+    settings = musls.envs.PPO_SETTINGS | {"n_steps": 4, "batch_size": 32}
+    model = ppo("MlpPolicy", worlds, seed=1, device="cpu", **settings)
     model.learn(64)
     seen = worlds.unnormalize_obs(worlds.reset())  # what it sees counts for the scales
     path = tmp_path / "mine.onnx"
@@ -323,3 +324,25 @@ def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path)
     np.testing.assert_allclose(actions, expected, atol=1e-5)
     assert network.metadata["action_scale"] == "3.0"
     worlds.close()
+
+
+@pytest.mark.parametrize("name", shipped_policies())
+def test_a_shipped_policy_has_a_name_and_beats_the_formation(name):
+    """At its own task, with goals that it was not trained on."""
+    pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    from musls.envs import TASKS, TransportVectorEnv
+
+    network, means = Policy(name), []
+    for learned in (False, True):
+        env = TransportVectorEnv(64, TASKS[name.removesuffix("_policy")], threads=1)
+        seen, _ = env.reset(seed=7)
+        network.check(seen.shape[1], env.action_space.shape[1], "test", "test")
+        total = np.zeros(64)
+        for _ in range(125):
+            actions = [network(one).ravel() if learned else np.zeros(9) for one in seen]
+            seen, reward, failed, *_ = env.step(np.array(actions))
+            assert not failed.any()
+            total += reward
+        means.append(total.mean())
+    assert means[1] > means[0] + 0.1
+    assert flight_overrides(None, None, None, name)[1] == f"controller.policy={name}"

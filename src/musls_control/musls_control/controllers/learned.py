@@ -59,6 +59,9 @@ MOMENT_SHARE = 0.1
 SETPOINT_REACH_M = 0.5
 """Shift of a drone's set-point by an action of 1 at level drone_setpoints."""
 
+POLICIES = Path(__file__).parent / "policies"
+"""Trained policies that are shipped, NAME.onnx."""
+
 Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -403,7 +406,8 @@ class LearnedSpec:
 
     Attributes:
         kind: "learned".
-        policy: ONNX file with one input, an observation, whose first output is an action.
+        policy: ONNX file with one input, an observation, whose first output is an action; or the
+            name of a shipped one, such as hover_policy.
         action_scale: What an action of 1 is, times the unit of its level.
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for.
@@ -487,6 +491,11 @@ class LearnedController(Controller):
         return self._commands
 
 
+def shipped_policies() -> list[str]:
+    """Names of the policies that are shipped."""
+    return sorted(path.stem for path in POLICIES.glob("*.onnx"))
+
+
 class Policy:
     """A network from a file: observation in, action out.
 
@@ -507,8 +516,11 @@ class Policy:
             raise MuslsError(
                 f"controller.kind = learned needs ONNX Runtime: {install_command('onnxruntime')}"
             ) from None
+        if path in shipped_policies():
+            path = str(POLICIES / f"{path}.onnx")
         if not Path(path).is_file():
-            raise ConfigError(f"{self.name}: there is no such file")
+            known = ", ".join(shipped_policies())
+            raise ConfigError(f"{self.name}: there is no such file; shipped are {known}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # networks of this size are slower on several
         options.log_severity_level = 4
