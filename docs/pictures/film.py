@@ -18,9 +18,9 @@ from PIL import Image
 
 import musls
 from musls_analysis.figures import style
+from musls_analysis.scene import open_subject
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film
 from musls_analysis.view.picture import PictureOptions, new_canvas, pixels
-from musls_analysis.view.scene import open_subject
 
 PART_S, FPS, WORLDS = 7.5, 30, 1000
 WIDTH_PX, HEIGHT_PX = 1440, 960
