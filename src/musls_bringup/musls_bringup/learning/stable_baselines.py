@@ -104,7 +104,7 @@ class Worlds(VecEnv):
         return [False] * self.num_envs
 
 
-def for_sb3(name: str = "musls/Transport-v0", worlds: int = 128, **given: Any) -> VecNormalize:
+def for_sb3(name: str = "musls/Track-v0", worlds: int = 128, **given: Any) -> VecNormalize:
     """Worlds of an environment, with observations and rewards scaled to be about 1 in size.
 
     `given` are arguments of `TransportVectorEnv` (raises ConfigError as it does).

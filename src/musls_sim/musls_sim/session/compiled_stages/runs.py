@@ -19,6 +19,10 @@ PLANT = "plant"
 """Name of the stage whose outcome has to be looked at before anything else."""
 
 
+TOGETHER = 25
+"""Periods after which observers get their rows at the latest where each period is cut."""
+
+
 class _Run(NamedTuple):
     """Compiled stages between two in Python: their addresses, and whether the plant is in it."""
 
@@ -43,6 +47,7 @@ class Runs:
         self._rest = stages[first:]
         self._choosing = [stage for stage in self._rest if stage.choose is not None]
         self._chosen: list[Parts] | None = None
+        self._unread = 0
 
     def _arrange(self, chosen: list[Parts]) -> None:
         """Sort out what is compiled from now on."""
@@ -82,12 +87,33 @@ class Runs:
 
     def run(self, end: int) -> None:
         """Run at least one period, at most up to the one of this number."""
+        session = self._session
+        try:
+            told = self._run(end)
+        except BaseException:
+            self._read()
+            raise
+        session.tick += 1
+        if self._unread and (
+            told or session.tick >= end or self._unread >= TOGETHER or session.finished
+        ):
+            self._read()
+
+    def _read(self) -> None:
+        """Hand out what was recorded."""
+        self._unread = 0
+        self._world.read_rows()
+
+    def _run(self, end: int) -> bool:
+        """Run up to the last period, which `tick` then is; whether it has something to tell."""
         session, world, tick = self._session, self._world, self._session.tick
         for step in self._leading:
             step(tick)
         chosen = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
         if chosen != self._chosen:
             self._arrange(chosen)
+        if self._unread and not self._always_cut:
+            self._read()
         room = world.prepare(tick)
         periods = 0 if self._always_cut else self._free_periods(tick, min(end, tick + room))
         begin_s = perf_counter()
@@ -101,7 +127,7 @@ class Runs:
         for stage in self._telling:
             if stage.step is not None and (told or stage.due(tick) <= session.tick):
                 stage.step(session.tick)
-        session.tick += 1
+        return told
 
     def _free_periods(self, tick: int, end: int) -> int:
         """Periods from now on in which no stage in Python has anything to do; 0 if one has now."""
@@ -120,7 +146,7 @@ class Runs:
     def _account(self, begin: int) -> bool:
         """Take note of periods in which the plant moved; whether there is something to tell."""
         session, now = self._session, self._world.now
-        self._world.read_rows(begin)
+        self._read()
         failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
         session.tick = int(now["tick"][0]) - 1 + failed
         session.plant.account(verdict, session.inputs, session.tick + 1 - begin)
@@ -130,17 +156,16 @@ class Runs:
         """Run one period, stages in Python between compiled ones."""
         session, world, told = self._session, self._world, not self._moves
         now = world.now
-        try:
-            for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
-                if not isinstance(part, _Run):
-                    part(tick)
-                    continue
-                world.advance(part.addresses, 1)
-                if part.moves:
-                    world.read_rows(tick)
-                    verdict = int(now["verdict"][0])
-                    session.plant.account(verdict, session.inputs)
-                    told = verdict != 0
-        finally:  # also where a stage in Python fails
-            world.read_rows(tick)
+        for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
+            if not isinstance(part, _Run):
+                part(tick)
+                continue
+            world.advance(part.addresses, 1)
+            if part.moves:
+                verdict = int(now["verdict"][0])
+                session.plant.account(verdict, session.inputs)
+                told = verdict != 0
+        self._unread += 1
+        if not self._always_cut:
+            self._read()
         return told or bool(now["touches"][0] or now["emptied"][0])

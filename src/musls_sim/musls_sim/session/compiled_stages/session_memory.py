@@ -218,6 +218,7 @@ class World:
         self._own |= ahead_of(session)
         self._sources = [(self._own[name], fill) for name, fill in sources_of(session).items()]
         self.now["drawn"][0] = PIECE
+        self._since, self._all_read = 0, True
         self.rows = self._make_rows()
         self.refresh()
 
@@ -283,6 +284,8 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
+        if self._all_read:
+            self._since, self._all_read = tick, False
         now["tick"][0], now["begun"][0] = tick, self._session.guidance.begin_s
         if self._session.plant.record is not self._plant:
             self._find_plant()
@@ -298,8 +301,9 @@ class World:
         """Call compiled stages."""
         advance_worlds(stages, self.address, 0, 1, periods)
 
-    def read_rows(self, tick: int) -> None:
-        """Hand out the rows since a period, and note how close the drones came."""
+    def read_rows(self) -> None:
+        """Hand out the rows since the last time, and note how close the drones came."""
+        tick, self._all_read = self._since, True
         if announced := int(self.now["announced"][0]):
             self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
             for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
