@@ -406,17 +406,11 @@ class Draft:
         self.add(name, pose, drones, Piece(begin_s, begin_s, move))
 
     def wait(
-        self,
-        lowest_m: float = -np.inf,
-        highest_m: float = np.inf,
-        still_s: float = 0.0,
-        *,
-        back: int = 0,
+        self, lowest_m: float = -np.inf, highest_m: float = np.inf, still_s: float = 0.0
     ) -> None:
         """Make the next row wait until all drones are in place and the load is at a height.
 
-        `still_s`: for so long the load has to stay near a place, whichever. `back`: so many rows
-        before the next one. Up to the row that waits the load's reference goes on, and begins anew.
+        `still_s`: for so long the load has to stay near a place, whichever.
         """
         if self.carried is not None and self.stage:
             longest_s, near_m = LONGEST_WAIT_S, self.carried.near_m
@@ -425,8 +419,7 @@ class Draft:
                 near_m = max(near_m, STILL_SHARE * self.carried.length_m)
             longest = int(np.ceil(longest_s * self.rate_hz))
             still = int(np.ceil(still_s * self.rate_hz))
-            row = len(self.stage) - back
-            self.waits.append((row, longest, near_m, lowest_m, highest_m, still))
+            self.waits.append((len(self.stage), longest, near_m, lowest_m, highest_m, still))
 
     def floor_m(self, resting_m: float) -> float:
         """Set-point at which the load hangs as high as it stands."""
@@ -727,7 +720,7 @@ def set_load_down(
     if draft.last[2] > draft.floor_m(resting_m):
         if draft.carried is not None and draft.share > 0.0:
             draft.hold("lower", draft.last, 2.0 / draft.rate_hz, "mission: lower")
-            draft.wait(still_s=STILL_S, back=1)
+            draft.wait(still_s=STILL_S)
         draft.rise("lower", draft.floor_m(resting_m), hold_s=0.0 if hold_s is not None else None)
     if draft.carried is not None and draft.share > 0.0:
         draft.wait(highest_m=resting_m + draft.carried.near_m)

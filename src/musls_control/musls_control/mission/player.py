@@ -140,7 +140,7 @@ class FlightPlayer:
 
     @property
     def reference(self) -> Reference:
-        """Reference of the load since `begin_s`; at rest while paused or idle."""
+        """Reference of the load since `begin_s`; at rest while paused, idle or a row waits."""
         return self._rest or self.plan.reference
 
     @property
@@ -170,6 +170,10 @@ class FlightPlayer:
                 del self._gates[0]
         self._due = due
         self.row = min(max(due, 0), rows - 1)
+        if self._play["waited"][0] == 0:
+            self._rest = None
+        elif self._rest is None:
+            self._rest = Reference.rest(plan.load_pose[self.row])
         held = self._waits or due >= rows
         self._next_s = time_s if held else self.begin_s + (due + 1) / rate
 
