@@ -24,7 +24,7 @@ sys.path[:0] = [
 ]
 
 from gazebo_engine import fly, rotor_wrenches  # noqa: E402
-from plant_helpers import advance, hovering_plant, with_cables, without_rotor_drag  # noqa: E402
+from plant_helpers import advance, hovering_plant, with_cables, without_drag  # noqa: E402
 
 from musls_description.system.system_files import load_system  # noqa: E402
 
@@ -33,7 +33,7 @@ STEP_S, STEPS = 0.002, 200  # short enough for 100 links
 
 def measure(links: int, rounds: int) -> dict[str, np.ndarray]:
     """Time Gazebo, plant and bare DART in turns, hovering; median step of each round [us]."""
-    system = without_rotor_drag(with_cables(load_system("x500_trio"), links=links))
+    system = without_drag(with_cables(load_system("x500_trio"), links=links))
     times: dict[str, list[float]] = {"gazebo": [], "plant": [], "bare": []}
     for _ in range(rounds):
         plant, trim, rest = hovering_plant(system, physics_step_s=STEP_S, ground_height_enu_m=None)

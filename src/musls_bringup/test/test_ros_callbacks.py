@@ -40,7 +40,7 @@ def make(fails, busy=""):
             self.steps += 1
             fails(self.steps)
 
-    return Stumbles("stumbles", rate_hz=200.0)
+    return Stumbles("stumbles")
 
 
 def test_one_line_of_code_logs_with_any_severity(ros, capfd):

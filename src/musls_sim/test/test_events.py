@@ -208,6 +208,7 @@ def test_with_one_of_four_drones_lost_the_momentum_is_that_of_the_other_three():
         "system.drones.rotors.drag_n_s2_m_rad": 0.0,
         "system.drones.cable_attachment_m": [0, 0, 0],
         "system.cables.links": 4,
+        "system.cables.elastic.drag_across_n_s2_m3": 0.0,
         "controller.kind": "formation",
         "events": [{"kind": "drone_lost", "when": {"time_s": 0.6}, "drone": 2}],
         "mission.stages": [{"kind": "hold", "position_m": [0, 0, 10], "duration_s": 5.0}],

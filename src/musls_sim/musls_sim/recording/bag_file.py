@@ -174,7 +174,7 @@ METADATA_VERSION = 9
 
 
 CHUNK_SIZE = 16384
-"""Bytes of messages after which a chunk is written."""
+"""Bytes of messages after which a chunk is written; the writer keeps an index of all in memory."""
 
 
 class _Held:

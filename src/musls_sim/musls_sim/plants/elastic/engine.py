@@ -108,6 +108,9 @@ class DrumMemory:
 NEAR_M = 1e-3
 """Steps towards an equilibrium that are smaller have to become smaller still."""
 
+MOST_STEPS = 800
+"""Towards an equilibrium; ropes that lie on smooth ground take some 300."""
+
 Path = Callable[[float, float], Array]
 """Begin and end of a control period [s] to the motion there, (2, 18), see `bodies.follow`."""
 
@@ -315,7 +318,7 @@ class Engine(Plant):
         last_s = step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         t.system["can_break"][0] = 0.0
-        for _ in range(200):
+        for _ in range(MOST_STEPS):
             self._stop()
             self._set_paths(self.time_s)
             kept = self.memory.copy()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import (
     PLACE,
     address_of,
@@ -370,7 +371,8 @@ def build_records(
     slacks = np.zeros(system.n_drones, SLIDE)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
     slacks["stretches"] = not inextensible
-    slacks["jerk"] = JUMP_SHARE * gravity_m_s2 * system.carried_mass_kg / system.n_drones
+    scale_m_s2 = gravity_m_s2 or STANDARD_GRAVITY_M_S2  # without gravity jerks need a scale, too
+    slacks["jerk"] = JUMP_SHARE * scale_m_s2 * system.carried_mass_kg / system.n_drones
     for row, cable in zip(slacks, system.cables, strict=True):
         line = line_of(cable)
         tension = SECANT_JERKS * row["jerk"]

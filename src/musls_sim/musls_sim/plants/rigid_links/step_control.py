@@ -178,8 +178,9 @@ class Levels:
         self.record["period"] = period_s
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]
-        weight_n = gravity_m_s2 * system.mass_kg
-        share = gravity_m_s2 * system.carried_mass_kg / system.n_drones
+        scale_m_s2 = gravity_m_s2 or STANDARD_GRAVITY_M_S2
+        weight_n = scale_m_s2 * system.mass_kg
+        share = scale_m_s2 * system.carried_mass_kg / system.n_drones
         self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
         for limit, step in zip(self.limits, self.step_s, strict=True):
             finer = self.step_s[0] / step
