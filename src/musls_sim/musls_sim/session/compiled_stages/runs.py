@@ -47,7 +47,6 @@ class Runs:
         self._rest = stages[first:]
         self._choosing = [stage for stage in self._rest if stage.choose is not None]
         self._chosen: list[Parts] | None = None
-        self._unread = 0
 
     def _arrange(self, chosen: list[Parts]) -> None:
         """Sort out what is compiled from now on."""
@@ -87,22 +86,17 @@ class Runs:
 
     def run(self, end: int) -> None:
         """Run at least one period, at most up to the one of this number."""
-        session = self._session
+        session, world = self._session, self._world
         try:
             told = self._run(end)
         except BaseException:
-            self._read()
+            world.read_rows()
             raise
         session.tick += 1
-        if self._unread and (
-            told or session.tick >= end or self._unread >= TOGETHER or session.finished
+        if world.unread_from is not None and (
+            told or session.tick >= min(end, world.unread_from + TOGETHER) or session.finished
         ):
-            self._read()
-
-    def _read(self) -> None:
-        """Hand out what was recorded."""
-        self._unread = 0
-        self._world.read_rows()
+            world.read_rows()
 
     def _run(self, end: int) -> bool:
         """Run up to the last period, which `tick` then is; whether it has something to tell."""
@@ -112,8 +106,8 @@ class Runs:
         chosen = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
         if chosen != self._chosen:
             self._arrange(chosen)
-        if self._unread and not self._always_cut:
-            self._read()
+        if not self._always_cut:
+            world.read_rows()
         room = world.prepare(tick)
         periods = 0 if self._always_cut else self._free_periods(tick, min(end, tick + room))
         begin_s = perf_counter()
@@ -146,7 +140,7 @@ class Runs:
     def _account(self, begin: int) -> bool:
         """Take note of periods in which the plant moved; whether there is something to tell."""
         session, now = self._session, self._world.now
-        self._read()
+        self._world.read_rows()
         failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
         session.tick = int(now["tick"][0]) - 1 + failed
         session.plant.account(verdict, session.inputs, session.tick + 1 - begin)
@@ -165,7 +159,6 @@ class Runs:
                 verdict = int(now["verdict"][0])
                 session.plant.account(verdict, session.inputs)
                 told = verdict != 0
-        self._unread += 1
         if not self._always_cut:
-            self._read()
+            world.read_rows()
         return told or bool(now["touches"][0] or now["emptied"][0])

@@ -204,7 +204,11 @@ class Rows:
 
 
 class World:
-    """The record of a session, `WORLD`, and what is read from it."""
+    """The record of a session, `WORLD`, and what is read from it.
+
+    Attributes:
+        unread_from: First period whose rows are not handed out; None when all are.
+    """
 
     def __init__(self, session: Flight) -> None:
         """Take over what the session is at its start."""
@@ -218,7 +222,7 @@ class World:
         self._own |= ahead_of(session)
         self._sources = [(self._own[name], fill) for name, fill in sources_of(session).items()]
         self.now["drawn"][0] = PIECE
-        self._since, self._all_read = 0, True
+        self.unread_from: int | None = None
         self.rows = self._make_rows()
         self.refresh()
 
@@ -284,8 +288,8 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
-        if self._all_read:
-            self._since, self._all_read = tick, False
+        if self.unread_from is None:
+            self.unread_from = tick
         now["tick"][0], now["begun"][0] = tick, self._session.guidance.begin_s
         if self._session.plant.record is not self._plant:
             self._find_plant()
@@ -303,7 +307,9 @@ class World:
 
     def read_rows(self) -> None:
         """Hand out the rows since the last time, and note how close the drones came."""
-        tick, self._all_read = self._since, True
+        tick, self.unread_from = self.unread_from, None
+        if tick is None:
+            return
         if announced := int(self.now["announced"][0]):
             self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
             for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
