@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from plant_helpers import G, formation, without_drag
+from plant_helpers import G, formation, with_cables, without_drag
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
@@ -105,8 +105,14 @@ def test_friction_holds_a_box_without_creep_and_slides_at_its_limit():
     assert gained == pytest.approx(0.3 * system.ground_friction * G, rel=0.1)
 
 
-def test_dropped_load_comes_to_rest_on_its_box_without_bouncing():
+@pytest.mark.parametrize("bending_damping_n_m2_s", [0.0, 1.4e-4])
+def test_dropped_load_comes_to_rest_on_its_box_without_bouncing(bending_damping_n_m2_s):
+    """Also where slack segments shrink to nothing and their directions turn as they like."""
     system = load_system("x500_solo")
+    line = dataclasses.replace(
+        system.cables[0].elastic, bending_damping_n_m2_s=bending_damping_n_m2_s
+    )
+    system = with_cables(system, elastic=line)
     plant, inputs, _ = hovering(system, ground_height_enu_m=0.0)
     heights = []
     plant.apply(RotorEfficiency(1, None, 0.0))

@@ -439,7 +439,10 @@ def assemble_bending(t, cable, losses, dh):
         if missing or before.alive == 0.0 or after.alive == 0.0:
             i1 = i2
             continue
-        stiffness, damping = cable.bending_stiffness * weight, cable.bending_damping * weight
+        # The chord of a slack segment turns faster than the rope, which is bent within it.
+        slack = min(before.length / before.rest_length, after.length / after.rest_length, 1.0)
+        stiffness = cable.bending_stiffness * weight
+        damping = cable.bending_damping * weight * slack * slack
         share_1, share_2 = _share_of_twist(cable, i)
         spin = add_scaled(scale(share_1, omega_1), share_2, omega_2)
         seen_1, seen_2 = sub(u1, cross(spin, t1)), sub(u2, cross(spin, t2))
