@@ -258,9 +258,9 @@ def run(argv: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+def show_warning(message: Warning | str, *_: object) -> None:
     """Prints a warning as one line, in the place of `warnings.showwarning`."""
-    tell("note" if issubclass(category, FutureWarning) else "warning", message)
+    tell("warning", message)
 
 
 def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:

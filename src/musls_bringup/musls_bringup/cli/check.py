@@ -45,7 +45,7 @@ def run(
     chosen = find_scenario(scenario, list(settings or []))
     check_older(out, "check.json", overwrite=overwrite)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         verdict = judge(chosen)
         lost = losses(chosen)
     cautions = [*verdict.cautions, *(str(w.message) for w in caught)]

@@ -139,7 +139,7 @@ def _flown(
             )
 
         with warnings.catch_warnings():
-            warnings.simplefilter("default")  # PYTHONWARNINGS does not change what a flight does
+            warnings.simplefilter("default", UserWarning)  # whatever PYTHONWARNINGS says
             try:
                 return fly(
                     scenario, folder, flight_options, [shown.flight()],
@@ -272,7 +272,7 @@ def show_plan(
     if out is not None:
         check_folder(out, overwrite=overwrite)
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         components = prepare(scenario, force=force)
     console = new_console()
     if table:
