@@ -24,6 +24,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import Hanging
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
 from musls_description.system.drone import tip_radius_m
 
 LONGEST_GAP_S = 0.5
@@ -39,54 +40,52 @@ MIN_LEFT = 3
 # ---------- How the loss of a drone or of a cable is noticed: by measurements only
 
 
-class LossDetector:
-    """Watches places of drones and forces of cables."""
+LOSS = np.dtype(
+    [
+        ("drop", float),  # limits, see `ContingencySpec` [m, m/s, N, s]
+        ("sink", float),
+        ("least", float),
+        ("longest", float),
+        ("looked", float),  # time of the last look [s]
+        ("below", float),  # the set-point [m]
+        ("sinking", float),  # [m/s]
+        ("taut", float),  # for so long [s]
+        ("slack", float),  # likewise
+        ("carried", np.int64),  # whether the cable has carried something
+        ("falls", np.int64),  # what was found
+        ("slackened", np.int64),
+        ("noted", np.int64),  # whether it is known already
+    ]
+)
+"""What is seen of a drone and of its cable."""
 
-    def __init__(self, spec: ContingencySpec, even_share_n: Array) -> None:
-        """`even_share_n`: even part of the load's weight, of each cable, (n,)."""
-        self._spec, self._slack_n = spec, spec.slack_share * even_share_n
-        self.begin()
 
-    def begin(self) -> None:
-        """Forget what was seen."""
-        n, self._looked_s = len(self._slack_n), np.nan
-        self._slack_s, self._taut_s, self._carried = *np.zeros((2, n)), np.zeros(n, bool)
+@compiled(shared=True)
+def look_for_losses(losses, motion, tension, wanted, time, lifting):
+    """Look at drones and cables, (n,) records of `LOSS`; once at a time. Tells whether it is news.
 
-    def fallen(self, estimate: Estimate, setpoint_enu_m: Array) -> list[tuple[int, str]]:
-        """Drones (from 0) that fall, and the measurement that shows it.
-
-        `setpoint_enu_m`: where the drones are to be, (n, 3).
-        """
-        drones = estimate.drones
-        below = setpoint_enu_m[:, 2] - drones.position_enu_m[:, 2]
-        sinking = -drones.velocity_enu_m_s[:, 2]
-        found = (below > self._spec.drop_m) & (sinking > self._spec.sink_m_s)
-        return [
-            (int(i), f"{below[i]:.2f} m below its set-point, sinking at {sinking[i]:.1f} m/s")
-            for i in np.flatnonzero(found)
-        ]
-
-    def slackened(
-        self, time_s: float, estimate: Estimate, *, lifting: bool = False
-    ) -> list[tuple[int, str]]:
-        """Cables (from 0) that have carried nothing for too long, and what was seen.
-
-        A force that nobody knows (NaN) tells nothing.
-        `lifting`: the load is only being taken up: a cable that has not carried yet, for as long as
-        it may be slack, is not lost, it is late.
-        """
-        since_s, self._looked_s = time_s - self._looked_s, time_s
-        since_s = since_s if since_s < LONGEST_GAP_S else 0.0
-        slack = estimate.tension_n[:, 0] < self._slack_n
-        self._taut_s = np.where(slack, 0.0, self._taut_s + since_s)
-        self._carried |= self._taut_s > self._spec.slack_s
-        counts = slack & self._carried if lifting else slack
-        self._slack_s = np.where(counts, self._slack_s + since_s, 0.0)
-        late = self._slack_s > self._spec.slack_s
-        return [
-            (int(i), f"no force in its cable for {self._slack_s[i]:.1f} s")
-            for i in np.flatnonzero(late)
-        ]
+    `motion` (1 + n, 16), `tension` (n, 2); what nobody knows (NaN) tells nothing. `wanted`: where
+    the drones are to be, (n, 3) or more columns. `lifting`: the load is only being taken up: a
+    cable that has not carried yet, for as long as it may be slack, is not lost, it is late.
+    """
+    news = False
+    for i in range(losses.shape[0]):
+        seen = losses[i]
+        if seen.looked != time:
+            since = time - seen.looked
+            if not since < LONGEST_GAP_S:
+                since = 0.0
+            seen.looked, slack = time, tension[i, 0] < seen.least
+            seen.below, seen.sinking = wanted[i, 2] - motion[1 + i, 2], -motion[1 + i, 5]
+            seen.falls = seen.below > seen.drop and seen.sinking > seen.sink
+            seen.taut = 0.0 if slack else seen.taut + since
+            if seen.taut > seen.longest:
+                seen.carried = 1
+            counts = slack and not (lifting and seen.carried == 0)
+            seen.slack = seen.slack + since if counts else 0.0
+            seen.slackened = seen.slack > seen.longest
+        news |= seen.noted == 0 and (seen.falls != 0 or seen.slackened != 0)
+    return news
 
 
 # ---------- What is done then
@@ -128,6 +127,7 @@ class Contingency:
 
     Attributes:
         gone: Drones that do not fly any more, or that nobody guides, since the answer, (n,).
+        losses: What is seen of each drone and its cable, `LOSS`, (n,).
         answers: The formations that were found, one for each loss; None where there was none.
     """
 
@@ -147,9 +147,10 @@ class Contingency:
         if mission.kind == "delivery":  # another plan has not its gates
             spec = replace(spec, then="land")
         self.spec, self._hanging, self._mission = spec, hanging, mission
-        self._detector = LossDetector(
-            spec, np.full(n, system.load.mass_kg * hanging.gravity_m_s2 / n)
-        )
+        self.losses = np.zeros(n, LOSS)
+        self.losses["drop"], self.losses["sink"] = spec.drop_m, spec.sink_m_s
+        even_n = system.load.mass_kg * hanging.gravity_m_s2 / n
+        self.losses["least"], self.losses["longest"] = spec.slack_share * even_n, spec.slack_s
         self.gone, self._noted = np.zeros(n, bool), dict[int, LossKind]()
         self._offsets_m = hanging.formation.offsets_m(n)
         self._found: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
@@ -162,7 +163,8 @@ class Contingency:
 
     def begin(self) -> None:
         """Begin a flight with all drones."""
-        self._detector.begin()
+        for name in ("looked", "taut", "slack", "carried", "falls", "slackened", "noted"):
+            self.losses[name] = 0
         self.gone[:], self._noted, self.answers = False, {}, []
         self._offsets_m = self._hanging.formation.offsets_m(len(self.gone))
 
@@ -171,21 +173,32 @@ class Contingency:
     ) -> list[Loss]:
         """Losses found in the measurements; each is returned until it is answered or noted.
 
+        What was looked at already at that time is not looked at again.
+
         Args:
             time_s: Of the measurements.
             estimate: Places and velocities of the drones, tensions of the cables; NaN where nobody
                 knows.
             setpoint_enu_m: Where the drones are to be, (n, 3).
-            lifting: See `LossDetector.slackened`.
+            lifting: See `look_for_losses`.
         """
-        detector = self._detector
-        seen = [
-            Loss(drone, LossKind.FALLS, why)
-            for drone, why in detector.fallen(estimate, setpoint_enu_m)
-        ]
-        for drone, why in detector.slackened(time_s, estimate, lifting=lifting):
-            seen.append(Loss(drone, LossKind.SLACK, why))
-        return [loss for loss in seen if self.can_answer(loss)]
+        wanted, losses = np.ascontiguousarray(setpoint_enu_m), self.losses
+        look_for_losses(losses, estimate.data, estimate.tension_n, wanted, time_s, lifting)
+        found = [
+            Loss(i, LossKind.FALLS, f"{s['below']:.2f} m below its set-point, sinking at "
+                 f"{s['sinking']:.1f} m/s")
+            for i, s in enumerate(losses) if s["falls"]
+        ] + [
+            Loss(i, LossKind.SLACK, f"no force in its cable for {s['slack']:.1f} s")
+            for i, s in enumerate(losses) if s["slackened"]
+        ]  # fmt: skip
+        return [loss for loss in found if self.can_answer(loss)]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a loss was found at the last look that is not noted yet."""
+        found = self.losses["falls"] | self.losses["slackened"]
+        return bool((found > self.losses["noted"]).any())
 
     def can_answer(self, loss: Loss) -> bool:
         """Whether a loss is news, and something can be done about it in time."""
@@ -194,7 +207,7 @@ class Contingency:
 
     def note(self, loss: Loss) -> None:
         """Note that a drone does not carry any more; later answers count with that."""
-        self._noted[loss.drone] = loss.kind
+        self._noted[loss.drone], self.losses["noted"][loss.drone] = loss.kind, 1
 
     def without(self, loss: Loss, plan: FlightPlan, row: int, drones_enu_m: Array) -> Answer | None:
         """The rest of a flight without a drone, from a row of its plan.
@@ -222,6 +235,7 @@ class Contingency:
             way = rest_of_flight(begin, found, system, mission, asked)
             if loss.kind is not LossKind.UNGUIDED or self._is_clear(way, loss.drone, place):
                 self._noted, self._offsets_m = noted, offsets
+                self.losses["noted"][list(noted)] = 1
                 self.gone = np.isnan(offsets[:, 0])
                 self.answers.append(found)
                 return Answer(way, goes_on(found, asked), sentence(found, asked))

@@ -20,8 +20,7 @@ from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
-from musls_control.mission.rest_of_flight import UNWATCHED
-from musls_control.mission.rows import ASIDE, LOWERS, SPREADS, look_down, nothing_found
+from musls_control.mission.rows import ASIDE, LOWERS, SPREADS, TAKEN_UP, look_down, nothing_found
 from musls_control.mission.spec import (
     BEFORE_FORMATION,
     GROUND_PHASES,
@@ -295,8 +294,8 @@ class FlightGuidance:
         way, known, player, guard = self.contingency, self.known, self.player, self.guard
         if way is None or set(known.unseen(time_s)) - set(self.gone):
             return False
-        if player.stage not in UNWATCHED and known.opens_hooks():
-            lifting = player.stage == "lift"
+        if (watch := player.plan.rows["watch"][player.row]) and known.opens_hooks():
+            lifting = bool(watch == TAKEN_UP)
             wanted = player.setpoint.drone_position_enu_m
             for loss in way.look(time_s, known.estimate, wanted, lifting=lifting):
                 if way.can_answer(loss):

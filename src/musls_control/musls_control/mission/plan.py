@@ -27,8 +27,20 @@ from musls_control.mission.carrying import (
     Carried,
     Held,
 )
-from musls_control.mission.rows import CARRIES, LOWERS, ROW, SPREADS, WAIT, give_back, move_aside
+from musls_control.mission.rows import (
+    CARRIES,
+    LOWERS,
+    ROW,
+    SPREADS,
+    TAKEN_UP,
+    UNWATCHED,
+    WAIT,
+    WATCHED,
+    give_back,
+    move_aside,
+)
 from musls_control.mission.spec import (
+    GROUND_PHASES,
     LANDING,
     LONGEST_S,
     LOWERING,
@@ -190,12 +202,13 @@ class FlightPlan:
 
     @cached_property
     def rows(self) -> NDArray[np.void]:
-        """Records of the rows (`ROW`) as `look_down` reads them."""
+        """Records of the rows, `ROW`."""
         phases = {**dict.fromkeys(LOWERING, LOWERS), LANDING[0]: SPREADS}
-        rows = np.zeros(len(self.stage), ROW)
-        rows["phase"] = np.array([phases.get(name, CARRIES) for name in self.stage_names])[
-            self.stage
-        ]
+        # Nothing is watched while the load stands, or is being set down.
+        watch = dict.fromkeys(GROUND_PHASES, UNWATCHED) | {"lift": TAKEN_UP, "abort": WATCHED}
+        rows, names = np.zeros(len(self.stage), ROW), self.stage_names
+        rows["phase"] = np.array([phases.get(name, CARRIES) for name in names])[self.stage]
+        rows["watch"] = np.array([watch.get(name, WATCHED) for name in names])[self.stage]
         if self.share is not None:
             rows["share"] = self.share
         return rows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.mission.plan import Draft, FlightPlan, land_at
-from musls_control.mission.spec import GROUND_PHASES, ContingencySpec, MissionSpec
+from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.ground import ground_radius_m, landing_places_m
@@ -20,9 +20,6 @@ from musls_description.system.slung_system import SlungLoadSystem
 
 TAUT_SHARE = 0.95
 """Drones land no farther from the load than this share of their cable."""
-
-UNWATCHED = GROUND_PHASES - {"lift", "abort"}
-"""Phases in which nothing is watched: the load stands, or is being set down."""
 
 ASIDE_M = np.array([1.0, 1.0])
 """Outwards and upwards: where a drone without cable goes, out of the others' way."""

@@ -120,8 +120,12 @@ and follow its turn so far."""
 
 CARRIES, LOWERS, SPREADS = 0, 1, 2
 
-ROW = np.dtype([("share", float), ("phase", np.int64)])
-"""Of a plan's row: share of the load's weight that is fed forward; one of the phases above."""
+UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
+"""Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
+
+ROW = np.dtype([("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)])
+"""Of a plan's row: share of the load's weight that is fed forward; phases as above; whether a world
+of a batch asks Python what to do in it."""
 
 DOWN = np.dtype(
     [

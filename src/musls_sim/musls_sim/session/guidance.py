@@ -22,6 +22,7 @@ from musls_control.mission.delivery import Delivery, Outlet, hook_requests
 from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlayState
+from musls_control.mission.rows import UNWATCHED
 from musls_control.mission.spec import GROUND_PHASES, DeliverySpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
@@ -32,9 +33,6 @@ from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
 
 ROUNDING_S = 1e-9
-
-LOOK_EVERY = 5
-"""Control periods between two looks for faults and losses: 50 Hz."""
 
 
 class Guidance:
@@ -72,6 +70,11 @@ class Guidance:
     def fed_m_s2(self) -> Array:
         """Accelerations that the plan feeds forward now, world ENU, (n, 3)."""
         return np.zeros((len(self.setpoint.data), 3))
+
+    @property
+    def watched(self) -> int:
+        """Whether losses are looked for now, see `musls_control.mission.rows.ROW`."""
+        return UNWATCHED
 
     @property
     def controls(self) -> bool:
@@ -131,8 +134,6 @@ class MissionGuidance(Guidance):
         self._period_s, self._out = period_s, out
         self._shown, self._heard = -1, 0
         self._queue: EventQueue | None = None
-        looks = flight.contingency is not None or flight.guard is not None
-        self._look_s = 0.0 if looks else np.inf
         self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
         self._by_controller = self._fresh = False
         self._headings: Array | None = None
@@ -170,6 +171,13 @@ class MissionGuidance(Guidance):
         return super().fed_m_s2 if fed is None else fed[self.row]
 
     @property
+    def watched(self) -> int:
+        """See `Guidance`."""
+        return (
+            UNWATCHED if self.flight.contingency is None else int(self.plan.rows["watch"][self.row])
+        )
+
+    @property
     def controls(self) -> bool:
         """See `Guidance`."""
         return super().controls and self.flight.controls()
@@ -194,11 +202,11 @@ class MissionGuidance(Guidance):
     def next_s(self) -> float:
         """See `Guidance`."""
         flight, player = self.flight, self.flight.player
-        if self._unheard:
+        if self._unheard or self._finds_losses:
             return 0.0
         waits = player.ended and player.state is not PlayState.PAUSED
         next_s = self._landing_s if waits else flight.next_s
-        return min(next_s, self._look_s, flight.next_reaction_s) - ROUNDING_S
+        return min(next_s, flight.next_reaction_s) - ROUNDING_S
 
     @property
     def _landing_s(self) -> float:
@@ -215,6 +223,12 @@ class MissionGuidance(Guidance):
         way = self.flight.contingency
         gone = False if way is None else way.gone
         return bool((self._autopilot.landed | gone).all())
+
+    @property
+    def _finds_losses(self) -> bool:
+        """Whether compiled code has found that a drone does not carry any more."""
+        way = self.flight.contingency
+        return way is not None and way.has_news
 
     @property
     def _unheard(self) -> list[EventRecord]:
@@ -237,8 +251,7 @@ class MissionGuidance(Guidance):
             assert self.watch is not None
             self.watch.on_event(event.kind)
             self._heard += 1
-        if min(self._look_s, flight.next_reaction_s) - ROUNDING_S <= time_s:
-            self._look_s = (tick // LOOK_EVERY + 1) * LOOK_EVERY * self._period_s
+        if self._finds_losses or flight.next_reaction_s - ROUNDING_S <= time_s:
             flight.look(time_s)
         if time_s < flight.next_s - ROUNDING_S:
             return

@@ -351,6 +351,12 @@ def _load_cells(flight: Flight) -> Stage | None:
     return Stage("load_cells", compiled=(compiled.measure_tensions,)) if cells else None
 
 
+@entry("drones that do not carry any more", "musls_control/mission/contingency.py")
+def _losses(flight: Flight) -> Stage | None:
+    watched = flight.contingency is not None
+    return Stage("losses", compiled=(compiled.watch_losses,)) if watched else None
+
+
 @entry("your own sensors", "sensors/estimation.py", lambda s: "sensors" if s.sensors else "")
 def _sensors(flight: Flight) -> Stage | None:
     return in_python("sensors", flight.sensors.step if flight.scenario.sensors else None)

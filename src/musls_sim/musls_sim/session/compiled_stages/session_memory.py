@@ -16,7 +16,13 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import fill
 from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture, Truth
-from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, PIECE, WORLD, advance_worlds
+from musls_sim.session.compiled_stages.world import (
+    ANNOUNCE_EVERY,
+    NEVER,
+    PIECE,
+    WORLD,
+    advance_worlds,
+)
 from musls_sim.session.flight import Flight
 from musls_sim.session.loop import Observer
 
@@ -64,7 +70,7 @@ def arrays_of(session: Flight) -> Arrays:
     cascade, mocap = components.autopilot, motion_capture_of(session)
     n, rotors = session.scenario.system.n_drones, session.scenario.system.n_rotors
     control, steps, nothing = session.control, session.plant.step_arrays, np.zeros(0)
-    peaks = session.tension_peaks
+    peaks, way = session.tension_peaks, session.contingency
     return {
         "thrust": control.ask.thrust if hasattr(control, "ask") else nothing,
         "attitude": control.attitude.drones if hasattr(control, "attitude") else nothing,
@@ -80,6 +86,7 @@ def arrays_of(session: Flight) -> Arrays:
         "late": nothing if latency is None else latency.delayed_rad_s,
         "delayed": nothing if latency is None else latency.ring,
         "asked": np.zeros((n, max(rotors, 7))),
+        "losses": nothing if way is None else way.losses,
         "motors": np.ones(n),
         "wind": wind.velocity_enu_m_s,
         "mean_wind": wind.mean_enu_m_s,
@@ -173,6 +180,8 @@ def fill_world(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
 
 CHANGING = (
     "tick",
+    "due",
+    "watch",
     "failed",
     "drawn",
     "verdict",
@@ -250,6 +259,7 @@ class World:
             **state_of(session),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
             "sent": session.control.sent.data,
+            "wanted": session.guidance.setpoint.data,
             "setpoint": session.control.heard.data,
         }
         if session.components.sensed is None:
@@ -290,7 +300,9 @@ class World:
         now = self.now
         if self.unread_from is None:
             self.unread_from = tick
-        now["tick"][0], now["begun"][0] = tick, self._session.guidance.begin_s
+        guidance = self._session.guidance
+        now["tick"][0], now["begun"][0], now["due"][0] = tick, guidance.begin_s, NEVER
+        now["watch"][0] = guidance.watched
         if self._session.plant.record is not self._plant:
             self._find_plant()
         if not self._sources:

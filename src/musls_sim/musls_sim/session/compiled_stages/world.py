@@ -12,11 +12,14 @@ from numba import carray
 
 from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
 from musls_control.estimate import MOTION
+from musls_control.mission.contingency import LOSS, look_for_losses
 from musls_control.mission.rows import (
     ASIDE,
     DOWN,
     FOUND_COLUMNS,
     ROW,
+    TAKEN_UP,
+    UNWATCHED,
     WAIT,
     due_row,
     give_back,
@@ -77,11 +80,19 @@ PIECE = 50
 ANNOUNCE_EVERY = 5
 """Control periods between two set-points of a controller that are announced: 50 Hz."""
 
+NEVER = 2**62
+"""Period that does not come."""
+
+LOOK_EVERY = 5
+"""Control periods between two looks for losses, likewise."""
+
 WORLD = np.dtype(
     [
         *STEP.descr,  # what the plant is given
         ("tick", np.int64),  # control periods so far
+        ("due", np.int64),  # period before which Python has something to decide
         ("row", np.int64),  # of the plan; -1 before the first
+        ("watch", np.int64),  # whether losses are looked for in it, see `ROW`
         ("finished", np.int64),
         ("landed", np.int64),
         ("down_since", float),  # NaN in the air
@@ -145,6 +156,7 @@ WORLD = np.dtype(
         ("force", np.int64),  # `PlantState.cable_force_n`
         # In the world's own, see `Parts`:
         ("sent", np.int64),  # set-points that are handed out
+        ("wanted", np.int64),  # those of guidance, whatever the drones hear of them
         ("setpoint", np.int64),  # those that the autopilots have
         ("links", np.int64),  # by which they come late, and those under way
         ("under_way", np.int64),
@@ -162,6 +174,7 @@ WORLD = np.dtype(
         ("late", np.int64),  # commands that come late, and those under way
         ("delayed", np.int64),
         ("asked", np.int64),
+        ("losses", np.int64),  # of `Contingency`
         ("motors", np.int64),
         ("drives", np.int64),  # of `Power`
         ("batteries", np.int64),
@@ -224,17 +237,18 @@ def advance_worlds(stages, address, apart, count, periods):
     """Advance worlds, a number of bytes apart in memory, each until it finishes or fails.
 
     `stages`: addresses of what is done in a period, or in a part of one, in its order. A world
-    that is watched rests after a period of which there is something to tell, too.
+    that is watched rests after a period of which there is something to tell, too; each where
+    Python has to decide something, in a period that then begins anew.
     """
     for i in range(count):
         at = address + i * apart
         w = world_at(at)
         for _ in range(periods):
-            if w.finished != 0 or w.failed != 0:
+            if w.finished != 0 or w.failed != 0 or w.tick >= w.due:
                 break
             for s in range(len(stages)):
                 call_at(stages[s], at)
-                if w.failed != 0:
+                if w.failed != 0 or w.tick >= w.due:
                     break
             told = w.verdict != 0 or w.touches != 0 or w.emptied != 0 or w.landing != 0
             if w.watched != 0 and told:
@@ -629,6 +643,19 @@ def measure_tensions(address):
         grid_at(w, w.shown, w.n_cells, 2),
         grid_at(w, w.tension, w.n_cables, 2),
     )
+
+
+@CompiledStage
+def watch_losses(address):
+    """Look for drones that do not carry any more, if it is time to, see `Contingency`."""
+    w = world_at(address)
+    if w.watch == UNWATCHED or (w.tick + 1) % LOOK_EVERY != 0:
+        return
+    losses = carray(beyond(w, w.losses), (w.n_drones,), LOSS)
+    tension, wanted = grid_at(w, w.tension, w.n_cables, 2), grid_at(w, w.wanted, w.n_drones, 12)
+    time, lifting = (w.tick + 1) * w.period, w.watch == TAKEN_UP
+    if look_for_losses(losses, estimate_of(w), tension, wanted, time, lifting):
+        w.due = min(w.due, w.tick + 1)
 
 
 @CompiledStage
