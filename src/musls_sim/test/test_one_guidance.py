@@ -86,6 +86,7 @@ class InSession(Side):
         self.happened.append(SimpleNamespace(kind=kind))
 
     def step(self, time_s):
+        self.flight.look(time_s)  # as its compiled code does, and for the guard
         begin = round(time_s / PERIOD_S)
         for tick in range(begin, begin + TICKS):
             self.guidance.step(tick)

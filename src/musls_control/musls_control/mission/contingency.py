@@ -54,7 +54,7 @@ LOSS = np.dtype(
         ("carried", np.int64),  # whether the cable has carried something
         ("falls", np.int64),  # what was found
         ("slackened", np.int64),
-        ("noted", np.int64),  # whether it is known already
+        ("noted", np.int64),  # whether it is no news
     ]
 )
 """What is seen of a drone and of its cable."""
@@ -192,6 +192,8 @@ class Contingency:
             Loss(i, LossKind.SLACK, f"no force in its cable for {s['slack']:.1f} s")
             for i, s in enumerate(losses) if s["slackened"]
         ]  # fmt: skip
+        for loss in found:
+            losses["noted"][loss.drone] |= not self.can_answer(loss)
         return [loss for loss in found if self.can_answer(loss)]
 
     @property
