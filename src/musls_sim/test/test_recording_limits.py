@@ -68,7 +68,7 @@ def test_failed_construction_leaves_nothing(tmp_path, monkeypatch, error):
     def fail(*_args, **_options):
         raise error
 
-    monkeypatch.setattr("musls_sim.recording.bag_file._register", fail)
+    monkeypatch.setattr("musls_sim.recording.bag_file._schemas_and_channels", fail)
     expected = RecordingError if isinstance(error, OSError) else KeyboardInterrupt
     with pytest.raises(expected):
         make(tmp_path / "a" / "b" / "bag")

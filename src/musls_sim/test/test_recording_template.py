@@ -6,7 +6,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from musls_description.system.system_files import load_system
 from musls_sim.recording import signals
-from musls_sim.recording.bag_file import RowTemplate, in_order
+from musls_sim.recording.bag_file import RowTemplate, in_order, message_record
 from musls_sim.recording.recorder import RowStore
 from musls_sim.recording.signals import Rate, Row
 
@@ -29,8 +29,11 @@ class Buffer(RowStore):
         return rendered
 
     def expected(self, stamp_ns, row):
-        messages = self.row.messages(stamp_ns, row)
-        return [bytes(STORE.serialize_cdr(m, m.__msgtype__)) for _, m in messages]
+        messages = [
+            (self.channel_of[topic], bytes(STORE.serialize_cdr(m, m.__msgtype__)))
+            for topic, m in self.row.messages(stamp_ns, row)
+        ]
+        return [message_record(channel, stamp_ns, data) for channel, data in messages]
 
     def fill(self, rows, seed):
         rng = np.random.default_rng(seed)
@@ -94,12 +97,15 @@ def test_messages_are_sorted_by_time_and_keep_the_order_of_parts_at_equal_times(
         first.append(stamp, *row)
     for stamp in (20, 5):
         second.append(stamp, *[values + 1.0 for values in row])
-    times, channels, data = zip(*in_order([first.render(), second.render()]), strict=True)
-    assert times == (5, 5, 10, 10, 20, 20, 20, 20, 30, 30)
-    assert channels == (1, 2) * 5
-    from_second = [data[k].count(np.float64(1.0).tobytes()) == 7 for k in (4, 5, 6, 7)]
-    assert from_second == [False, False, True, True]
-    assert in_order([]) == []
+    sorted_ = in_order([first.render(), second.render()])
+    assert sorted_.stamps_ns.tolist() == [5, 5, 10, 10, 20, 20, 20, 20, 30, 30]
+    assert sorted_.channels.tolist() == [1, 2] * 5
+    ends = np.cumsum(sorted_.sizes)
+    records = [sorted_.data[b - n : b] for b, n in zip(ends, sorted_.sizes, strict=True)]
+    assert [record.count(np.float64(1.0).tobytes()) for record in records[4:8]] == [0, 0, 7, 7]
+    times = [int.from_bytes(record[15:23], "little") for record in records]
+    assert times == sorted_.stamps_ns.tolist()
+    assert in_order([first.render()]).data == b""
 
 
 def test_a_number_that_no_message_holds_is_a_mistake(monkeypatch):

@@ -1,7 +1,9 @@
 """A rosbag2 folder (MCAP) into which whole chunks of messages go, rendered many rows at once.
 
-The file is written by the `mcap` package's `Writer` (https://mcap.dev/spec), whose bytes go to the
-disk all or not at all; `benchmarks/flight_loop.py bag` prints the cost.
+All records are those of the `mcap` package (`mcap.records`, https://mcap.dev/spec). Its `Writer`
+takes single messages, 1200 for a second of flight, at 6 us each, more than the flight itself takes;
+`benchmarks/flight_loop.py bag` prints the cost. The bytes of a write go to the disk all or not at
+all.
 
 For given frame names and array sizes every message has a fixed layout, so all rows of a flight
 differ only in numbers. The layout is not derived from the rules of CDR but probed: one row with
@@ -13,16 +15,32 @@ from __future__ import annotations
 
 import os
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from mcap.data_stream import RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Message,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+)
 from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from numpy.typing import NDArray
 from rosbags.rosbag2.metadata import dump_qos_v9
@@ -33,41 +51,63 @@ from musls_sim.recording.messages import serialize
 from musls_sim.recording.messages import types as message_types
 from musls_sim.recording.signals import Columns, Row, qos
 
-if TYPE_CHECKING:
-    from mcap.writer import Writer
-
 NANOSECONDS = 1_000_000_000
 
-_STAMP = {"sec": "<i4", "nanosec": "<u4"}
-"""Time of a row, as the two parts of a ROS stamp."""
+_STAMP = {"stamp_ns": "<u8", "sec": "<i4", "nanosec": "<u4"}
+"""Time of a row, as the records hold it and as the two parts of a ROS stamp."""
+
+HEAD_SIZE = 31
+"""Bytes of a message's record before its data."""
+
+
+def _bytes(*records: McapRecord) -> bytes:
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    data: bytes = builder.end()
+    return data
+
+
+def message_record(channel: int, stamp_ns: int, data: bytes) -> bytes:
+    """Record of a message, CDR bytes, logged and published at a simulated time."""
+    return _bytes(Message(channel, stamp_ns, data, stamp_ns, sequence=0))
 
 
 class Spot(NamedTuple):
-    """Place of a number: number of a flattened column, byte of the row."""
+    """Place of numbers that stand side by side: in a flattened column, and byte of the row."""
 
     column: str
-    number: int
+    first: int
+    end: int
     offset: int
     dtype: np.dtype[Any]
 
 
 class Rendered(NamedTuple):
-    """Messages as CDR bytes, one after another.
+    """Records of messages, one after another.
 
     Attributes:
         stamps_ns: Time of each message, (n,).
         channels: Channel of each message, (n,).
-        sizes: Bytes of each message, (n,).
+        sizes: Bytes of each record, (n,).
     """
 
-    data: memoryview
+    data: bytes
     stamps_ns: NDArray[np.int64]
     channels: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
+    def by_channel(self) -> dict[int, NDArray[np.uint64]]:
+        """Time [ns] and place in the data of each message, (n, 2), by channel."""
+        places = np.column_stack([self.stamps_ns, np.cumsum(self.sizes) - self.sizes])
+        order = np.argsort(self.channels, kind="stable")
+        channels, first = np.unique(self.channels[order], return_index=True)
+        groups = np.split(places[order].astype("<u8"), first[1:])
+        return dict(zip(channels.tolist(), groups, strict=True))
+
 
 class RowTemplate:
-    """One row as CDR bytes of its messages, and where its numbers belong.
+    """One row as records of its messages, and where its numbers belong.
 
     Attributes:
         topics: Topic of each message.
@@ -82,20 +122,22 @@ class RowTemplate:
             for key, shape in row.shapes.items()
         }
         messages = row.messages(stamp_ns, numbers)
-        records = [serialize(message) for _, message in messages]
+        records = [message_record(channel_of[t], stamp_ns, serialize(m)) for t, m in messages]
         self.topics = [topic for topic, _ in messages]
         data = b"".join(records)
         self._data = np.frombuffer(data, np.uint8)
         self._sizes = np.array([*map(len, records)])
         self._channels = np.array([channel_of[topic] for topic in self.topics])
-        time = {"sec": sec, "nanosec": nanosec}
+        time = {"stamp_ns": stamp_ns, "sec": sec, "nanosec": nanosec}
         numbers |= {name: np.array([time[name]], dtype) for name, dtype in _STAMP.items()}
-        self._spots = [
-            Spot(name, k, offset, column.dtype)
-            for name, column in numbers.items()
-            for k, number in enumerate(column.ravel())
-            for offset in _occurrences(data, number.tobytes(), f"{name}[{k}]")
-        ]
+        spots: dict[tuple[str, int, int], Spot] = {}  # by what would go on with them
+        for name, column in numbers.items():
+            for k, number in enumerate(column.ravel()):
+                for offset in _occurrences(data, number.tobytes(), f"{name}[{k}]"):
+                    spot = spots.pop((name, k, offset), Spot(name, k, k, offset, column.dtype))
+                    next_one = name, k + 1, offset + column.dtype.itemsize
+                    spots[next_one] = spot._replace(end=k + 1)
+        self._spots = [*spots.values()]
 
     def render(
         self,
@@ -114,11 +156,12 @@ class RowTemplate:
             name: column.reshape(rows, prod(column.shape[1:])) for name, column in columns.items()
         }
         sec, nanosec = np.divmod(stamps_ns, NANOSECONDS)
-        values |= {"sec": sec[:, None], "nanosec": nanosec[:, None]}
+        values |= {"stamp_ns": stamps_ns[:, None], "sec": sec[:, None], "nanosec": nanosec[:, None]}
         data = np.tile(self._data, (rows, 1))
-        for column, number, offset, dtype in self._spots:
-            there = np.ndarray((rows,), dtype, data, offset, data.strides[:1])
-            there[:] = values[column][:, number]
+        for column, first, end, offset, dtype in self._spots:
+            strides = data.shape[1], dtype.itemsize
+            there = np.ndarray((rows, end - first), dtype, data, offset, strides)
+            there[:] = values[column][:, first:end]
 
         stamps, channels, sizes = (
             np.broadcast_to(part, (rows, len(self._sizes)))
@@ -129,7 +172,7 @@ class RowTemplate:
             data = data.reshape(-1)
         else:
             data = data[np.repeat(wanted, self._sizes, axis=1)]
-        return Rendered(memoryview(data.data), stamps[wanted], channels[wanted], sizes[wanted])
+        return Rendered(data.tobytes(), stamps[wanted], channels[wanted], sizes[wanted])
 
 
 def _occurrences(data: bytes, part: bytes, name: str) -> list[int]:
@@ -143,23 +186,24 @@ def _occurrences(data: bytes, part: bytes, name: str) -> list[int]:
 
 
 def render_each(messages: Sequence[tuple[int, int, bytes]]) -> Rendered:
-    """Join single messages (time [ns], channel, CDR bytes), each a row of its own."""
+    """Join single messages (time [ns], channel, CDR bytes)."""
+    records = [message_record(channel, stamp_ns, data) for stamp_ns, channel, data in messages]
     stamps, channels = (np.array([m[k] for m in messages], np.int64) for k in (0, 1))
-    sizes = np.array([len(data) for _, _, data in messages], np.int64)
-    return Rendered(memoryview(b"".join([m[2] for m in messages])), stamps, channels, sizes)
+    sizes = np.array([*map(len, records)], np.int64)
+    return Rendered(b"".join(records), stamps, channels, sizes)
 
 
-def in_order(parts: Sequence[Rendered]) -> list[tuple[int, int, bytes]]:
-    """Time [ns], channel and bytes of messages by time; those of the same time keep their order."""
-    messages = [
-        (stamp_ns, channel, bytes(part.data[a:b]))
-        for part in parts
-        for stamp_ns, channel, (a, b) in zip(
-            part.stamps_ns.tolist(), part.channels.tolist(),
-            pairwise([0, *np.cumsum(part.sizes).tolist()]), strict=True,
-        )
-    ]  # fmt: skip
-    return sorted(messages, key=lambda message: message[0])
+def in_order(parts: Sequence[Rendered]) -> Rendered:
+    """Sort records by time; those of the same time keep their order."""
+    data = b"".join([part.data for part in parts])
+    stamps, channels, sizes = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    order, ends = np.argsort(stamps, kind="stable"), np.cumsum(sizes)
+    # What stands side by side before and after is moved together.
+    first = np.flatnonzero(np.diff(order, prepend=-2) != 1)
+    last = np.flatnonzero(np.diff(order, append=-2) != 1)
+    bounds = (ends - sizes)[order[first]].tolist(), ends[order[last]].tolist()
+    pieces = [data[a:b] for a, b in zip(*bounds, strict=True)]
+    return Rendered(b"".join(pieces), stamps[order], channels[order], sizes[order])
 
 
 class RecordingError(MuslsError):
@@ -173,26 +217,6 @@ METADATA_VERSION = 9
 """Of metadata.yaml: that of ROS 2 Jazzy."""
 
 
-CHUNK_SIZE = 16384
-"""Bytes of messages after which a chunk is written; the writer keeps an index of all in memory."""
-
-
-class _Held:
-    """Stream of what the writer gave and the file does not have yet."""
-
-    def __init__(self) -> None:
-        self.data, self.before = bytearray(), 0
-
-    def write(self, data: bytes) -> int:
-        """Take what the writer gives."""
-        self.data += data
-        return len(data)
-
-    def tell(self) -> int:
-        """Byte of the file that comes next."""
-        return self.before + len(self.data)
-
-
 class BagFile:
     """A bag under construction; complete after `close`, and readable from its beginning before."""
 
@@ -201,28 +225,23 @@ class BagFile:
 
         `types`: message type of each topic; the channels are numbered from 1 in this order.
         """
-        from mcap.writer import CompressionType, Writer  # loads compressors
-
         self.folder = folder
         self._types = dict(types)
         self._counts = Counter({channel: 0 for channel in range(1, 1 + len(types))})
-        self._start_ns, self._end_ns = 0, 0
+        self._times_ns, self._chunks = list[int](), list[bytes]()  # begins and ends; index
         made: list[Path] = []
         try:
             made += [path for path in (folder, *folder.parents) if not path.exists()]
             if folder not in made:
                 raise FileExistsError(None, "it exists already, choose another folder")
             folder.mkdir(parents=True)
-            self._name = f"{folder.name}.mcap"
+            self._name, self._size = f"{folder.name}.mcap", 0
             self._file: int | None = os.open(
                 folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644
             )
-            self._held = _Held()
-            stream: Any = self._held
-            self._writer = Writer(stream, chunk_size=CHUNK_SIZE, compression=CompressionType.NONE)
-            self._writer.start(profile=Profile.ROS2, library="musls")
-            _register(self._writer, self._types)
-            self._commit()
+            self._schemas, self._channels = _schemas_and_channels(self._types)
+            header = Header(Profile.ROS2, "musls")
+            self._commit(MAGIC + _bytes(header, *self._schemas, *self._channels))
         except BaseException as error:
             if made:
                 shutil.rmtree(made[-1], ignore_errors=True)
@@ -236,30 +255,24 @@ class BagFile:
         return sum(self._counts.values())
 
     def write(self, parts: Sequence[Rendered]) -> None:
-        """Append messages in the order of time; whole chunks are with the operating system then.
+        """Append messages as a chunk, in the order of time; the operating system has it then.
 
         Raises:
-            RecordingError: The disk does not take them. The file ends with its last whole chunk,
+            RecordingError: The disk does not take them. The file ends with what it had before,
                 without a summary: readers mend that.
         """
-        if self._file is None:  # Ctrl-C came while a chunk was made
+        messages = in_order(parts)
+        if not messages.data:
             return
-        given = False
+        index, data = _chunk(messages, self._size)
         try:
-            for stamp_ns, channel, data in in_order(parts):
-                if not self.messages:
-                    self._start_ns = stamp_ns
-                self._end_ns = max(self._end_ns, stamp_ns)
-                self._counts[channel] += 1
-                self._writer.add_message(channel, stamp_ns, data, stamp_ns)
-            given = True
-            self._commit()
+            self._commit(data)
         except OSError as error:
             self._close_file()
             raise self._error("write", error) from error
-        finally:
-            if not given:
-                self._close_file()
+        self._chunks.append(_bytes(index))
+        self._counts.update(messages.channels.tolist())
+        self._times_ns += [index.message_start_time, index.message_end_time]
 
     def close(self) -> None:
         """Write the rest, summary and metadata.yaml; does nothing after an error.
@@ -271,9 +284,7 @@ class BagFile:
             return
         information = to_yaml(self._information())
         try:
-            self._writer.add_metadata("rosbag2", {"serialized_metadata": information})
-            self._writer.finish()
-            self._commit()
+            self._commit(self._end(information))
             text = f"rosbag2_bagfile_information:\n{indent(information, '  ')}"
             half = self.folder / "metadata.yaml.tmp"
             try:
@@ -287,28 +298,42 @@ class BagFile:
         finally:
             self._close_file()
 
-    def _commit(self) -> None:
-        """Write all that is held or nothing: nothing half-written stays."""
+    def _commit(self, data: bytes) -> None:
+        """Write all or nothing: nothing half-written stays, also not after Ctrl-C."""
         if self._file is None:
             raise OSError(None, "it is closed")
-        left = memoryview(bytes(self._held.data))
+        left = memoryview(data)
         try:
             while left:
                 left = left[os.write(self._file, left) :]
         except BaseException:
-            os.ftruncate(self._file, self._held.before)
-            os.lseek(self._file, self._held.before, os.SEEK_SET)
+            os.ftruncate(self._file, self._size)
+            os.lseek(self._file, self._size, os.SEEK_SET)
             raise
-        self._held.before = self._held.tell()
-        self._held.data.clear()
+        self._size += len(data)
 
     def _close_file(self) -> None:
         descriptor, self._file = self._file, None
         if descriptor is not None:
             os.close(descriptor)
 
+    def _end(self, information: str) -> bytes:
+        """Everything after the last chunk."""
+        metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
+        data = _bytes(metadata)
+        entry, data = MetadataIndex(self._size, len(data), metadata.name), data + _bytes(DataEnd(0))
+        statistics = Statistics(
+            attachment_count=0, channel_count=len(self._channels), chunk_count=len(self._chunks),
+            channel_message_counts=self._counts, message_count=self.messages, metadata_count=1,
+            message_start_time=min(self._times_ns, default=0),
+            message_end_time=max(self._times_ns, default=0), schema_count=len(self._schemas),
+        )  # fmt: skip
+        summary = _bytes(*self._schemas, *self._channels, statistics, entry)
+        footer = Footer(self._size + len(data), summary_offset_start=0, summary_crc=0)
+        return b"".join([data, summary, *self._chunks, _bytes(footer), MAGIC])
+
     def _information(self) -> dict[str, Any]:
-        start, end = self._start_ns, self._end_ns
+        start, end = min(self._times_ns, default=0), max(self._times_ns, default=0)
         span = {
             "duration": {"nanoseconds": end - start},
             "starting_time": {"nanoseconds_since_epoch": start},
@@ -344,20 +369,43 @@ class BagFile:
         return RecordingError(text)
 
 
-def _register(writer: Writer, types: Mapping[str, str]) -> None:
-    """Give a writer the schemas and channels of topics."""
-    schemas: dict[str, int] = {}
-    for topic, msgtype in types.items():
+def _chunk(messages: Rendered, start: int) -> tuple[ChunkIndex, bytes]:
+    """Chunk with the index of its messages, from a byte of the file on, and its summary."""
+    data, builder, offsets = messages.data, RecordBuilder(), dict[int, int]()
+    size, times = len(data), messages.stamps_ns[[0, -1]].tolist()
+    Chunk("", data, times[1], times[0], zlib.crc32(data), size).write(builder)
+    length = builder.count
+    for channel, entries in messages.by_channel().items():
+        offsets[channel] = start + builder.count
+        # As `mcap.records.MessageIndex`, which writes each number of each message by itself.
+        builder.start_record(Opcode.MESSAGE_INDEX)
+        builder.write2(channel)
+        builder.write4(entries.nbytes)
+        builder.write(entries.tobytes())
+        builder.finish_record()
+    index = ChunkIndex(
+        message_start_time=times[0], message_end_time=times[1], chunk_start_offset=start,
+        chunk_length=length, message_index_offsets=offsets,
+        message_index_length=builder.count - length, compression="", compressed_size=size,
+        uncompressed_size=size,
+    )  # fmt: skip
+    return index, builder.end()
+
+
+def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[Channel]]:
+    schemas, channels = dict[str, Schema](), list[Channel]()
+    for number, (topic, msgtype) in enumerate(types.items(), start=1):
         if msgtype not in schemas:
             definition, _ = message_types().generate_msgdef(msgtype, ros_version=2)
-            schemas[msgtype] = writer.register_schema(
-                msgtype, SchemaEncoding.ROS2, definition.encode()
+            schemas[msgtype] = Schema(
+                len(schemas) + 1, definition.encode(), SchemaEncoding.ROS2, msgtype
             )
         metadata = {
             "offered_qos_profiles": to_yaml(dump_qos_v9([qos(topic)])),
             "topic_type_hash": _type_hash(msgtype),
         }
-        writer.register_channel(topic, MessageEncoding.CDR, schemas[msgtype], metadata)
+        channels.append(Channel(number, topic, MessageEncoding.CDR, metadata, schemas[msgtype].id))
+    return [*schemas.values()], channels
 
 
 @cache

@@ -14,7 +14,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 from musls_description.system.slung_system import RigSystem
 from musls_sim.recording import messages as msg
-from musls_sim.recording.bag_file import BagFile, RowTemplate, render_each
+from musls_sim.recording.bag_file import HEAD_SIZE, BagFile, RowTemplate, render_each
 from musls_sim.recording.messages import has_header
 from musls_sim.recording.signals import CLOCK, TF, Rate, Row, recorded_topics
 
@@ -188,7 +188,7 @@ class StateMessages:
         data, ends = bytes(rendered.data), np.cumsum(rendered.sizes).tolist()
         starts = [0, *ends[:-1]]
         for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
-            yield topic, data[start:end]
+            yield topic, data[start + HEAD_SIZE : end]
 
 
 # ---------- Gazebo's odometry, which comes body by body

@@ -1,8 +1,8 @@
 """Recorders of a flight: in memory, and as a rosbag2 bag.
 
 While flying only numbers are copied. For a bag, every `buffer_s` of flight, and at least once a
-second of real time, they become messages all at once (see `rows`) and go into the file as one
-chunk, in the order of time. So a process that is killed leaves a file that is readable up to there.
+second of real time, they become messages all at once and go into the file as one chunk, in the
+order of time. So a process that is killed leaves a file that is readable up to there.
 Stamps (headers, log and publish times) are simulated time.
 """
 
@@ -192,13 +192,12 @@ class MemoryRecorder(Observer):
         """Make rows of the load's reference, all at once: a single time costs far more."""
         asked, self._asked = self._asked, []
         for _, group in groupby(asked, key=lambda entry: id(entry[1])):
-            times_s, references, since_s = zip(*group, strict=True)
-            reference, since = references[0], np.array(since_s)
-            place = reference.samples(since)[:, 0]
-            turns = np.column_stack([reference.tilts(since)[:, 0], place[:, 3]])
-            poses = zip(times_s, place[:, :3], from_roll_pitch_yaw(turns), strict=True)
-            for time_s, *pose in poses:
-                self.rows[Rate.REFERENCE].append(round(time_s * 1e9), *pose)
+            times_s, (reference, *_), since_s = zip(*group, strict=True)
+            since = np.array(since_s)
+            place, tilt = (f(since)[:, None, 0] for f in (reference.samples, reference.tilts))
+            turns = from_roll_pitch_yaw(np.concatenate([tilt, place[..., 3:]], axis=-1))
+            stamps_ns = [round(time_s * 1e9) for time_s in times_s]
+            self.rows[Rate.REFERENCE].extend(stamps_ns, place[..., :3], turns)
 
     def on_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing happens if it is the same as before."""
@@ -276,14 +275,13 @@ class BagRecorder(MemoryRecorder):
         """
         if self._bag is None:
             raise RecordingError(f"bag {self.folder} is closed")
-        parts = self._next_parts()
-        self._rows_written = {rate: self.rows[rate].rows for rate in self._templates}
-        self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
         try:
-            self._bag.write(parts)
+            self._bag.write(self._next_parts())
         except RecordingError:
             self._bag = None  # closed with what it had before
             raise
+        self._rows_written = {rate: self.rows[rate].rows for rate in self._templates}
+        self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
         self.messages = self._bag.messages
 
     def close(self) -> None:
@@ -307,15 +305,14 @@ class BagRecorder(MemoryRecorder):
     def _next_parts(self) -> list[Rendered]:
         """Messages that are not in the file yet; at equal times set-points precede states."""
         self.evaluate_references()
-        texts = (
-            [(t, self._channel_of[topic], serialize(string(text))) for t, text in kept[first:]]
-            for (topic, kept), first in zip(
-                self.texts.items(), self._texts_written.values(), strict=True
-            )
-        )
+        texts = [
+            (stamp_ns, self._channel_of[topic], serialize(string(text)))
+            for topic, kept in self.texts.items()
+            for stamp_ns, text in kept[self._texts_written[topic] :]
+        ]
         order = (Rate.SETPOINT, Rate.STATE, Rate.SHAPE, Rate.ACCELERATION, Rate.REFERENCE)
         rows = (self._rendered(rate) for rate in order if rate in self._templates)
-        return [*map(render_each, texts), *rows]
+        return [render_each(texts), *rows]
 
     def _rendered(self, rate: Rate) -> Rendered:
         """The rows of a rate that are not in the file yet."""
