@@ -58,9 +58,9 @@ def test_a_full_disk_after_the_flight_leaves_the_bag(here, capsys, monkeypatch, 
 def test_a_full_disk_while_the_bag_is_begun_leaves_nothing(here, capsys, monkeypatch, failing):
     commit, calls = bag_file.BagFile._commit, []
 
-    def limited(file):
+    def limited(file, data):
         calls.append(file)
-        no_space() if len(calls) == 1 + failing else commit(file)
+        no_space() if len(calls) == 1 + failing else commit(file, data)
 
     monkeypatch.setattr(bag_file.BagFile, "_commit", limited)
     line = refused(here, capsys, *FLY, "--out", "new/x")
