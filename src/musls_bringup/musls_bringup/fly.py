@@ -8,9 +8,10 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -20,6 +21,7 @@ from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_bringup.results import Ending, StopRequested, result_folder
 from musls_bringup.shipped import VERSION
+from musls_control.child_processes import WorkerProcess, worker_count
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import MuslsError
@@ -31,8 +33,10 @@ from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.recording.signals import Asked
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import SeparationWatch
+from musls_sim.session.compiled_stages.control import fly_autopilots
+from musls_sim.session.compiled_stages.world import capture_motion, look_for_contacts
 from musls_sim.session.guidance import MissionGuidance
-from musls_sim.session.loop import Loop, Observer
+from musls_sim.session.loop import Loop, Observer, Parts
 from musls_sim.session.session import FlightResult, Session
 
 SLACK_SHARE = 0.05
@@ -40,6 +44,9 @@ SLACK_SHARE = 0.05
 
 COMPILES_S = 0.5
 """A control period that takes longer has compiled something."""
+
+OFTEN_NEEDED: Parts = (capture_motion, look_for_contacts, fly_autopilots)
+"""What nearly all flights need beside the stages of their plant, and takes as long to compile."""
 
 Flight = tuple[Recording, Mapping[str, Any]]
 """A recording and its summary."""
@@ -107,6 +114,8 @@ def fly(
         Ending() as ending,
         result_folder(out, overwrite=options.overwrite) as work,
     ):
+        if options.report:  # a flight by itself
+            compile_beside(OFTEN_NEEDED)
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
         session = Session(
             scenario,
@@ -158,6 +167,31 @@ def fly(
     if isinstance(failure, MuslsError):
         failure.args = (f"{failure}; what was flown is kept in {out}",)
     raise failure
+
+
+def compile_beside(stages: Parts) -> None:
+    """Compile stages in a process of its own, where that is new and a second core is there for it.
+
+    Numba's cache on disk hands them over; whoever needs one of them waits for all.
+    """
+    if any(stage.is_kept for stage in stages) or os.name != "posix" or worker_count(None, 2) == 1:
+        return
+    worker = WorkerProcess()
+
+    def call() -> None:
+        with suppress(MuslsError):  # what is missing is compiled here then
+            worker.call(_compile, stages)
+        worker.close()
+
+    thread = Thread(target=call, daemon=True)
+    thread.start()
+    for stage in stages:
+        stage.wait = thread.join
+
+
+def _compile(stages: Parts) -> None:
+    for stage in stages:
+        stage.address  # noqa: B018 (compiles it)
 
 
 @contextmanager

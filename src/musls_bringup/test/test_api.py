@@ -1,5 +1,8 @@
 """A recording of `import musls` knows its errors and figures, wherever it comes from."""
 
+import os
+import subprocess
+import sys
 from io import StringIO
 
 import numpy as np
@@ -151,3 +154,23 @@ def test_mistakes_in_overrides_are_named_as_python_has_them(changes, message):
 def test_a_wrong_argument_is_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+COMPILING = """
+from musls_bringup.fly import compile_beside
+from musls_sim.session.compiled_stages.world import end_period, note_peaks
+
+compile_beside((end_period, note_peaks))
+for stage in (end_period, note_peaks):
+    stage.address
+    print(stage._compiled.cache_hits, stage.is_kept)
+compile_beside((end_period,))  # starts nothing
+"""
+
+
+def test_stages_are_compiled_by_another_process(tmp_path):
+    """This one, which asks for them at once, waits and finds them done."""
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    words = [sys.executable, "-c", COMPILING]
+    ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout) == (0, "1 True\n1 True\n"), ended.stderr

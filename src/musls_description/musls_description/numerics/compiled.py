@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import re
@@ -95,6 +96,29 @@ class _Signals(Listener):
 
 
 register("numba:run_pass", _Signals())
+
+
+class _Garbage(Listener):
+    """Lets the collector of garbage wait while numba compiles: it takes a tenth of that time."""
+
+    def __init__(self) -> None:
+        self._compilations, self._collects = 0, False
+
+    def on_start(self, event: Event) -> None:
+        """A function is compiled, perhaps for another one; numba holds its lock."""
+        if self._compilations == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._compilations += 1
+
+    def on_end(self, event: Event) -> None:
+        """It is."""
+        self._compilations -= 1
+        if self._compilations == 0 and self._collects:
+            gc.enable()
+
+
+register("numba:compile", _Garbage())
 
 
 def compiled(*signatures: Any, shared: bool = False) -> Callable[[Function], Function]:
@@ -182,29 +206,45 @@ class CompiledStage:
 
     Whoever calls it takes over nothing of its code, so that it is compiled once for all of them:
     see `records.call_at`. It gives nothing back.
+
+    Attributes:
+        wait: Waits for another process that compiles it, if there is one.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+        self.wait: Callable[[], object] = lambda: None
 
     def __call__(self, address: int) -> None:
         """Call it from Python."""
         self._compiled.ctypes(address)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
     @functools.cached_property
     def address(self) -> int:
         """Where the compiled function is, in this process; compiles it if that is not done."""
         return int(self._compiled.address)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether stages of its module have been compiled since their sources were changed."""
+        return any(self._folder.glob("*"))
+
+    @property
+    def _folder(self) -> Path:
+        return _cache_folder(self.__module__) / "stage"
+
     @functools.cached_property
     def _compiled(self) -> Any:
+        self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
         make: Any = numba.cfunc(
             types.void(types.int64), cache=True, error_model="numpy", fastmath=False
         )
-        folder = _cache_folder(function.__module__) / "stage"
         with global_compiler_lock:  # first, as everywhere: numba compiles it while it is made
-            return _cached_in(folder, lambda: make(function))
+            return _cached_in(self._folder, lambda: make(function))
 
 
 @typeof_impl.register(CompiledFunction)
