@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musls_control.trajectories import Circle, Engage
+from musls_control.trajectories import Circle, Engage, Hold
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
@@ -132,6 +132,22 @@ def test_an_index_may_end_the_path(tiny):
     assert scenario.system.load.cable_attachments_m[0] == (0.2, 0.0, 0.03)
     assert scenario.system.load.cable_attachments_m[1] == (-0.05, 0.087, 0.03)
     assert scenario.mission.stages[0].position_m == (0.0, 0.0, 1.5)
+
+
+def test_a_kind_may_stand_in_the_path_of_an_override(tiny):
+    """As in the reference of keys; in a list it picks the elements of that kind."""
+    stages = "mission.stages=[{kind: engage}, {kind: hold, duration_s: 9}, engage]"
+    gains = "controller.payload.gains.position_1_s2=[1, 2, 3]"
+    scenario = load_scenario(
+        tiny, [stages, "mission.stages.engage.repetitions=2", "controller=payload", gains]
+    )
+    engage = Engage(repetitions=2)
+    assert scenario.mission.stages == (engage, Hold(duration_s=9.0), engage)
+    assert scenario.controller.gains.position_1_s2 == (1.0, 2.0, 3.0)
+    with pytest.raises(ConfigError, match=r"unknown key 'controller\.pid'"):
+        load_scenario(tiny, ["controller=payload", "controller.pid.gains=1"])
+    with pytest.raises(ConfigError, match=r"unknown key 'estimation\.mocap': known: .*rate_hz"):
+        load_scenario(tiny, ["estimation.mocap.rate_hz=50"])
 
 
 def test_an_override_may_be_any_yaml(tiny):

@@ -148,7 +148,8 @@ def reference_page() -> str:
         "need to complete and check a file while it is written.",
         "",
         "A list has the keys of its elements; where several kinds are possible, the kind stands "
-        'in the path (`mission.stages.circle.radius_m`). "needed": has to be given. '
+        "in the path (`mission.stages.circle.radius_m`; `--set` takes it, too, and without the "
+        'kind). "needed": has to be given. '
         '"follows": follows from other keys if left out.',
     ]
     for title, file, prefix in (("Scenario", "scenario", ""), ("Sweep", "sweep", "sweep.")):

@@ -184,7 +184,10 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
         return _missing([e for e in errors if e["type"] in _MISSING], data, where)
     path, kind = _keys_of_input(first["loc"], data), first["type"]
     if kind == _UNKNOWN:
-        path = (*path, first["ctx"]["key"])
+        unknown = first["ctx"]["key"]
+        if path and path[-1] == unknown:  # a kind, which pydantic names, too
+            path = path[:-1]
+        path = (*path, unknown)
     place, keys = place_of(data, path, where, inside=kind != _UNKNOWN)
     field = shown(".".join(map(str, keys)), 200)
     if kind == _UNKNOWN:

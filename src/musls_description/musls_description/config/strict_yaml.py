@@ -212,7 +212,8 @@ def read_text(path: Path) -> str:
 class Override(NamedTuple):
     """One `key.path=value`, with the text as the user gave it.
 
-    A list without an index in its path stands for all its elements.
+    A list without an index in its path stands for all its elements. A kind may stand in the path,
+    as in the reference of all keys; in a list it stands for the elements of that kind.
 
     Attributes:
         origin: What messages call it: "--set" of the command line, "override" from Python.
@@ -241,8 +242,11 @@ class Override(NamedTuple):
         first, *below = path
         key: Key = first
         if isinstance(data, list):
-            if not first.isdecimal():  # all elements
-                for item in data:
+            if not first.isdecimal():
+                for index in range(len(data)):
+                    _write_out_kind(data, index, place)
+                of_kind = [item for item in data if below and _kind_of(item) == first]
+                for item in of_kind or data:
                     self._set(item, path, value, place)
                 return
             key = int(first)
@@ -253,9 +257,12 @@ class Override(NamedTuple):
                 )
         elif not isinstance(data, LocatedMapping):
             raise ConfigError(f"{self}: a plain value has no keys below it")
+        elif below and first not in data and _kind_of(data) == first:
+            return self._set(data, below, value, place)
         elif below and data.get(key) is None:
             data[key], data.places[key] = LocatedMapping({}, place), place
         if below:
+            _write_out_kind(data, key, place)
             self._set(data[key], below, value, place)
         else:
             data[key] = copy.deepcopy(value)
@@ -264,3 +271,13 @@ class Override(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.origin} {shown(self.text, 120)}"
+
+
+def _kind_of(data: Any) -> Any:
+    return data.get("kind") if isinstance(data, LocatedMapping) else None
+
+
+def _write_out_kind(data: Any, key: Key, place: Place) -> None:
+    """Where a text stands for a kind alone, make it the mapping that it stands for."""
+    if isinstance(data[key], str):
+        data[key] = LocatedMapping({"kind": data[key]}, place)
