@@ -1,5 +1,7 @@
 """The command line's boundary: one line for bad input, quick help, exit codes."""
 
+import os
+import pty
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -223,3 +225,14 @@ def test_the_help_shows_each_command_in_one_section(capsys):
     text = capsys.readouterr().out
     assert all(f"\n{title}:\n" in text for title in SECTIONS)
     assert text.index("  fly ") < text.index("Build a system:")
+
+
+def test_a_terminal_shows_a_sign_of_life_until_the_first_line():
+    ours, theirs = pty.openpty()
+    code = "import sys; from musls_bringup.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", code, "fly", "circel"]
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs) as process:
+        assert os.read(ours, 99) == b"musls ..."
+        said = os.read(ours, 99) + os.read(ours, 99)
+    assert process.returncode == 2
+    assert said.startswith(b"\r         \rmusls: error: ")

@@ -12,6 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.text import Annotation
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from scipy.optimize import isotonic_regression
 
@@ -80,22 +81,25 @@ def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
 
 
 def mark_events(recording: Recording, axes: Sequence[Axes]) -> None:
-    """Draw a dashed line at each event through all panels; the lowest one names them."""
-    named_s = -1e9
+    """Draw a dashed line at each event through all panels; the lowest one names those with room."""
+    named: list[Annotation] = []
     span_s = max(recording.end_s - recording.start_s, 1e-9)
     for event in style.shown_events(recording):
         over = event.what == "over"
         for ax in axes:
             ax.axvline(event.time_s, color=EVENT, lw=0.8, ls=":" if over else "--", zorder=1)
-        if over or event.time_s - named_s < 0.03 * span_s:
+        if over:
             continue
-        named_s = event.time_s
         late = event.time_s - recording.start_s > 0.8 * span_s
-        axes[-1].annotate(
+        note = axes[-1].annotate(
             label(event.kind), (event.time_s, 0.04), xycoords=axes[-1].get_xaxis_transform(),
             xytext=(-2 if late else 2, 0), textcoords="offset points", fontsize=6.5, color=EVENT,
             ha="right" if late else "left",
         )  # fmt: skip
+        if named and note.get_window_extent().overlaps(named[-1].get_window_extent()):
+            note.remove()
+        else:
+            named.append(note)
 
 
 def _panels(
@@ -241,13 +245,17 @@ def tensions_figure(
     highest = max(float(c.tension_n.max()) for c in cables.values())
     axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
     least = max((peak["max_n"] for peak in (peaks or {}).values()), default=0.0) * WORTH_MARKING
-    for where, peak in (peaks or {}).items():
-        if peak["cable"] in cables and peak["max_n"] >= least:
-            _mark_peak(axes[list(cables).index(peak["cable"])], PEAK_PLACES[where], peak, recording)
+    for ax, name in zip(axes, cables, strict=True):
+        marked = [
+            _mark_peak(ax, PEAK_PLACES[where], peak, recording)
+            for where, peak in sorted((peaks or {}).items(), key=lambda item: -item[1]["max_n"])
+            if peak["cable"] == name and peak["max_n"] >= least
+        ]
+        style.keep_apart(marked)
     return figure
 
 
-def _mark_peak(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recording) -> None:
+def _mark_peak(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recording) -> Annotation:
     """A triangle and the number at a named peak; one beyond the axis is marked at its end."""
     top = ax.get_ylim()[1]
     beyond, height = peak["max_n"] > top, min(peak["max_n"], top)
@@ -256,9 +264,10 @@ def _mark_peak(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recordin
         mew=0.4, clip_on=False, zorder=6,
     )  # fmt: skip
     late = peak["time_s"] - recording.start_s > 0.6 * (recording.end_s - recording.start_s)
-    ax.annotate(
+    higher_pt = -12 if beyond else 5 if height < 0.8 * top else 0
+    return ax.annotate(
         f"{peak['max_n']:.1f} N {name}", (peak["time_s"], height),
-        xytext=(-6 if late else 6, -12 if beyond else 0), textcoords="offset points", fontsize=6.5,
+        xytext=(-6 if late else 6, higher_pt), textcoords="offset points", fontsize=6.5,
         color=INK, ha="right" if late else "left", va="center", zorder=6,
         bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
     )  # fmt: skip
@@ -332,7 +341,10 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
         Line2D([], [], color=FAINT, marker="o", ms=4.5, ls="", label="mean"),
         Line2D([], [], color=FAINT, marker="|", ms=5, mew=1.2, lw=0.9, label="greatest"),
     ]
-    style.margins(figure, 0.75, 0.2, 0.42, style.legend_on_top(figure, handles), wspace=0.12)
+    top_in, gap_in = style.legend_on_top(figure, handles), 0.35
+    panel_in = 0.5 * (figure.get_figwidth() - 0.95 - gap_in)
+    narrow = panel_in < 1.6  # than the titles
+    style.margins(figure, 0.75, 0.2, 0.55 if narrow else 0.42, top_in, wspace=gap_in / panel_in)
     for ax, quantity, unit, scale, title, floor in (
         (axes[0], "translational_error", "m", 1000.0, "translational error [mm]", 0.1),
         (axes[1], "geodesic_error", "deg", 1.0, "geodesic error [deg]", 0.01),
@@ -350,7 +362,7 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
             _lollipops(ax, rows[:, 0] + shift, np.maximum(rows[:, 1:], floor), style.colour(body))
         everything = np.concatenate([rows[:, 1:] for rows in points.values()])
         _logarithmic(ax, floor, everything.min(), everything.max())
-        ax.set_xlabel(title)
+        ax.set_xlabel(title.replace(" error", "\nerror") if narrow else title)
         for i in range(1, len(names), 2):
             ax.axhspan(i - 0.5, i + 0.5, color=BAND, linewidth=0, zorder=0)
     axes[1].yaxis.set_visible(False)

@@ -96,7 +96,7 @@ def _handles(recording: Recording, other: Subject | None) -> list[Artist]:
 
 def top_view_figure(recording: Recording, other: Subject | None = None) -> Figure:
     """Draw x and y of the flight, equal scale (as Fig. 5 of the paper)."""
-    figure = style.new_figure(4.6, 5.6)
+    figure = style.new_figure(4.6, 5.6, keeps_shape=True)
     ax = figure.add_subplot()
     top_in = style.legend_on_top(figure, _handles(recording, other)) + 0.04
     style.margins(figure, 0.55, 0.2, 0.45, top_in)
@@ -119,7 +119,7 @@ def paths_3d_figure(recording: Recording, other: Subject | None = None) -> Figur
     """Draw the flight in space, equal scale on all axes."""
     low, high = bounds_enu_m(recording)
     low[2] = min(low[2], 0.0)
-    figure = style.new_figure(4.6, 5.6)
+    figure = style.new_figure(4.6, 5.6, keeps_shape=True)
     ax = spatial_axes(figure, _handles(recording, other), low, high)
     _draw_obstacles(ax, recording, low, high, 3)
     _draw_paths(ax, recording, other, 3, style.UNKNOWN_TENSION)

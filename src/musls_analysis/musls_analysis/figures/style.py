@@ -20,7 +20,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from musls_analysis.figures.colours import OBSTACLE as OBSTACLE
@@ -112,9 +114,16 @@ class NotebookFigure(Figure):
         return png.getvalue()
 
 
-def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """Make an empty figure; the width is that of a figure over the whole width of a report."""
-    width_in *= matplotlib.rcParams["figure.figsize"][0] / WIDTH_IN
+def new_figure(
+    height_in: float, width_in: float = WIDTH_IN, *, keeps_shape: bool = False
+) -> Figure:
+    """Make an empty figure; the width is that of a figure over the whole width of a report.
+
+    A narrower one takes more of the width of a narrow paper.
+    """
+    share = matplotlib.rcParams["figure.figsize"][0] / WIDTH_IN
+    share *= max(1.0, min(WIDTH_IN / width_in, 1.0 / share))
+    width_in, height_in = share * width_in, (share if keeps_shape else 1.0) * height_in
     figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
@@ -125,6 +134,16 @@ def size_in(ax: Axes) -> np.ndarray:
     place, figure = ax.get_position(), ax.figure
     assert isinstance(figure, Figure)  # no figure of ours has subfigures
     return np.array([place.width, place.height]) * figure.get_size_inches()
+
+
+def keep_apart(notes: Sequence[Annotation]) -> None:
+    """Move each note down until it lies over none before it."""
+    taken: list[Bbox] = []
+    for note in notes:
+        while any(note.get_window_extent().overlaps(other) for other in taken):
+            x, y = note.xyann
+            note.xyann = (x, y - 1.0)
+        taken.append(note.get_window_extent())
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:

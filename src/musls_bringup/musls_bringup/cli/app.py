@@ -33,13 +33,18 @@ from musls_description.config.errors import MuslsError, check_present_folder, ne
 class Stream(io.TextIOWrapper):
     """Standard stream that drops what cannot be written: a flight outlives its terminal.
 
-    `failure` is why something was dropped.
+    `failure` is why something was dropped. `sign` stands on the terminal until the first text.
     """
 
     failure: OSError | None = None
+    sign = ""
 
     def write(self, text: str) -> int:
         """Write a text, if it can be."""
+        if sign := Stream.sign:
+            Stream.sign = ""
+            sys.stderr.write(f"\r{' ' * len(sign)}\r")
+            sys.stderr.flush()
         try:
             return super().write(text)
         except OSError as error:
@@ -229,7 +234,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000)  # next to nothing is garbage; the default looks for it for 0.4 s
     results.catch()
     protect_streams()
+    show_sign_of_life(sys.argv[1:])
     status = run(sys.argv[1:])
+    sys.stderr.write("")
     sys.stdout.flush()
     failure = getattr(sys.stdout, "failure", None)
     if failure is None:
@@ -237,6 +244,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if failure.errno != errno.EPIPE:  # else the reader has just gone, such as `head`
         tell("error", f"standard output cannot be written: {failure.strerror}")
     return status or EXIT_FAILURE
+
+
+def show_sign_of_life(args: Sequence[str]) -> None:
+    """Says on a terminal that something is done: what most commands import takes a second."""
+    works = [name for names in SECTIONS.values() for name in names if "ros" not in names]
+    if sys.stderr.isatty() and args and args[0] in works and "--quiet" not in args:
+        sys.stderr.write("musls ...")
+        sys.stderr.flush()
+        Stream.sign = "musls ..."
 
 
 def run(argv: Sequence[str]) -> int:
