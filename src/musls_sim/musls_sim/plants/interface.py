@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 from musls_control.estimate import MOTION_COLUMNS, BodyMotion
 from musls_description.config.errors import ConfigError, MuslsError
@@ -16,7 +17,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, Writes, fill
+from musls_description.numerics.records import TiedToMemory, Writes, fill, in_copies
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -399,6 +400,7 @@ class Plant(TiedToMemory):
         memory: All numbers that a compiled step reads and writes, (words,).
         record: That in it which leads to all else, (1,), where there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
+        shape_tables: Attribute with views of the memory; those of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.
@@ -415,6 +417,7 @@ class Plant(TiedToMemory):
     memory: Array
     record: NDArray[Any] = np.zeros(1)
     step_arrays: Mapping[str, NDArray[Any]] = {}
+    shape_tables: ClassVar[tuple[str, tuple[str, ...]]]
     rotors: NDArray[Any]
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
@@ -572,6 +575,18 @@ class Plant(TiedToMemory):
             raise ConfigError(
                 f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
             )
+
+    def recalled(self, memories: Array) -> Self:
+        """This plant, to look at its cables' shapes in copies of its memory, (times, words).
+
+        `cable_nodes_enu_m` and `cable_end_rotations` have the times as their first axis.
+        """
+        name, shaping = self.shape_tables
+        tables: Any = getattr(self, name)
+        views = {k: in_copies(getattr(tables, k), self.memory, memories) for k in shaping}
+        then = object.__new__(type(self))
+        vars(then).update(vars(self) | {name: tables._replace(**views)})
+        return then
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Nodes of cable `index` (from 0) from the load to the drone, (nodes, 3)."""

@@ -83,6 +83,7 @@ class RigidRodsPlant(LightLinesPlant):
     """
 
     cable_model = "rigid_rods"
+    shape_tables = "records", ("whole",)
 
     def _begin(self, start: Motion) -> None:
         self.composite = Composite.of(self.system, start)
@@ -146,10 +147,12 @@ class RigidRodsPlant(LightLinesPlant):
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        whole, rod = self.moving[0], self.records.cables[index]
-        ends = np.array([rod["load_point"], rod["drone_point"]]) @ whole["rotation"].T
-        low, high = whole["position"] + ends
-        return np.linspace(low, high, self.system.cables[index].links + 1)
+        whole, rod = self.records.whole[..., 0], self.records.cables[index]
+        low, high = (
+            whole["position"] + whole["rotation"] @ rod[end]
+            for end in ("load_point", "drone_point")
+        )
+        return np.linspace(low, high, self.system.cables[index].links + 1, axis=-2)
 
 
 def _check_rates(whole: Composite, start: Motion) -> None:

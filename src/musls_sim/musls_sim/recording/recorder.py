@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,23 +150,25 @@ class MemoryRecorder(Observer):
         own = type(self).observe is not MemoryRecorder.observe
         shapes = self._shape_every and loop.plant.compiled_step is None
         self._by_rows = not (own or shapes) and self.layouts[Rate.STATE].signals <= ROWS
-        self.recalls = self.every * self._shape_every if self._by_rows else 0
+        shown = self._by_rows and self.layouts[Rate.SHAPE].shapes
+        self.recalls = self.every * self._shape_every if shown else 0
         return self._by_rows
 
-    def recall(self, time_s: float, loop: Loop) -> None:
+    def recall(self, times_s: Sequence[float], plant: Any) -> None:
         """See `Observer`: record the cables' shapes."""
-        if self.layouts[Rate.SHAPE].shapes:
-            shape = self.layouts[Rate.SHAPE].values(loop)
-            self.rows[Rate.SHAPE].append(round(time_s * 1e9), *shape)
+        self._extend(Rate.SHAPE, times_s, SimpleNamespace(plant=plant))
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
         """See `Observer`; without cable shapes."""
         self._write_if_due(times_s[-1])
-        values = self.layouts[Rate.STATE].values(seen, len(times_s))
-        self.rows[Rate.STATE].extend([round(time_s * 1e9) for time_s in times_s], *values)
+        self._extend(Rate.STATE, times_s, seen)
         if self._reference is not None:
             reference, begin_s = self._reference
             self._asked += [(time_s, reference, time_s - begin_s) for time_s in times_s]
+
+    def _extend(self, rate: Rate, times_s: Sequence[float], seen: Any) -> None:
+        values = self.layouts[rate].values(seen, len(times_s))
+        self.rows[rate].extend([round(time_s * 1e9) for time_s in times_s], *values)
 
     def _append(self, rate: Rate, time_s: float, *values: Array) -> None:
         self._write_if_due(time_s)

@@ -41,8 +41,9 @@ from rosbags.interfaces import (
 )
 
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import from_roll_pitch_yaw, parts_of, rotate
-from musls_description.numerics.vectors import from_matrix
+from musls_description.numerics.vectors import from_matrix, put_quaternion
 from musls_description.system.propulsion import Battery
 from musls_description.system.slung_system import RigSystem
 from musls_sim.recording import messages as msg
@@ -211,7 +212,8 @@ def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
 
 def _nodes(system: RigSystem, session: Any) -> Array:
     """From end 1 (the load) to end 2, cable after cable, (points, 3)."""
-    return np.concatenate([session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)])
+    nodes = [session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
+    return np.concatenate(nodes, axis=-2)
 
 
 def _segment_places(system: RigSystem, session: Any) -> Array:
@@ -274,8 +276,17 @@ def _link_turns(system: RigSystem, session: Any) -> Array:
     """Of the first and last rigid links; NaN where there are none."""
     ends = [session.plant.cable_end_rotations(i) for i in range(system.n_cables)]
     if not ends or ends[0] is None:
-        return np.full((system.n_cables, 2, 4), np.nan)
-    return np.array([from_matrix(rotation) for rotation in np.concatenate(ends)])
+        return np.array(np.nan)
+    return _turns_of(np.stack(ends, axis=-4).reshape(-1, 3, 3))
+
+
+@compiled()
+def _turns_of(rotations: Array) -> Array:
+    """Quaternions of rotation matrices, (k, 3, 3), as (k, 4)."""
+    turns = np.empty((len(rotations), 4))
+    for k in range(len(rotations)):
+        put_quaternion(turns[k], from_matrix(rotations[k]))
+    return turns
 
 
 def _end_turns(system: RigSystem, rows: Columns) -> Array:
@@ -550,11 +561,12 @@ class Row:
 
     def values(self, session: Any, *times: int) -> list[Array]:
         """The numbers now, in the order of the columns; of many times if arrays begin with them."""
-        return [
-            column.source(self._system, session).reshape(times + self.shapes[key])
-            for key, column in self._columns.items()
-            if column.source
-        ]
+        found = []
+        for key, column in self._columns.items():
+            if column.source:
+                values, shape = column.source(self._system, session), times + self.shapes[key]
+                found.append(values.reshape(shape) if values.ndim else np.full(shape, values))
+        return found
 
     def written(self, columns: Columns) -> dict[str, Array]:
         """Turn rows of recorded columns into what is written."""

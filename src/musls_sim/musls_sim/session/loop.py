@@ -52,8 +52,8 @@ class Observer:
     def record(self, times_s: Sequence[float], seen: Any) -> None:
         """Look at a session whose arrays have these times as their first axis."""
 
-    def recall(self, time_s: float, loop: Loop) -> None:
-        """Look at the plant alone as it was at a time that is over; all else is of later."""
+    def recall(self, times_s: Sequence[float], plant: Any) -> None:
+        """Look at the cables' shapes at these times: see `Plant.recalled`."""
 
     def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
         """New set-points of load and drones hold from now on, (1 + n, 3), (1 + n, 4)."""

@@ -355,7 +355,7 @@ class Engine(Plant):
     def nodes(self, cable: int) -> Records:
         """Nodes of a cable from end 1 to end 2, see `state.NODE`, (segments + 1,)."""
         first, count = self.tables.cables[["first_node", "segments"]][cable]
-        return self.tables.nodes[first : first + count + 1]
+        return self.tables.nodes[..., first : first + count + 1]
 
     def nodes_enu_m(self, cable: int) -> Array:
         """Their positions, (segments + 1, 3)."""

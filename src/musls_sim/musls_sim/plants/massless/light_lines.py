@@ -55,6 +55,8 @@ ENDLESS_M = 1e6
 EVENT_KINDS = ("cable_slack", "cable_taut", "cable_impact")
 """Kinds of events, by their number in the records."""
 
+UP = np.array([0.0, 0.0, 1.0])
+
 REACH_M = 1e-6
 """Largest distance of a cable's ends beyond its length at the start."""
 
@@ -67,6 +69,7 @@ class LightLinesPlant(Plant):
     """
 
     system: SlungLoadSystem
+    shape_tables = "records", ("bodies",)
     moving: Records
 
     def __init__(
@@ -314,7 +317,7 @@ class MasslessPlant(LightLinesPlant):
     def _ends(self, cable: int) -> tuple[Array, Array]:
         """Places of a cable's ends on load and drone, world, (3,) each."""
         points = self.records.cables[cable]
-        load, drone = self.records.bodies[0], self.records.bodies[cable + 1]
+        load, drone = self.records.bodies[..., 0], self.records.bodies[..., cable + 1]
         return (
             load["position"] + load["rotation"] @ points["load_point"],
             drone["position"] + drone["rotation"] @ points["drone_point"],
@@ -335,7 +338,7 @@ class MasslessPlant(LightLinesPlant):
             return hanging_line(low, high, cable.length_m, points, self._ground)
         top = low if held == "load" else high
         along = np.linspace(cable.length_m if held == "drone" else 0.0, 0.0, points)
-        line: Array = top - np.column_stack([0.0 * along, 0.0 * along, along])
+        line: Array = top[..., None, :] - along[:, None] * UP
         return line
 
     @property
@@ -463,14 +466,30 @@ def hanging_line(
 ) -> Array:
     """Points of a line of a length from a to b, (points, 3): a catenary, cut off at the ground.
 
-    The points are evenly spaced along the line where it hangs free.
+    The points are evenly spaced along the line where it hangs free. Ends may be those at many
+    times, (times, 3), as then the lines, (times, points, 3).
     """
+    span, along = b_enu_m - a_enu_m, _shares(points)
+    lines: Array = a_enu_m[..., None, :] + along[:, None] * span[..., None, :]
+    slack = np.linalg.norm(span, axis=-1) <= length_m * (1.0 - STRAIGHT)
+    for k in zip(*np.atleast_1d(slack).nonzero(), strict=True):
+        at = k if slack.ndim else ()
+        lines[at] = _slack_line(a_enu_m[at], b_enu_m[at], length_m, along, ground_enu_m)
+    return lines
+
+
+@functools.cache
+def _shares(points: int) -> Array:
+    """Shares of a length at which points are, (points,)."""
+    return np.linspace(0.0, 1.0, points)
+
+
+def _slack_line(
+    a_enu_m: Array, b_enu_m: Array, length_m: float, along: Array, ground_enu_m: float | None
+) -> Array:
+    """Points of a slack line at shares of its length, (points, 3)."""
     span = b_enu_m - a_enu_m
-    along = np.linspace(0.0, 1.0, points)
     flat, rise = float(np.hypot(*span[:2])), float(span[2])
-    if np.hypot(flat, rise) > length_m * (1.0 - STRAIGHT):
-        straight: Array = a_enu_m + along[:, None] * span
-        return straight
     if flat < 1e-3 * length_m:  # a loop straight down
         low = 0.5 * (length_m - rise)
         height = np.where(along * length_m < low, -along * length_m, along * length_m - 2.0 * low)

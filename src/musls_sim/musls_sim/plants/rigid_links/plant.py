@@ -207,6 +207,7 @@ class RigidLinksPlant(Plant):
     """
 
     cable_model = "rigid_links"
+    shape_tables = "records", ("bodies",)
     bends_evenly = True
     system: SlungLoadSystem
     tree: Tree
@@ -514,14 +515,13 @@ class RigidLinksPlant(Plant):
         """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
         first, drone = self.tree.first_link[index], self.tree.drone[index]
         bodies = self.records.bodies
-        nodes = np.empty((drone - first + 1, 3))
-        nodes[:-1] = bodies["position"][first:drone]
         if self.tree.bodies[drone].parent < 0:  # nothing holds the upper end
-            top, end = bodies[drone - 1], np.array([self.system.cables[index].link_length_m, 0, 0])
+            top, end = bodies[..., drone - 1], (self.system.cables[index].link_length_m, 0.0, 0.0)
         else:
-            top, end = bodies[drone], np.array(self.system.drones[index].cable_attachment_m)
-        nodes[-1] = top["position"] + top["rotation"] @ end
-        return nodes
+            top, end = bodies[..., drone], self.system.drones[index].cable_attachment_m
+        last = top["position"] + top["rotation"] @ np.array(end)
+        joints = bodies["position"][..., first:drone, :]
+        return np.concatenate([joints, last[..., None, :]], axis=-2)
 
     def segment_tensions_n(self, index: int) -> Array:
         """See `interface.Plant`; the mean of what the joints at both ends of a link transmit."""
@@ -539,7 +539,7 @@ class RigidLinksPlant(Plant):
     def cable_end_rotations(self, index: int) -> Array:
         """Rotations of a cable's first and last link, world, (2, 3, 3)."""
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
-        return self.records.bodies["rotation"][ends]
+        return self.records.bodies["rotation"][..., ends, :, :]
 
     def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float | None:
         """See `interface.Plant`."""

@@ -326,46 +326,30 @@ class World:
             self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
             for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
                 self._session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
-        count, every = int(self.now["recorded"][0]), self.rows.every
-        if count == 0:
-            return
-        self.now["recorded"][0] = 0
-        session, now = self._session, self.now
-        ticks = every * (-(-tick // every) + np.arange(count))
-        times_s, rows = ticks * session.plant.period_s, self.rows.arrays
-        for observer in self.rows.observers:
-            due = _every(observer.every // every, ticks[0] // every)
-            if due.start < count:
-                seen = _seen({name: array[:count][due] for name, array in rows.items()})
-                observer.record(times_s[due].tolist(), seen)
-        if kept := int(now["kept"][0]):
-            now["kept"][0] = 0
-            self._recall(tick, kept)
-        separation = session.separation
-        if separation is not None:
-            due = _every(separation.every // every, ticks[0] // every)
-            places = rows["motion"][:count][due, :, :3]
-            for time_s, kind, what in separation.look_at(times_s[due].tolist(), places):
+        session, rows, now = self._session, self.rows, self.now
+        count, kept = int(now["recorded"][0]), int(now["kept"][0])
+        now["recorded"][0] = now["kept"][0] = 0
+        for observer in rows.observers:
+            due, times_s = self._due(observer.every, rows.every, tick, count)
+            if times_s:
+                observer.record(times_s, _seen({k: array[due] for k, array in rows.arrays.items()}))
+            due, times_s = self._due(observer.recalls, rows.keeps_every, tick, kept)
+            if times_s:
+                observer.recall(times_s, session.plant.recalled(self._kept[due]))
+        if (separation := session.separation) is not None and count:
+            due, times_s = self._due(separation.every, rows.every, tick, count)
+            places = rows.arrays["motion"][due, :, :3]
+            for time_s, kind, what in separation.look_at(times_s, places):
                 session.events.note(time_s, kind, what)
 
-    def _recall(self, tick: int, count: int) -> None:
-        """Let observers look at the plant as it was: in copies of its memory since a period."""
-        session, every = self._session, self.rows.keeps_every
-        memory, first = session.plant.memory, -(-tick // every)
-        present = memory.copy()
-        try:
-            for k, then in enumerate(self._kept[:count], start=first):
-                memory[:] = then
-                for observer in self.rows.observers:
-                    if observer.recalls and every * k % observer.recalls == 0:
-                        observer.recall(every * k * session.plant.period_s, session)
-        finally:
-            memory[:] = present
-
-
-def _every(apart: int, first: int) -> slice:
-    """Of rows numbered from `first` on: those whose numbers are multiples of `apart`."""
-    return slice(-first % apart, None, apart)
+    def _due(self, apart: int, every: int, tick: int, count: int) -> tuple[slice, list[float]]:
+        """Of rows since a period, one every so many: those so many periods apart, their times."""
+        if not (apart and count):
+            return slice(0), []
+        first, step, period_s = -(-tick // every), apart // every, self._session.plant.period_s
+        due = range(-first % step, count, step)
+        times_s = [every * (first + row) * period_s for row in due]
+        return slice(due.start, due.stop, due.step), times_s
 
 
 def _seen(rows: Arrays) -> Any:
