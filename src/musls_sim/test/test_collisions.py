@@ -40,7 +40,7 @@ def test_contact_agrees_with_sampled_bodies():
             bodies.append(solid(kind, place, Rotation.random(rng=rng).as_matrix(), size)[0])
         one, other = map(sampled, bodies)
         least = KDTree(one).query(other)[0].min()
-        gap, point = gap_between(*bodies, TOUCH_M)
+        gap, point, _ = gap_between(*bodies, TOUCH_M)
         if least > 0.06:  # farther than the grid is wide
             assert gap > TOUCH_M
         if gap < TOUCH_M:
@@ -89,6 +89,28 @@ def test_flight_ends_with_its_first_collision_if_asked():
     scenario = load_scenario("drone_lost", {"limits.collision": "end", **CLOSE})
     with pytest.raises(CollisionError, match=r"collision at 4\.[789]\d* s: drone_2 and "):
         fly(scenario)
+
+
+@pytest.mark.parametrize("onto", ["ground", "table"])
+@pytest.mark.parametrize("cable_model", ["massless", "rigid_links", "elastic"])
+def test_a_fall_is_told_with_the_speed_of_its_end(cable_model, onto):
+    """Plants stop a drone within one period, in which it falls by 3 cm at 8 m/s."""
+    table = {"kind": "box", "name": "table", "position_enu_m": [-0.8, 0.85, 0.4],
+             "size_m": [1.2, 1.2, 0.8]}  # fmt: skip
+    flight = {
+        "mission.stages": [{"kind": "hold", "position_m": [0, 0, 1.2], "duration_s": 2}],
+        "start": "air",
+        "cable_model": cable_model,
+        "events": [{"kind": "drone_lost", "drone": 2, "when": {"time_s": 0.5}}],
+        "world.obstacles": [table] if onto == "table" else [],
+    }
+    run = fly("circle", set=flight, force=True, quiet=True)
+    hits = [e for e in run.events if e.what.startswith(f"drone_2 and {onto}")]
+    at, fall = hits[0].time_s, -run.drone(2).velocity_enu_m_s[:, 2]
+    k = np.searchsorted(run.drone(2).time_s, at, side="right") - 1
+    hit_m_s = fall[k] + 9.81 * (at - run.drone(2).time_s[k])
+    assert hit_m_s > 6.0
+    assert float(hits[0].what.split(" at ")[1].split()[0]) == pytest.approx(hit_m_s, rel=0.02)
 
 
 def moved(changes: dict[int, list[float]], velocity_m_s: float = 0.0) -> Session:

@@ -70,7 +70,7 @@ def test_distance_of_two_bodies_agrees_with_sampled_ones(kind, body_kind):
         least = min(
             np.linalg.norm(p - nearest_point(obstacle, p)) for p in np.unique(points, axis=0)
         )
-        gap, point = gap_between(body, obstacle, np.inf)
+        gap, point, _ = gap_between(body, obstacle, np.inf)
         assert gap == pytest.approx(least, abs=6e-3)
         assert abs(depth_and_normal(obstacle, np.array(point))[0]) < 1e-9 or gap < 1e-3
 

@@ -57,7 +57,7 @@ class Collision:
 
     Attributes:
         bodies: Their names; "ground", "cable_1", ... and obstacles among them.
-        speed_m_s: Relative speed where they touch; None for a cable.
+        speed_m_s: Relative speed with which they meet; None for a cable.
         place_enu_m: Where an obstacle is touched.
     """
 
@@ -134,7 +134,8 @@ class CollisionWatch:
     def look(self, tick: int) -> list[Collision]:
         """Look at the state; what touches and has not for half a second."""
         found: dict[tuple[str, str], Collision] = {}
-        if find_contacts(self._own, self._first, self._reach, self._motion, self._speed):
+        own = self._own, self._first, self._reach, self._motion
+        if find_contacts(*own, self._plant.period_s, self._speed):
             for i, j in np.argwhere(self._speed >= 0.0):
                 pair = self._names[i], "ground" if i == j else self._names[j]
                 found[pair] = Collision(pair, float(self._speed[i, j]))
@@ -177,7 +178,8 @@ class CollisionWatch:
     def _touched_obstacles(self, own: Records, time_s: float) -> Iterator[Collision]:
         """Load and drones that touch an obstacle now."""
         n, bodies = len(self._names), (own, self._first, self._reach, self._motion)
-        if watch_bodies(*bodies, self._solids, self.closest, self._touching[:n], time_s):
+        noted = self.closest, self._touching[:n], time_s
+        if watch_bodies(*bodies, self._solids, *noted, self._plant.period_s):
             yield from self._touches(range(n))
 
     def _obstacles_at_cables(self, time_s: float) -> Iterator[Collision]:
@@ -240,7 +242,7 @@ def obstacles_in_plan(
         motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
         motion[1:, :3] = plan.drone_position_enu_m[k]
         motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
-        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0):
+        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0, 0.0):
             for i, j in np.argwhere(touching["speed"] >= 0.0):
                 found.setdefault((int(i), int(j)), k / plan.rate_hz)
     return [

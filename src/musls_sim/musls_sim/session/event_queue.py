@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -118,9 +119,9 @@ class EventQueue:
                 self._active.append((time_s + lasts_s, event))
 
     def note(self, time_s: float, kind: str, what: str) -> None:
-        """Record something that happened."""
+        """Record something that happened, also some periods ago."""
         self._begun_s.setdefault(kind, time_s)
-        self.happened.append(EventRecord(time_s, kind, what))
+        insort(self.happened, EventRecord(time_s, kind, what), key=lambda event: event.time_s)
         for observer in self._observers:
             observer.on_event(time_s, kind, what)
 

@@ -5,6 +5,9 @@ obstacles are, a disc a cylinder without height. Projecting a point from one sol
 and back (von Neumann's alternating projections) ends in one place where they touch, else in the two
 points that are nearest to each other. A cable hits a rotor where one of its segments passes through
 the disc.
+
+Bodies meet in the period at whose end they would be in each other at the speed that they have: what
+they hit each other with, of which a plant that pushes them apart may leave nothing by then.
 """
 
 from __future__ import annotations
@@ -114,13 +117,13 @@ def reach_along(solid, direction):
 
 @compiled()
 def gap_between(one, other, limit):
-    """Return the distance of two solids, and the point of the other one nearest to the one.
+    """Return the distance of two solids, the other's point nearest to the one, and the way from it.
 
     The other is behind the plane across the way between two nearest points: what is left of that
     distance with the one's reach is a lower bound. Ends where that is beyond the limit, too.
     """
     point = nearest_point(other, one.position)
-    gap = np.inf
+    gap, way = np.inf, (0.0, 0.0, 0.0)
     for _ in range(MAX_PROJECTIONS):
         on_one = nearest_point(one, point)
         point = nearest_point(other, on_one)
@@ -131,7 +134,7 @@ def gap_between(one, other, limit):
         least = (dot(way, sub(one.position, point)) - reach_along(one, way)) / gap
         if least > limit or (least > TOUCH_M and gap - least < TOUCH_M):
             break
-    return gap, point
+    return gap, point, way
 
 
 @compiled()
@@ -142,14 +145,20 @@ def point_velocity(row, point):
 
 
 @compiled()
-def contact(ones, others, motion_1, motion_2):
-    """Return the relative speed of two bodies where they touch, -1 if they do not."""
+def gap_after(gap, way, velocity, period_s):
+    """Distance of two solids a period later, the one of which moves against the other."""
+    return gap + period_s * min(dot(way, velocity) / max(gap, TOUCH_M), 0.0)
+
+
+@compiled()
+def contact(ones, others, motion_1, motion_2, limit, period_s):
+    """Return the relative speed of two bodies where they meet, -1 if they do not."""
     for p in range(len(ones)):
         for q in range(len(others)):
-            gap, point = gap_between(ones[p], others[q], TOUCH_M)
-            if gap < TOUCH_M:
-                v = point_velocity(motion_1, point)
-                return norm(sub(v, point_velocity(motion_2, point)))
+            gap, point, way = gap_between(ones[p], others[q], limit)
+            velocity = sub(point_velocity(motion_1, point), point_velocity(motion_2, point))
+            if gap_after(gap, way, velocity, period_s) < TOUCH_M:
+                return norm(velocity)
     return -1.0
 
 
@@ -175,7 +184,10 @@ def segment_gap(a, b, solid):
 
 @compiled()
 def note_gap(closest, touching, gap, point, speed, time_s):
-    """Take in a distance to an obstacle: its smallest so far, and where it is touched now."""
+    """Take in a distance to an obstacle: its smallest so far, and where it is touched now.
+
+    0 of one that is met within the period, whatever the distance now.
+    """
     if gap < closest.gap:
         closest.gap, closest.body, closest.time = gap, touching.body, time_s
         put(closest.point, point)
@@ -185,8 +197,8 @@ def note_gap(closest, touching, gap, point, speed, time_s):
 
 
 @compiled(shared=True)
-def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
-    """Distances of load and drones to obstacles; whether any is touched.
+def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, period_s):
+    """Distances of load and drones to obstacles; whether any is met within the period.
 
     Only what may be closer than ever before is looked at. `closest`: records of `CLOSEST`, one an
     obstacle; `touching`: of `TOUCHING`, (n, obstacles).
@@ -199,15 +211,18 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s):
         solid = solids[s]
         for i in range(len(reach)):
             far = norm(sub(nearest_point(solid, motion[i]), motion[i])) - reach[i]
-            limit = max(closest[solid.obstacle].gap, TOUCH_M)
+            limit = max(closest[solid.obstacle].gap, TOUCH_M) + period_s * norm(motion[i, 3:6])
             if far > limit:
                 continue
             for one in placed(own, first, i, motion[i]):
-                gap, point = gap_between(one, solid, limit)
-                speed = norm(point_velocity(motion[i], point))
+                gap, point, way = gap_between(one, solid, limit)
+                velocity = point_velocity(motion[i], point)
+                if gap_after(gap, way, velocity, period_s) < TOUCH_M:
+                    gap = 0.0
                 note_gap(
-                    closest[solid.obstacle], touching[i, solid.obstacle], gap, point, speed, time_s
-                )
+                    closest[solid.obstacle], touching[i, solid.obstacle], gap, point,
+                    norm(velocity), time_s,
+                )  # fmt: skip
                 touches |= gap < TOUCH_M
     return touches
 
@@ -246,19 +261,20 @@ def depth_and_fall(solid, row):
 
 
 @compiled()
-def ground_contact(solids, row):
+def ground_contact(solids, row, period_s):
     """Return how fast a drone meets the ground, -1 for one that does not, or stands or lands."""
     speed = -1.0
     for p in range(len(solids)):
         depth, fall = depth_and_fall(solids[p], row)
-        if depth > 0.0 and (solids[p].kind == CYLINDER or fall > HARD_LANDING_M_S):
+        touches = solids[p].kind == CYLINDER and depth > 0.0
+        if touches or (fall > HARD_LANDING_M_S and depth + period_s * fall > 0.0):
             speed = max(speed, abs(fall))
     return speed
 
 
 @compiled(shared=True)
-def find_contacts(solids, first, reach, motion, speed_m_s):
-    """Write with which speed bodies touch, -1 where they do not; whether any do.
+def find_contacts(solids, first, reach, motion, period_s, speed_m_s):
+    """Write with which speed bodies meet within the period, -1 where they do not; whether any do.
 
     The solids of body i are within reach[i] of its centre of mass.
     `speed_m_s`: of each pair (n, n), and on the diagonal with the ground; `LEFT_OUT` stays.
@@ -270,12 +286,15 @@ def find_contacts(solids, first, reach, motion, speed_m_s):
                 continue
             speed_m_s[i, j] = -1.0
             if i == j:
-                if i > 0 and motion[i, 2] < reach[i]:
-                    speed_m_s[i, i] = ground_contact(placed(solids, first, i, motion[i]), motion[i])
-            elif norm(sub(motion[i], motion[j])) < reach[i] + reach[j]:
-                ones = placed(solids, first, i, motion[i])
-                others = placed(solids, first, j, motion[j])
-                speed_m_s[i, j] = contact(ones, others, motion[i], motion[j])
+                if i > 0 and motion[i, 2] < reach[i] - period_s * min(motion[i, 5], 0.0):
+                    ones = placed(solids, first, i, motion[i])
+                    speed_m_s[i, i] = ground_contact(ones, motion[i], period_s)
+            else:
+                limit = TOUCH_M + period_s * norm(sub(motion[i, 3:6], motion[j, 3:6]))
+                if norm(sub(motion[i], motion[j])) < reach[i] + reach[j] + limit:
+                    ones = placed(solids, first, i, motion[i])
+                    others = placed(solids, first, j, motion[j])
+                    speed_m_s[i, j] = contact(ones, others, motion[i], motion[j], limit, period_s)
             any_touch |= speed_m_s[i, j] >= 0.0
     return any_touch
 

@@ -555,7 +555,7 @@ def look_for_contacts(address):
     first = carray(beyond(w, w.first_solid), (bodies + 1,), np.int64)
     speed = carray(beyond(w, w.contact_speed), (bodies, bodies), np.float64)
     w.touches = 0
-    if find_contacts(solids, first, reach, motion, speed):
+    if find_contacts(solids, first, reach, motion, w.period, speed):
         w.touches = 1
     elif (w.tick + 1) % CABLE_PERIODS == 0:
         cables = carray(beyond(w, w.fastened), (w.n_fastened,), CABLE)
@@ -576,7 +576,7 @@ def look_at_obstacles(address):
     solids = carray(beyond(w, w.obstacles), (w.obstacle_solids,), SOLID)
     closest = carray(beyond(w, w.closest), (w.n_obstacles,), CLOSEST)
     touching = carray(beyond(w, w.touching), (bodies, w.n_obstacles), TOUCHING)
-    if watch_bodies(own, first, reach, motion_of(w), solids, closest, touching, time):
+    if watch_bodies(own, first, reach, motion_of(w), solids, closest, touching, time, w.period):
         w.touches = 1
 
 
