@@ -16,7 +16,7 @@ from musls_control.autopilot import (
 from musls_control.estimate import Estimate
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import Writes, copy_numbers
+from musls_description.numerics.records import copy_numbers
 from musls_description.numerics.rotations import from_rotation_vector, matrix
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import RigSystem
@@ -290,6 +290,6 @@ class TiltedThrust:
             return cls(system, faults)
         return None
 
-    def apply(self, change: RotorEfficiency, write: Writes) -> None:
+    def apply(self, change: RotorEfficiency) -> None:
         """Scale the thrust of a damaged rotor."""
-        write(self.health, change.rows, change.efficiency)
+        self.health[change.rows] = change.efficiency

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import Writes
 from musls_description.system.drone import Drone
 from musls_description.system.propulsion import Motor
 from musls_description.system.slung_system import RigSystem
@@ -181,9 +180,9 @@ class Power:
         speed = state.rotor_speed_rad_s
         draw(speed, speed.copy(), self.rotors, self.batteries, 0.0)
 
-    def apply(self, change: RotorEfficiency, write: Writes) -> None:
+    def apply(self, change: RotorEfficiency) -> None:
         """Scale the torque of a damaged rotor, and with it its current."""
-        write(self.rotors["health"], change.rows, change.efficiency)
+        self.rotors["health"][change.rows] = change.efficiency
 
     def newly_empty(self) -> list[int]:
         """Numbers of the drones, from 1, whose batteries have become empty since the last call."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import Writes
 from musls_sim.specs.physics import WindSpec
 
 
@@ -35,10 +34,10 @@ class Wind:
         self.gust_enu_m_s = std * generator.standard_normal(3)
         self.velocity_enu_m_s = self.mean_enu_m_s + self.gust_enu_m_s
 
-    def add(self, velocity_enu_m_s: Sequence[float], write: Writes) -> None:
+    def add(self, velocity_enu_m_s: Sequence[float]) -> None:
         """Add a wind that blows from now on."""
-        write(self.mean_enu_m_s, ..., self.mean_enu_m_s + velocity_enu_m_s)
-        write(self.velocity_enu_m_s, ..., self.mean_enu_m_s + self.gust_enu_m_s)
+        self.mean_enu_m_s += velocity_enu_m_s
+        self.velocity_enu_m_s[:] = self.mean_enu_m_s + self.gust_enu_m_s
 
     def fill(self, changes: Array) -> None:
         """Draw the white noise that drives the gusts of the next periods, (periods, 3) [m/s]."""

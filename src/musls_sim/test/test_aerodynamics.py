@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import musls
-from musls_description.numerics.records import Writes
 from musls_description.system.drone import Box, BoxShape
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantState, RotorEfficiency
@@ -187,10 +186,10 @@ def test_a_quadrotor_near_the_ground_follows_sanchez_cuevas(z_m):
 def test_a_failed_rotor_has_no_wake_and_no_ground():
     air = air_around([0.5])
     before = wrench_of(pure, air)
-    air.apply(RotorEfficiency(1, None, 0.0), Writes())
+    air.apply(RotorEfficiency(1, None, 0.0))
     for model in (Downwash(), GroundEffect()):
         assert not wrench_of(model, air).any()
-    air.apply(RotorEfficiency(1, None, 1.0), Writes())
+    air.apply(RotorEfficiency(1, None, 1.0))
     assert np.array_equal(wrench_of(pure, air), before)
 
 

@@ -66,6 +66,20 @@ FLIGHTS = {
     ),
     "rigid rods": ("start=air", "cable_model=rigid_rods"),
     "rigid links": ("cable_model=rigid_links", "system.cables.links=5"),
+    "elastic, one let go, another load": (
+        "start=air",
+        "cable_model=elastic",
+        "system.cables.links=3",
+        "events=[{kind: load_mass, mass_kg: 1.2, when: {time_s: 0.5}}, "
+        "{kind: release, cable: 1, when: {event: load_mass, after_s: 0.3}}, "
+        "{kind: cable_cut, cable: 2, segment: 2, when: {time_s: 1.7}}]",
+    ),
+    "rigid links, another load": (
+        "start=air",
+        "cable_model=rigid_links",
+        "system.cables.links=5",
+        "events=[{kind: load_mass, mass_kg: 1.2, when: {time_s: 0.5}}]",
+    ),
     "elastic, one breaks": (
         "start=air",
         "cable_model=elastic",
@@ -131,6 +145,40 @@ def test_worlds_begin_anew_as_scenarios_with_other_events():
             order.index(2),
             order.index(1),
         ]
+
+
+LOST = (
+    "{kind: drone_lost, drone: 1, when: {time_s: 1.002}}",
+    "{kind: drone_lost, drone: 2, when: {time_s: 1}}, "
+    "{kind: drone_lost, drone: 5, when: {time_s: 1.9}}",
+    "{kind: poke, when: {stage: hold}, duration_s: 0.5, force_enu_n: [0, 5, 0]}, "
+    "{kind: drone_lost, drone: 6, when: {time_s: 0.8}}",
+)
+
+
+@pytest.mark.parametrize("model", ["massless", "elastic"])
+def test_losses_are_answered_in_a_world_as_in_the_flight_alone(model):
+    """Drones that fail at other times, one after the other, and a snapshot between two losses."""
+    given = (
+        f"cable_model={model}", "start=air", "system.cables.links=3",
+        "mission.stages=[{kind: hold, duration_s: 6, position_m: [0, 0, 1]}]",
+        "contingency={then: land}",
+    )  # fmt: skip
+    made = [scenario(*given, f"events=[{lost}]", name="hexa_survives") for lost in LOST]
+    batch = Batch([*made, made[0]], seeds=[5, 6, 7, 8], threads=2)
+    batch.advance(500)
+    kept = batch.snapshot(1)
+    batch.advance(500)
+    batch.restore(3, kept)
+    while not batch.finished.all():
+        batch.advance(500)
+    for i, one in enumerate(made):
+        with Session(dataclasses.replace(one, seed=5 + i)) as session:
+            assert session.run().landed
+        assert_same(batch, i, session)
+        happened = [event.kind for event in session.events.happened]
+        assert happened.count("reallocated") == 1 + (i == 1)
+    np.testing.assert_array_equal(batch.motion[3], batch.motion[1])
 
 
 POKES = (
@@ -364,17 +412,25 @@ def test_a_world_that_fails_leaves_the_others():
 
 
 REFUSED = {
-    "events": (
-        "events=[{kind: load_mass, mass_kg: 1, when: {time_s: 1}}]",
-        "events = load_mass .rotors, motion capture, pokes and gusts, at a time .*needs the stage",
+    "lost links": (
+        "events=[{kind: link_lost, drone: 1, when: {time_s: 1}}]",
+        "events = link_lost: with .*needs the stage 'events'",
     ),
     "cut rigid links": (
         "cable_model=rigid_links; events=[{kind: cable_cut, cable: 1, when: {time_s: 1}}]",
-        "events = cable_cut .rotors",
+        "events = cable_cut: with cable_model = rigid_links",
+    ),
+    "hooks of rigid links": (
+        "name=hexa_survives; cable_model=rigid_links",
+        "contingency.hook = release: with cable_model = rigid_links .hold does not",
     ),
     "conditions": (
         "events=[{kind: drone_lost, drone: 1, when: {height: {below_m: 1}}}]",
-        "events = drone_lost .rotors",
+        "events.when: of drone_lost .a time",
+    ),
+    "automatic events": (
+        "events=[{kind: drone_lost, drone: 1, when: {event: cable_slack}}]",
+        "events.when: of drone_lost",
     ),
     "autopilot": ("autopilot.kind=px4", "autopilot.kind = px4"),
     "engine": ("cable_model=rigid_links; physics.engine=dart", "physics.engine = dart"),
@@ -390,8 +446,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("override", "named"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_batched_is_named(override, named):
+    name, *settings = override.removeprefix("name=").split("; ")
+    made = scenario(*settings, name=name) if "name=" in override else scenario(name, *settings)
     with pytest.raises(ConfigError, match=named) as error:
-        Batch(scenario(*override.split("; ")), worlds=2)
+        Batch(made, worlds=2)
     assert "\n" not in str(error.value)
 
 

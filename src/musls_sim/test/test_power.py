@@ -8,7 +8,6 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_description.config.schema import build, to_data
-from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
@@ -89,7 +88,7 @@ def test_voltage_limits_the_speed():
 def test_stopped_rotors_draw_nothing():
     system = load_system("delivery")
     power = Power(system)
-    power.apply(RotorEfficiency(1, None, 0.0), Writes())
+    power.apply(RotorEfficiency(1, None, 0.0))
     drive(power, *hovering(system))
     assert power.batteries["power"][0] == 0.0
 

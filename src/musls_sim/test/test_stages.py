@@ -9,7 +9,8 @@ from musls_sim.session.stages import asks_for_python
 
 PYTHON = {
     "a rig": ("cdpr_reel", [], "rig"),
-    "contingency": ("quad_survives", [], "reference"),
+    "contingency": ("quad_survives", [], None),
+    "hooks of rigid links": ("quad_survives", ["cable_model=rigid_links"], "reference"),
     "chains that break": ("hold", ["system.cables.elastic.break_force_n=500"], "plant"),
     "collisions that end it": ("hold", ["limits.collision=end"], "collisions"),
     "a controller in Python": ("hold", ["controller=pid"], "control"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -160,6 +162,13 @@ class Contingency:
             for kind in (LossKind.FALLS, LossKind.UNGUIDED):
                 self._formation(Loss(drone, kind, ""))
         self._ahead = ahead
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
+        """Another one that looks at the same records, and goes by the same formations."""
+        other = copy.copy(self)
+        other.gone, other._noted = self.gone.copy(), dict(self._noted)
+        other.answers = list(self.answers)
+        return other
 
     def begin(self) -> None:
         """Begin a flight with all drones."""

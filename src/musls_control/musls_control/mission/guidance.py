@@ -136,6 +136,8 @@ class FlightGuidance:
         watches: Whether the guard acts; may be changed at any time.
         contingency: Answers the loss of a drone; None without.
         end: Whom the end of the flight waits for.
+        down: What was looked at on the way down, `DOWN`, (1,).
+        found: What was found there, see `look_down`, (n, 6).
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class FlightGuidance:
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
         self._pending: list[tuple[float, Loss]] = []
         self._said = set[str]()
-        self._down, self._found = nothing_found(len(known.drones))
+        self.down, self.found = nothing_found(len(known.drones))
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
         if contingency is not None:
@@ -214,7 +216,7 @@ class FlightGuidance:
             delivery.weigh(time_s)
         setpoint = player.at(time_s, places)
         if setpoint.stage in (*LOWERING, LANDING[0]):
-            self._come_down(time_s)
+            self.come_down(time_s)
         if missed := player.missed(places):
             self._out.tell(time_s, "not_in_place", missed)
         if delivery is not None and player.state is not PlayState.IDLE:
@@ -343,7 +345,7 @@ class FlightGuidance:
             self._out.tell(time_s, "guard", f"{step.value}: {name}: {fault}; {hook}{what}")
         return True
 
-    def _come_down(self, time_s: float) -> None:
+    def come_down(self, time_s: float) -> None:
         """Give back what integrators have learned; land round the load, clear of what fell down."""
         player, known, gone = self.player, self.known, self.gone
         if set(known.unseen(time_s)) - set(gone):
@@ -354,7 +356,7 @@ class FlightGuidance:
         if plan.carried is not None and player.keeper is None:  # a delivery leaves the load behind
             length_m = plan.carried.length_m
         places, lies = plan.drone_position_enu_m, plan.load_pose[-1]
-        fed, found, down = plan.drone_acceleration_enu_m_s2[row], self._found, self._down
+        fed, found, down = plan.drone_acceleration_enu_m_s2[row], self.found, self.down
         phase = look_down(down[0], found, plan.rows, row, fed, places[-1], lies, length_m, motion)
         if phase == LOWERS and not gone:
             player.plan = plan.given_back(found, row)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.mission.delivery import Delivery
@@ -91,6 +92,7 @@ class FlightPlayer:
 
     Attributes:
         row: Present row of the plan.
+        play: Where in the plan it is, `PLAY`, (1,).
     """
 
     def __init__(
@@ -118,15 +120,15 @@ class FlightPlayer:
         """Fly a plan from a time on."""
         self.plan, self.row, self._next_s = plan, 0, time_s
         self._rest = None
-        self._play = np.zeros(1, PLAY)
-        self._play["begun"], self._play["rate"] = time_s, plan.rate_hz
+        self.play = np.zeros(1, PLAY)
+        self.play["begun"], self.play["rate"] = time_s, plan.rate_hz
         self._gates = [] if self.keeper is None else list(plan.gates)
         self._waits, self._due, self._missed = False, -1, 0
 
     @property
     def begin_s(self) -> float:
         """When the plan began, or would have begun without its waits."""
-        return float(self._play["begun"][0])
+        return float(self.play["begun"][0])
 
     @property
     def next_s(self) -> float:
@@ -157,12 +159,12 @@ class FlightPlayer:
         rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
         waits = plan.waits if places_enu_m is not None else plan.waits[:0]
         places = NOWHERE if places_enu_m is None else places_enu_m
-        due = int(due_row(self._play[0], waits, plan.drone_position_enu_m, places, time_s))
+        due = int(due_row(self.play[0], waits, plan.drone_position_enu_m, places, time_s))
         if self._gates and due >= self._gates[0].row:
             gate = self._gates[0]
             assert self.keeper is not None
             if self._waits or due > gate.row:
-                self._play["begun"], due = time_s - gate.row / rate, gate.row
+                self.play["begun"], due = time_s - gate.row / rate, gate.row
             self._waits = not self.keeper.passes(gate, time_s)
             if self._waits:
                 due = gate.row - 1
@@ -170,21 +172,27 @@ class FlightPlayer:
                 del self._gates[0]
         self._due = due
         self.row = min(max(due, 0), rows - 1)
-        if self._play["waited"][0] == 0:
+        if self.play["waited"][0] == 0:
             self._rest = None
         elif self._rest is None:
             self._rest = Reference.rest(plan.load_pose[self.row])
         held = self._waits or due >= rows
         self._next_s = time_s if held else self.begin_s + (due + 1) / rate
 
+    def go_on_at(self, row: int, play: NDArray[np.void]) -> None:
+        """Go on where compiled code has come to in the plan; `play` has the fields of `PLAY`."""
+        for name in PLAY.names or ():
+            self.play[name] = play[name]
+        self.row, self._lands = row, self.plan.lands_in(row)
+
     def missed(self, places_enu_m: Array) -> str:
         """What was not in place when the last wait ran out of time; empty if nothing new."""
-        count, before = int(self._play["missed"][0]), self._missed
+        count, before = int(self.play["missed"][0]), self._missed
         self._missed = count
         return "" if count == before else self._what_is_off(places_enu_m)
 
     def _what_is_off(self, places_enu_m: Array) -> str:
-        wait = self.plan.waits[int(self._play["next_wait"][0]) - 1]
+        wait = self.plan.waits[int(self.play["next_wait"][0]) - 1]
         planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
         off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
         found = [f"drone_{i + 1} is {off_m[i]:.2f} m from its place" for i in
@@ -223,7 +231,7 @@ class FlightPlayer:
         if self.state is not PlayState.IDLE:
             raise CommandRefusal(f"cannot start: {self.state.value}")
         self.state, self._rest = PlayState.FLYING, None
-        self._play["begun"] = time_s
+        self.play["begun"] = time_s
 
     def at(self, time_s: float, places_enu_m: Array | None = None) -> FormationSetpoint:
         """Set-points at a time, which must not go back; places as for `advance`."""
@@ -296,7 +304,7 @@ class FlightPlayer:
         if self.state is PlayState.PAUSED:
             return
         gap_s = min(gap_s, max(time_s - self.begin_s, 0.0))
-        self._play["begun"] += gap_s
+        self.play["begun"] += gap_s
         self._next_s += gap_s
         if self.keeper is not None:
             self.keeper.stand_still(gap_s)

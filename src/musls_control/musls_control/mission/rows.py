@@ -52,16 +52,22 @@ WAIT = np.dtype(
 """A row that waits until load and drones are in their places."""
 
 
+ARMED = 11
+"""Column of a drone's set-points that says whether its motors turn."""
+
+
 @compiled()
 def in_place(wait, planned, places):
     """Whether the drones are at planned places (n, 3), the load at its height.
 
     `places` are those of all bodies, (1 + n, 3) or more columns; what is not known (NaN) is not
-    waited for.
+    waited for, nor a drone that does not fly (`planned` may have the columns of set-points).
     """
     if places[0, 2] < wait.lowest or places[0, 2] > wait.highest:
         return False
     for i in range(planned.shape[0]):
+        if planned.shape[1] > ARMED and planned[i, ARMED] == 0.0:
+            continue
         square = 0.0
         for k in range(3):
             gap = places[1 + i, k] - planned[i, k]

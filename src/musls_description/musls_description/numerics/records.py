@@ -56,18 +56,6 @@ class TiedToMemory:
         )
 
 
-class Writes(list[tuple[NDArray[Any], Any, NDArray[Any]]]):
-    """Writes numbers into arrays, and lists array, index and values; to be emptied by its reader.
-
-    So what was done to the arrays can be done to copies of their memory.
-    """
-
-    def __call__(self, array: NDArray[Any], where: Any, values: Any) -> None:
-        """Do `array[where] = values`."""
-        array[where] = values
-        self.append((array, where, np.array(values, array.dtype)))
-
-
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def pointer(typing_context, address):
     """The number of an address as a pointer."""

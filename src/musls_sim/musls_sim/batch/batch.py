@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
-from musls_control.mission.rows import FOUND_COLUMNS, NOTHING_SEEN
+from musls_control.mission.rows import NOTHING_SEEN
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory, distance, located, pack, places_in
-from musls_sim.batch.memory import changes_of
+from musls_sim.batch.host import Decided, Host
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compiled_stages.control import COLUMNS, PARTS, law_of, sampled
@@ -41,7 +41,6 @@ from musls_sim.session.compiled_stages.world import (
     advance_worlds,
     end_period,
     follow_plan,
-    let_events_happen,
 )
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
@@ -175,6 +174,7 @@ class Batch(TiedToMemory):
         _check_memory(self.worlds, start.memory.nbytes)
         self._starts = [start, *(_Start(s, self.level, mission, start) for s in scenarios[1:])]
         self.level = start.level
+        self._decides = any(one.host.decides for one in self._starts)
         self._start_of = np.arange(self.worlds) % len(scenarios)
         for i, other in enumerate(self._starts):
             if other.structure != start.structure:
@@ -193,6 +193,7 @@ class Batch(TiedToMemory):
             if self._noisy
         ]
         self._streams = np.zeros(self.worlds, STREAM)
+        self._decided = np.empty(self.worlds, object)  # `Decided` of each
         self._threads = min(threads or os.cpu_count() or 1, self.worlds)
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # process that its threads are in
@@ -318,7 +319,17 @@ class Batch(TiedToMemory):
         first, apart = int(self._first[low]), self._memory.strides[0]
         if self._noisy:
             draw(FILL_NORMAL, FILL_UNIFORM, self._streams[low:high], first, apart, periods)
+        ends = self.records["tick"][low:high] + periods
         advance_worlds(self._stages, first, apart, high - low, periods)
+        if not self._decides:
+            return
+        for i, end in enumerate(ends.tolist(), start=low):
+            world = self.records[i : i + 1]
+            while world["tick"][0] < end and not (world["finished"][0] or world["failed"][0]):
+                known: Decided = self._decided[i]
+                self._decided[i] = known.host.decide(known, self._memory[i], world)
+                left = end - int(world["tick"][0])
+                advance_worlds(self._stages, int(self._first[i]), 0, 1, left)
 
     def reset(
         self,
@@ -347,7 +358,8 @@ class Batch(TiedToMemory):
                     raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
             self._start_of[chosen] = scenarios
         for k, start in enumerate(self._starts):
-            self._memory[chosen[self._start_of[chosen] == k]] = start.memory
+            begins = chosen[self._start_of[chosen] == k]
+            self._memory[begins], self._decided[begins] = start.memory, start.host.first
         if not self._noisy:
             return
         for j, i in enumerate(chosen):
@@ -363,7 +375,7 @@ class Batch(TiedToMemory):
         """All of a world, or of several, as they are now (raises ConfigError)."""
         chosen = self._chosen(worlds)
         noise = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
-        return Snapshot(self, self._memory[chosen, : self._kept], noise)
+        return Snapshot(self, self._memory[chosen, : self._kept], noise, self._decided[chosen])
 
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
@@ -381,6 +393,7 @@ class Batch(TiedToMemory):
         if count not in (1, len(chosen)):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
         self._memory[chosen, : self._kept] = snapshot.memory
+        self._decided[chosen] = snapshot.decided
         for i, noise in zip(chosen.tolist(), cycle(snapshot.noise), strict=False):
             self._noise[i].state = noise
 
@@ -408,11 +421,13 @@ class Snapshot:
     Attributes:
         memory: All that is not drawn anew, (worlds, words).
         noise: That is to come, `Noise.state` of each; empty without.
+        decided: What Python knows of each, `Decided`, which is never changed.
     """
 
     batch: Batch
     memory: Array
     noise: list[dict[str, Any]]
+    decided: NDArray[np.object_]
 
 
 # ---------- The start of a world: the memory of a session that is ready to fly
@@ -448,10 +463,11 @@ class _Start:
         _check(scenario, level, mission)
         by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
         with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
-            _check_waits(session)
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
-            law = self._plan(session, like)
+            law = self._fly_law(session, like)
             arrays = self._arrays(session) | law
+            self.host = Host(session, arrays, flies=mission)
+            self._share(like)
             self.kept = sum(array.nbytes for array in arrays.values()) // 8
             arrays |= ahead_of(session)
             self.noisy = bool(sources_of(session))
@@ -460,10 +476,6 @@ class _Start:
             self.memory, self.parts = pack(arrays)
             self._record(session, mission)
             self._command(mission)
-            self.changes = changes_of(session, arrays, mission)
-        in_plan = any(event.when.stage is not None for event in scenario.events)
-        changes = {"changes": self.changes, "n_changes": len(self.changes), "in_plan": in_plan}
-        fill_world(self.parts["world"], changes)
         world = self.parts["world"][0]
         self.with_load = world["first"] == 0
         self.structure = (
@@ -474,17 +486,9 @@ class _Start:
             [stage.address for stage in self.stages],
         )
 
-    def _plan(self, session: Session, like: _Start | None) -> dict[str, NDArray[Any]]:
-        """Sample what is flown; returns the arrays of the controller's law."""
-        assert isinstance(session.guidance, MissionGuidance)
-        plan, law = session.guidance.plan, dict.fromkeys(PARTS, np.zeros(0))
-        self.table = np.stack(
-            [
-                plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
-                for row in range(len(plan.stage))
-            ]
-        )
-        self.waits, self.plan_rows = plan.waits, plan.rows
+    def _fly_law(self, session: Session, like: _Start | None) -> dict[str, NDArray[Any]]:
+        """Sample the load's reference for a controller; returns the arrays of its law."""
+        plan, law = session.components.plan, dict.fromkeys(PARTS, np.zeros(0))
         self._by_law: Parts = ()
         self.reference = np.zeros((0, COLUMNS))
         if session.scenario.controller.kind != "formation" and session.flying is not None:
@@ -493,18 +497,23 @@ class _Start:
             law |= arrays
             self.level, self._by_law = level_of(session.flying), (fly,)
             self.reference = sampled(plan.reference, self.plant.period_s, plan.duration_s)
-        if like is not None:  # tables of many scenarios that differ in a mass are the same
-            if np.array_equal(self.table, like.table):
-                self.table = like.table
-            if np.array_equal(self.reference, like.reference):
-                self.reference = like.reference
         return law
+
+    def _share(self, like: _Start | None) -> None:
+        """Take over tables that are the same: those of scenarios that differ in a mass."""
+        if like is None:
+            return
+        mine, its = self.host.first.flown, like.host.first.flown
+        if np.array_equal(mine["table"], its["table"]):
+            mine["table"] = its["table"]
+        if np.array_equal(self.reference, like.reference):
+            self.reference = like.reference
 
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
         own: dict[str, Parts] = {
             "reference": (follow_plan,) if mission else (),
-            "events": (let_events_happen,),
+            "events": (),
             "rows": (),
             "announcements": (),
             "control": (*self._by_law, *session.control.parts_of(self.level)),
@@ -521,39 +530,33 @@ class _Start:
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
         """Arrays of a world by their names in `WORLD`, but those of the law."""
         late = session.setpoint_link
+        assert isinstance(session.guidance, MissionGuidance)
         return {
             "world": np.zeros(1, WORLD),
             "memory": self.plant.memory,
             "sent": session.guidance.setpoint.data,
             "setpoint": np.zeros(0) if late is None else late.heard.data,
-            "found": np.zeros((len(session.guidance.setpoint.data), FOUND_COLUMNS)),
+            "found": session.guidance.flight.found,
             **arrays_of(session),
         }
 
     def _record(self, session: Session, mission: bool) -> None:
         """Fill the record of the world."""
-        assert isinstance(session.guidance, MissionGuidance)
-        plan, state = session.guidance.plan, state_of(session)
+        state, first = state_of(session), self.host.first
         own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
         values: dict[str, Any] = {
             **numbers_of(session),
             **own,
             **{name: self.own(array) for name, array in state.items()},
             "row": -1,
+            "due": self.host.due(first, 0),
             "down_since": np.nan,
             "disarmed_at": np.nan,
             "reference": self.reference,
             "reference_rows": len(self.reference),
-            "table": self.table,
-            "rows": len(self.table) if mission else 0,
-            "rate": plan.rate_hz,
-            "waits": self.waits,
-            "n_waits": len(self.waits),
-            "plan_rows": self.plan_rows,
-            "lies": tuple(plan.load_pose[-1]),
-            "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
+            **first.flown,
             **NOTHING_SEEN,
-            "lands": plan.landing_speed_m_s is not None,
+            "wanted": self.parts["sent"],
         }
         if session.setpoint_link is None:
             values["setpoint"] = self.parts["sent"]
@@ -569,7 +572,7 @@ class _Start:
         if self.level is ControlLevel.FORCES:
             asked[:, 3] = np.nan  # the mission's yaw
         if not mission:
-            self.parts["sent"][:] = self.setpoint[:] = self.table[0]
+            self.parts["sent"][:] = self.setpoint[:] = self.host.first.flown["table"][0]
 
     def own(self, array: NDArray[Any]) -> NDArray[Any]:
         """Copy, in this memory, of an array of the session's."""
@@ -612,23 +615,6 @@ def _check_memory(worlds: int, bytes_each: int) -> None:
 
 def _refuse(scenario: Scenario, what: str) -> None:
     raise ConfigError(f"a batch of {scenario.name}: {what}")
-
-
-def _check_waits(session: Session) -> None:
-    """Refuse events whose time depends on the flight, since a batch's plan is fixed before it."""
-    scenario, plan = session.scenario, session.components.plan
-    if len(plan.waits) and len({event.when.stage is not None for event in scenario.events}) > 1:
-        allowed = "all by stages or all by times: how long the plan waits shows in flight"
-        _refuse(scenario, f"events.when = stages and times: must be {allowed}")
-    wait_s = plan.waits["row"] / plan.rate_hz
-    for event in scenario.events:
-        if event.when.stage not in plan.stage_names or event.lasts_s is None:
-            continue
-        first = plan.stage_names.index(event.when.stage)
-        begin_s = float(np.argmax(plan.stage == first)) / plan.rate_hz + event.when.after_s
-        if ((begin_s < wait_s) & (wait_s < begin_s + event.lasts_s)).any():
-            allowed = "shorter, or at a time: the plan waits meanwhile, how long shows in flight"
-            _refuse(scenario, f"events: {event.kind} in {event.when.stage}: must be {allowed}")
 
 
 def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:

@@ -17,7 +17,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, Writes, fill, in_copies
+from musls_description.numerics.records import TiedToMemory, fill, in_copies
 from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -502,11 +502,6 @@ class Plant(TiedToMemory):
         """
         return []
 
-    @cached_property
-    def write(self) -> Writes:
-        """Receiver of the numbers that a change writes."""
-        return Writes()
-
     @property
     def positions(self) -> Array:
         """Coordinates of `tree`: the load's rotation vector and place, joint angles."""
@@ -546,7 +541,7 @@ class Plant(TiedToMemory):
         """
         self.check(change)
         if isinstance(change, RotorEfficiency):
-            scale_rotors(self.system, self.rotors, change, self.write)
+            scale_rotors(self.system, self.rotors, change)
         elif isinstance(change, LoadMass):
             self._change_load(change.mass_kg)
         elif isinstance(change, CutCable | ReleaseHook | AttachHook):
@@ -779,9 +774,7 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
         )
 
 
-def scale_rotors(
-    system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency, write: Writes
-) -> None:
+def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`.
 
     The change counts from the intact rotor, whatever happened before.
@@ -795,4 +788,4 @@ def scale_rotors(
         raise ConfigError(f"efficiency {change.efficiency:g}: must be between 0 and 1")
     intact = rotor_records(system)
     for name in ("thrust", "torque"):
-        write(rotors[name], change.rows, change.efficiency * intact[name][change.rows])
+        rotors[name][change.rows] = change.efficiency * intact[name][change.rows]

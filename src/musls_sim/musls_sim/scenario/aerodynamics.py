@@ -35,7 +35,6 @@ from musls_description.config.registry import (
 from musls_description.config.schema import Fraction, NonNegative, Number, Positive, spec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import Writes
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -86,9 +85,9 @@ class Air:
         thrust: Array = self.rotors["thrust"] * self.state.rotor_speed_rad_s**2
         return thrust
 
-    def apply(self, change: RotorEfficiency, write: Writes) -> None:
+    def apply(self, change: RotorEfficiency) -> None:
         """Scale the effect of a damaged rotor."""
-        write(self.rotors["thrust"], change.rows, change.efficiency * self._whole[change.rows])
+        self.rotors["thrust"][change.rows] = change.efficiency * self._whole[change.rows]
 
 
 AddWrench = Callable[[Array], None]

@@ -21,7 +21,6 @@ from musls_description.config.schema import (
     Vector3,
     spec,
 )
-from musls_description.numerics.records import Writes
 from musls_description.system.slung_system import RigSystem
 from musls_sim.imperfections import DroneLinks, TiltedThrust
 from musls_sim.plants.interface import (
@@ -298,18 +297,13 @@ class EventContext:
     air: Air
     abort: Callable[[str], None] | None
 
-    @property
-    def write(self) -> Writes:
-        """Writes numbers into the arrays of these parts."""
-        return self.plant.write
-
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
         self.plant.apply(change)
         if isinstance(change, RotorEfficiency):
             for part in (self.power, self.tilted, self.air):
                 if part is not None:
-                    part.apply(change, self.write)
+                    part.apply(change)
 
 
 @spec
@@ -322,9 +316,9 @@ class Event:
         kind: Kind of the event.
         name: By which other events can follow it.
         when: What triggers it.
-        changes_numbers_only: Whether it does nothing else than `EventContext.write` does, itself or
-            by a change, whatever the flight, or the cable models in which that is so: then it
-            happens in the worlds of a batch, too.
+        changes_numbers_only: Whether all that it does is to change numbers in arrays of the parts,
+            itself or by a change, or the cable models in which that is so: then it happens in the
+            worlds of a batch, too.
     """
 
     kind: str
@@ -448,7 +442,7 @@ class Poke(Event):
             np.array([*self.moment_enu_n_m, *self.force_enu_n]),
         )
         where = body_row(self.body, context.plant.system), np.flatnonzero(push)
-        context.write(wrench, where, wrench[where] + sign * push[where[1]])
+        wrench[where] += sign * push[where[1]]
 
 
 # ---------- Failures
@@ -506,7 +500,7 @@ class MocapOutage(Event):
     def _see(self, context: EventContext, *, seen: bool) -> None:
         assert isinstance(context.estimator, MotionCapture)  # see `fits`
         rows = [i - 1 for i in self.drones] or list(range(context.plant.system.n_drones))
-        context.estimator.see(rows, context.write, seen=seen, load=self.load)
+        context.estimator.see(rows, seen=seen, load=self.load)
 
 
 @EVENTS.register("gust")
@@ -525,11 +519,11 @@ class Gust(Event):
     duration_s: Positive
 
     def begin(self, context: EventContext) -> str:
-        context.wind.add(self.velocity_enu_m_s, context.write)
+        context.wind.add(self.velocity_enu_m_s)
         return f"{list(self.velocity_enu_m_s)} m/s for {self.duration_s:g} s"
 
     def end(self, context: EventContext) -> None:
-        context.wind.add([-v for v in self.velocity_enu_m_s], context.write)
+        context.wind.add([-v for v in self.velocity_enu_m_s])
 
 
 @EVENTS.register("load_mass")
@@ -544,6 +538,7 @@ class LoadMassChange(Event):
     """
 
     kind: Literal["load_mass"] = "load_mass"
+    changes_numbers_only: ClassVar[bool] = True
     mass_kg: Positive
 
     def check(self, system: RigSystem) -> None:
@@ -572,7 +567,7 @@ class CableCut(Event):
     """
 
     kind: Literal["cable_cut"] = "cable_cut"
-    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless",)
+    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless", "elastic")
     cable: One
     segment: One = 1
 
@@ -653,7 +648,7 @@ class Release(Event):
     """
 
     kind: Literal["release"] = "release"
-    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless",)
+    changes_numbers_only: ClassVar[tuple[str, ...]] = ("massless", "elastic")
     cable: One | None = None
     at: Literal["load", "drone"] = "load"
 

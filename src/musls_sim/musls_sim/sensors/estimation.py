@@ -22,7 +22,6 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError, file_of, user_code
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import Writes
 from musls_description.numerics.vectors import (
     add,
     conjugate,
@@ -328,9 +327,9 @@ class MotionCapture:
         for name in ("position", "velocity", "attitude", "omega"):
             self.ring[name] = self.estimate.records[name]
 
-    def see(self, drones: Sequence[int], write: Writes, *, seen: bool, load: bool) -> None:
+    def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
         """Let motion capture see drones (from 0) from now on, or lose them."""
-        write(self.sensors["seen"], [0] * load + [1 + i for i in drones], seen)
+        self.sensors["seen"][[0] * load + [1 + i for i in drones]] = seen
 
 
 def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2: float) -> Records:

@@ -39,7 +39,12 @@ class _Waiting:
 
 
 class EventQueue:
-    """Watches for triggers; a step of the session."""
+    """Watches for triggers; a step of the session.
+
+    Attributes:
+        context: What events act on.
+        happened: What has happened so far.
+    """
 
     def __init__(
         self,
@@ -49,7 +54,7 @@ class EventQueue:
         period_s: float,
     ) -> None:
         """`stage_now`: returns the present stage of the mission."""
-        self._context, self._stage_now, self._observers = context, stage_now, observers
+        self.context, self._stage_now, self._observers = context, stage_now, observers
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
         self._active: list[tuple[float, Event]] = []
@@ -77,6 +82,17 @@ class EventQueue:
         raise ConfigError(f"no event '{name}' is waiting: {near_names(name, known)}")
 
     @property
+    def waits(self) -> bool:
+        """Whether any event waits for its begin or its end."""
+        return bool(self._waiting or self._active)
+
+    @property
+    def stages(self) -> list[str]:
+        """Stages that events wait for."""
+        stages = (waiting.event.when.stage for waiting in self._waiting)
+        return [stage for stage in stages if stage is not None]
+
+    @property
     def next_s(self) -> float:
         """Time of the next `step` that does something; in the past where it is not known."""
         times = [end_s for end_s, _ in self._active]
@@ -101,18 +117,18 @@ class EventQueue:
         for end_s, event in [entry for entry in self._active if entry[0] <= time_s + ROUNDING_S]:
             self._active.remove((end_s, event))
             with user_code(lambda: f" at {time_s:.3f} s", type(event), "end"):
-                event.end(self._context)
+                event.end(self.context)
             self.note(time_s, event.kind, "over")
         for waiting in self._waiting[:]:
             event = waiting.event
             if not self._is_due(waiting, time_s):
                 continue
-            if not _asked(event, "ready", time_s, bool, self._context):
+            if not _asked(event, "ready", time_s, bool, self.context):
                 continue
             self._waiting.remove(waiting)
             for name in event.names:
                 self._begun_s.setdefault(name, time_s)
-            happened = _asked(event, "begin", time_s, str, self._context)
+            happened = _asked(event, "begin", time_s, str, self.context)
             self.note(time_s, event.kind, happened)
             if event.lasts_s is not None:
                 lasts_s = _checked(event, "lasts_s", event.lasts_s, float, time_s)
@@ -128,7 +144,7 @@ class EventQueue:
     def check(self, given: Event | Mapping[str, Any]) -> Event:
         """Refuse what this system or this flight cannot have; returns the event."""
         event = _built(given)
-        system = self._context.plant.system
+        system = self.context.plant.system
         if not event.kind or ":" in event.kind:
             raise ConfigError(f"events: kind {event.kind!r}: must be a word without a colon")
         with user_code(lambda: " before the flight", type(event), "check"):
@@ -136,7 +152,7 @@ class EventQueue:
         if event.when.condition is not None:
             event.when.condition.check(system)
         with user_code(lambda: " before the flight", type(event), "fits"):
-            event.fits(self._context)
+            event.fits(self.context)
         return event
 
     def _is_due(self, waiting: _Waiting, time_s: float) -> bool:
@@ -149,7 +165,7 @@ class EventQueue:
                 return False
             if when.condition is None:
                 return time_s + ROUNDING_S >= begin_s + when.after_s
-            if not when.condition.holds(self._context):
+            if not when.condition.holds(self.context):
                 return False
             waiting.held_at_s = time_s
         return time_s + ROUNDING_S >= waiting.held_at_s + when.after_s

@@ -13,6 +13,7 @@ from math import ceil
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.driving import RigDriver
 from musls_sim.scenario.aerodynamics import CompiledModel
+from musls_sim.scenario.events import AUTOMATIC_KINDS, CableCut
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
@@ -21,6 +22,9 @@ from musls_sim.session.loop import NEVER, Parts, Stage, Step, never
 
 COMPILED_PLANTS = ("massless", "rigid_rods", "rigid_links", "elastic")
 """Cable models with a compiled step."""
+
+NUMBERS_ONLY = CableCut.changes_numbers_only
+"""Cable models in which a cable is cut or let go by changing numbers."""
 
 COMPILED_CONTROLLERS = ("formation", "payload", "rotortm")
 """Kinds of controllers with a compiled law, or without any."""
@@ -94,7 +98,12 @@ def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
 def _mission_asks(scenario: Scenario) -> str:
     if scenario.mission.kind == "delivery":
         return "mission.kind = delivery"
-    return "contingency" if scenario.contingency is not None else ""
+    way = scenario.contingency
+    if way is not None and way.hook == "release" and scenario.cable_model not in NUMBERS_ONLY:
+        return (
+            f"contingency.hook = release: with cable_model = {scenario.cable_model} (hold does not)"
+        )
+    return ""
 
 
 @entry(
@@ -113,11 +122,10 @@ def _events_ask(scenario: Scenario) -> str:
         when, numbers = event.when, event.changes_numbers_only
         if isinstance(numbers, tuple):
             numbers = scenario.cable_model in numbers
-        if not numbers or when.condition is not None or when.event is not None:
-            return (
-                f"events = {event.kind} (rotors, motion capture, pokes and gusts, at a time or in "
-                "a stage, do not, nor massless cables that are cut or let go)"
-            )
+        if not numbers:
+            return f"events = {event.kind}: with cable_model = {scenario.cable_model}"
+        if when.condition is not None or when.event in AUTOMATIC_KINDS:
+            return f"events.when: of {event.kind} (a time, a stage or another event do not)"
     return ""
 
 

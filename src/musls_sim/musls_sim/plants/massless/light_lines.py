@@ -166,7 +166,7 @@ class LightLinesPlant(Plant):
 
     def forget_inputs(self) -> None:
         """Check in the next step which cables are taut: something was changed from outside."""
-        self.write(self.records.system["wind"], ..., np.nan)
+        self.records.system["wind"] = np.nan
 
     @property
     def energy_j(self) -> float:
@@ -281,11 +281,11 @@ class MasslessPlant(LightLinesPlant):
         cables, held = self.records.cables, self.held_by[i]
         if isinstance(change, AttachHook):
             if held == "drone":
-                self.write(cables["length"], i, self.system.cables[i].length_m)
+                cables["length"][i] = self.system.cables[i].length_m
                 self.held_by[i] = "both"
             return
         for field, value in (("length", ENDLESS_M), ("taut", 0), ("tension", 0.0)):
-            self.write(cables[field], i, value)
+            cables[field][i] = value
         left = "drone"
         if isinstance(change, CutCable):
             left = "nobody"

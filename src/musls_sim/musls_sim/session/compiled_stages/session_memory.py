@@ -169,7 +169,7 @@ def numbers_of(session: Flight) -> dict[str, Any]:
     }
 
 
-SHARED = "reference", "table", "waits", "plan_rows", "changes"
+SHARED = "reference", "table", "waits", "plan_rows"
 """Arrays that worlds share: the record has their addresses."""
 
 

@@ -105,7 +105,6 @@ WORLD = np.dtype(
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("kept", np.int64),  # copies of the plant's memory, likewise
-        ("changed", np.int64),  # rows of `changes` that are done
         ("begun", float),  # the plan, and its waits: see `musls_control.mission.rows.PLAY`
         ("next_wait", np.int64),
         ("waited", np.int64),
@@ -146,8 +145,6 @@ WORLD = np.dtype(
         ("n_fastened", np.int64),
         ("n_obstacles", np.int64),
         ("obstacle_solids", np.int64),
-        ("n_changes", np.int64),
-        ("in_plan", np.int64),  # whether they come later by what the plan has waited
         # Where things are, in bytes from this record. In the plant's memory:
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
         ("peak", np.int64),  # largest tension in the period, so many numbers apart
@@ -224,12 +221,8 @@ WORLD = np.dtype(
         ("noise_ahead", np.int64),
         ("cells_ahead", np.int64),
         ("jitter_ahead", np.int64),
-        ("changes", np.int64),  # what events make of it, in the order of time; worlds share them
     ]
 )
-
-CHANGE = np.dtype([("tick", np.int64), ("place", np.int64), ("word", np.int64)])
-"""A word that an event writes: control period, place in the world's memory, its eight bytes."""
 
 
 @compiled()
@@ -322,6 +315,10 @@ def follow_plan(address):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
         come_down(w, planned)
+        planned_row = carray(pointer(w.plan_rows), (w.rows,), ROW)[row]
+        w.watch = planned_row.watch
+        if planned_row.asks != 0:
+            w.due = w.tick
         return
     if due < w.rows:
         return
@@ -333,7 +330,7 @@ def follow_plan(address):
         states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
         down = True
         for i in range(w.n_drones):
-            down &= states[i].land.landed.state != 0
+            down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
         if not down:
             w.down_since = np.nan
         elif not np.isfinite(w.down_since):
@@ -356,18 +353,6 @@ def come_down(w, planned):
     give_back(setpoint[:, 6:], found, rows[w.row].share)
     places = estimate_of(w)
     look_down(w, found, rows, w.row, fed, spots, w.lies, w.carried_length, places)
-
-
-@CompiledStage
-def let_events_happen(address):
-    """Write the values of events (`CHANGE`) that are due."""
-    w = world_at(address)
-    tick = w.tick - round(w.begun / w.period) if w.in_plan != 0 else w.tick
-    changes = carray(pointer(w.changes), (w.n_changes,), CHANGE)
-    while w.changed < w.n_changes and changes[w.changed].tick <= tick:
-        change = changes[w.changed]
-        carray(beyond(w, change.place), (1,), np.int64)[0] = change.word
-        w.changed += 1
 
 
 @CompiledStage

@@ -1,0 +1,185 @@
+"""Python's part in a batch: events, and answers to losses, in the worlds in which they are due.
+
+Both are decided by a session, the one whose memory the worlds begin with. Its arrays take what a
+world's have, `EventQueue` and `FlightGuidance` act on them as in any flight, and the world gets
+back what has become of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_control.mission.guidance import FlightGuidance
+from musls_control.mission.plan import FlightPlan
+from musls_control.mission.rows import ARMED, ASIDE, CARRIES, DOWN, PLAY, SPREADS
+from musls_description.config.errors import ConfigError
+from musls_description.numerics.arrays import Array
+from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.session.compiled_stages.session_memory import fill_world
+from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, follow_plan
+from musls_sim.session.event_queue import EventQueue
+from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
+from musls_sim.session.session import Session
+
+_FOLLOW = np.array([follow_plan.address])
+
+
+@dataclass
+class Decided:
+    """What Python knows of a world.
+
+    Attributes:
+        host: Which decides.
+        flight: Its plan and its losses.
+        events: Those that wait, and those that have happened.
+        plan: That is flown.
+        flown: It as the world's memory has it, and leads to it.
+    """
+
+    host: Host
+    flight: FlightGuidance
+    events: EventQueue
+    plan: FlightPlan
+    flown: dict[str, Any]
+
+
+def flown(plan: FlightPlan, events: EventQueue, gone: NDArray[np.bool_]) -> dict[str, Any]:
+    """Numbers of a plan in `WORLD`, and arrays that it leads to: nobody asks for what is gone."""
+    count = len(plan.stage)
+    table = np.stack(
+        [plan.drone_setpoints(k, touches_down=plan.lands_in(k)).data for k in range(count)]
+    )
+    table[:, gone, ARMED] = 0.0
+    rows, begins = plan.rows.copy(), np.diff(plan.stage, prepend=-1) != 0
+    named = np.isin(plan.stage_names, events.stages)[plan.stage]
+    rows["asks"] = begins & (named | np.roll(named, 1))
+    if gone.any():  # what lies on the ground is Python's
+        rows["asks"] |= begins & (rows["phase"] == SPREADS)
+        rows["phase"] = CARRIES
+    return {
+        "table": table,
+        "rows": count,
+        "rate": plan.rate_hz,
+        "waits": plan.waits,
+        "n_waits": len(plan.waits),
+        "plan_rows": rows,
+        "lies": tuple(plan.load_pose[-1]),
+        "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
+        "lands": plan.landing_speed_m_s is not None,
+    }
+
+
+class Host:
+    """A session that decides for worlds.
+
+    Attributes:
+        first: What is known of a world before anything was decided.
+    """
+
+    def __init__(
+        self, session: Session, arrays: Mapping[str, NDArray[Any]], *, flies: bool
+    ) -> None:
+        """`arrays`: its own, as a world has them behind each other; `flies`: the mission's plan."""
+        guidance, period_s = session.guidance, session.plant.period_s
+        assert isinstance(guidance, MissionGuidance)
+        self._guidance, self._plant, self._period_s = guidance, session.plant, period_s
+        self._record, self._flies, self._lock = session.plant.record, flies, threading.Lock()
+        self._arrays, end = dict[str, tuple[NDArray[Any], slice]](), 0
+        for name, array in arrays.items():
+            begin, end = end, end + array.nbytes // 8
+            if array.size and name != "world":
+                self._arrays[name] = array, slice(begin, end)
+        flight, events = guidance.flight, session.events
+        gone, plan = np.zeros(len(guidance.setpoint.data), bool), guidance.plan
+        self.first = Decided(self, flight, events, plan, flown(plan, events, gone))
+        scenario = session.scenario
+        shared = events.context, flight.known, flight.found, *scenario.events
+        shared = self, *shared, scenario.mission, scenario.formation
+        self._shared = {id(one): one for one in shared}
+
+    @property
+    def decides(self) -> bool:
+        """Whether it has anything to decide."""
+        return self.first.events.waits or self.first.flight.contingency is not None
+
+    def due(self, known: Decided, tick: int) -> int:
+        """Period, from one on, in which something is to be decided as far as time tells."""
+        if not self._flies and tick == 0 and known.events.waits:
+            return 0
+        next_s = min(known.events.next_s, known.flight.next_reaction_s - ROUNDING_S)
+        return NEVER if np.isinf(next_s) else max(tick, ceil(next_s / self._period_s))
+
+    def decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> Decided:
+        """Decide what is due in a world; returns what is known then."""
+        with self._lock:
+            known = copy.deepcopy(known, self._shared | {id(known.flown): known.flown})
+            try:
+                self._decide(known, memory, record)
+            except SimulationDiverged:
+                record["failed"] = 1
+        return known
+
+    def _decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
+        flight, tick = known.flight, int(record["tick"][0])
+        time_s, way, record["due"] = tick * self._period_s, flight.contingency, NEVER
+        self._take(flight, memory, record, self._arrays)
+        if way is not None and (way.has_news or flight.next_reaction_s - ROUNDING_S <= time_s):
+            flight.look(time_s)
+            self._give(known, record)
+        if self._flies:
+            self._follow(flight, memory, record)
+            spreads = flight.player.plan.rows["phase"][flight.player.row] == SPREADS
+            if way is not None and way.gone.any() and spreads and record["spread_from"] < 0:
+                flight.come_down(time_s)
+                for name in DOWN.names or ():
+                    record[name] = flight.down[name]
+                flight.found[:, ASIDE:] = 0.0  # is in the plan now
+                self._put(memory, ("found",))
+                self._give(known, record)
+                self._follow(flight, memory, record)
+        self._guidance.stage = flight.player.stage
+        known.events.step(tick)
+        if self._plant.record is not self._record:
+            raise ConfigError("events: one has changed the structure of a world of a batch")
+        self._put(memory, self._arrays)
+        record["due"] = self.due(known, tick + 1)
+
+    def _follow(self, flight: FlightGuidance, memory: Array, record: NDArray[np.void]) -> None:
+        """Have compiled code go to the row that is due."""
+        advance_worlds(_FOLLOW, record.ctypes.data, 0, 1, 1)
+        self._take(flight, memory, record, ("sent", "found"))
+
+    def _take(
+        self, flight: FlightGuidance, memory: Array, record: NDArray[np.void], names: Iterable[str]
+    ) -> None:
+        """Take over arrays of a world, and where in its plan it is."""
+        for array, place in (self._arrays[name] for name in names):
+            array[...] = memory[place].view(array.dtype).reshape(array.shape)
+        flight.player.go_on_at(max(int(record["row"][0]), 0), record)
+        for name in DOWN.names or ():
+            flight.down[name] = record[name]
+
+    def _put(self, memory: Array, names: Iterable[str]) -> None:
+        """Give the world its arrays back."""
+        for array, place in (self._arrays[name] for name in names):
+            memory[place].view(array.dtype).reshape(array.shape)[...] = array
+
+    def _give(self, known: Decided, record: NDArray[np.void]) -> None:
+        """Give the world another plan, if there is one."""
+        player, way = known.flight.player, known.flight.contingency
+        assert way is not None
+        if player.plan is known.plan:
+            return
+        known.plan = player.plan
+        known.flown = flown(player.plan, known.events, way.gone)
+        fill_world(record, known.flown | {"row": -1})
+        for name in PLAY.names or ():
+            record[name] = player.play[name]
