@@ -18,6 +18,7 @@ from PIL import Image
 
 import musls
 from musls_analysis.figures import style
+from musls_analysis.recordings.recording import Stage
 from musls_analysis.scene import open_subject
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film
 from musls_analysis.view.picture import PictureOptions, new_canvas, pixels
@@ -43,8 +44,10 @@ def film_flight(title: str, path: Path, folder: Path) -> None:
     run = folder / path.stem
     if not run.exists():
         musls.fly(scenario, set=changes, out=run)
-    subject = replace(open_subject(run), name=title)
+    subject = open_subject(run)
     window_s = (max(begin_s, subject.start_s), min(end_s, subject.end_s))
+    one = replace(subject.recording, stages=[Stage(title, *window_s)])  # its name is the headline
+    subject = replace(subject, recording=one)
     film = FilmOptions(FPS, (window_s[1] - window_s[0]) / PART_S)
     write_film([subject], window_s, path, look, film, lambda share: None)
 
@@ -85,15 +88,17 @@ def still(path: Path) -> Iterator[np.ndarray]:
 
 
 def encode(frames: Iterable[np.ndarray], path: Path) -> None:
-    """Write frames as the other parts are written."""
+    """Write frames as the other parts are written, an interrupted one under another name."""
+    work = path.with_suffix(".part.mp4")
     size = f"-f rawvideo -pix_fmt rgb24 -s {WIDTH_PX}x{HEIGHT_PX} -r {FPS} -i - "
     how = "-loglevel error -y " + size + "-c:v libx264 -preset veryfast -crf 20 -pix_fmt yuv420p"
     with subprocess.Popen(
-        [ffmpeg_program(), *how.split(), str(path)], stdin=subprocess.PIPE
+        [ffmpeg_program(), *how.split(), str(work)], stdin=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         for frame in frames:
             process.stdin.write(frame.tobytes())
+    work.rename(path)
 
 
 def main() -> None:

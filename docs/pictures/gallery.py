@@ -112,6 +112,7 @@ def flown(name: str, show: Show, folder: Path) -> dict[str, Any]:
             Path("ring_12.yaml").unlink(missing_ok=True)
             musls(show.before)
         musls(f"fly {show.fly} --no-report --out {shlex.quote(str(run))}")
+        Path("ring_12.yaml").unlink(missing_ok=True)
     return json.loads((run / "summary.json").read_text(encoding="utf-8"))
 
 
@@ -146,8 +147,7 @@ def main() -> None:
     """Draw the films and write the page."""
     folder = Path(sys.argv[1])
     parts = [
-        "# Gallery\n\nTen runs worth seeing: the command that flies each, and what came out. "
-        "`python docs/pictures/gallery.py FOLDER` flies and draws them again.\n"
+        "# Gallery\n\nTen runs worth seeing: the command that flies each, and what came out.\n"
     ]
     for name, show in RUNS.items():
         summary = flown(name, show, folder)

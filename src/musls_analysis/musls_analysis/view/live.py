@@ -34,19 +34,22 @@ RUN = rerun_log.ROOTS[0]
 
 
 @contextmanager
-def open_viewer(name: str) -> Iterator[tuple[rr.RecordingStream, str | None]]:
+def open_viewer(name: str, before: str) -> Iterator[tuple[rr.RecordingStream, str | None]]:
     """A stream to rerun's window, or where there is no display to a page on this machine.
 
-    Gives the page's address, too; the page goes with the block, the window stays.
+    Gives the page's address, too; the page goes with the block, the window stays. Until the flight
+    begins it says `before`.
     """
     stream = rerun_log.new_stream(name)
     views = rerun_log.arrange(name, ["tension", "height"], events=True, follow=True)
     if rerun_log.has_display():
         stream.spawn(default_blueprint=views)
+        rerun_log.log_phase(stream, 0.0, before)
         yield stream, None
         return
     with rerun_log.web_viewer() as (page, data):
         stream.connect_grpc(data, default_blueprint=views)
+        rerun_log.log_phase(stream, 0.0, before)
         try:
             yield stream, page
         finally:

@@ -230,12 +230,17 @@ def log_surroundings(
         stream.log("legend", rr.Image(picture.pixels(canvas)), static=True)
 
 
+def log_phase(stream: rr.RecordingStream, time_s: float, words: str) -> None:
+    """Send the phase that begins."""
+    stream.set_time(TIME, duration=time_s)
+    stream.log("phase", rr.TextDocument(f"# {words}", media_type="text/markdown"))
+
+
 def log_texts(stream: rr.RecordingStream, subjects: Sequence[Subject]) -> None:
     """Send phases and events."""
     staged = staged_subject(subjects) or subjects[0]
     for stage in staged.recording.stages:
-        stream.set_time(TIME, duration=stage.start_s + staged.shift_s)
-        stream.log("phase", rr.TextDocument(f"# {label(stage.name)}", media_type="text/markdown"))
+        log_phase(stream, stage.start_s + staged.shift_s, label(stage.name))
     for event in subjects[0].recording.events:
         stream.set_time(TIME, duration=event.time_s + subjects[0].shift_s)
         stream.log("events", rr.TextLog(f"{event.kind}: {event.what}", level="WARN"))

@@ -50,6 +50,7 @@ def run(
         bool, typer.Option("--retry-failed", help="With --resume: make failed runs again.")
     ] = False,
     as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     _choose_one(workers, scheduler)
@@ -61,9 +62,11 @@ def run(
     store = Store(out or older or Path("runs") / f"sweep_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(path.read_text(encoding="utf-8")):
-        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed)
+        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed, quiet)
     if as_json:
         typer.echo(json.dumps({"folder": str(store.folder), "runs": rows}, indent=1))
+    elif quiet:
+        typer.echo(f"results in {store.folder}")
     else:
         _print(plan, rows, progress, written)
     return EXIT_FAILED_RUNS if progress.failed else 0
@@ -114,7 +117,7 @@ def montecarlo(
     store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(to_yaml(plan.sweep)):
-        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed=False)
+        progress, rows, written = _make(plan, store, workers, scheduler)
         study = MonteCarlo(plan, Rows(rows))
         chosen = worst_of(rows, plan.sweep, worst, by)
         with writing(store.folder):
@@ -153,11 +156,16 @@ def _choose_one(workers: int | None, scheduler: str | None) -> None:
 
 
 def _make(
-    plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
+    plan: Plan,
+    store: Store,
+    workers: int | None,
+    scheduler: str | None,
+    retry_failed: bool = False,
+    quiet: bool = False,
 ) -> tuple[SweepProgress, list[dict[str, Any]], list[Path]]:
     """Make the runs; the table's rows and the files written, of an interrupted sweep too."""
     try:
-        progress = _with_progress(plan, store, workers, scheduler, retry_failed)
+        progress = _with_progress(plan, store, workers, scheduler, retry_failed, quiet)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             tell("interrupted", "--resume continues with the runs left")
@@ -168,7 +176,12 @@ def _make(
 
 
 def _with_progress(
-    plan: Plan, store: Store, workers: int | None, scheduler: str | None, retry_failed: bool
+    plan: Plan,
+    store: Store,
+    workers: int | None,
+    scheduler: str | None,
+    retry_failed: bool,
+    quiet: bool,
 ) -> SweepProgress:
     """Make the runs and show how many are done; failed ones are named as they come."""
     from time import perf_counter
@@ -177,7 +190,7 @@ def _with_progress(
     from musls_bringup.api import FLYER
 
     begin = perf_counter()
-    with ProgressDisplay(plan.sweep.name, "starting") as shown:
+    with ProgressDisplay(plan.sweep.name, "starting", quiet=quiet) as shown:
 
         def watch(progress: SweepProgress) -> None:
             made = progress.total - progress.left
@@ -196,7 +209,7 @@ def _with_progress(
             workers=workers, scheduler=scheduler, retry_failed=retry_failed,
         )  # fmt: skip
         made = progress.total - progress.before
-        if progress.workers and made:
+        if progress.workers and made and not quiet:
             elapsed_s = perf_counter() - begin
             share = progress.in_runs_s / (progress.workers * elapsed_s)
             cpu = progress.cpu_s / max(progress.in_runs_s, 1e-9)
