@@ -74,7 +74,7 @@ def system(
     ] = "x500",
     fly: FlyOnce = False,
 ) -> None:
-    """Load, drones and cables, with attachments that hold the load level; checked to fly."""
+    """Load, drones and cables that hang level and can fly."""
     from musls_description.system.slung_system import MAX_CABLES
 
     within("--drones", drones, 1, MAX_CABLES)
@@ -238,7 +238,7 @@ def drone(
         typer.Option(help="Speed per volt [rpm/V]: the motor is fitted to --table, for powers."),
     ] = None,
 ) -> None:
-    """An airframe from weighed and measured values and a motor's data sheet."""
+    """An airframe from weights, sizes and a motor's data."""
     hubs = None if px4 is None else px4_hubs(parameters_in(px4), str(px4))
     frame = Airframe(
         mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),

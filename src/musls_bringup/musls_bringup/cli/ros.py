@@ -31,7 +31,7 @@ def setup(
         ),
     ] = None,
 ) -> None:
-    """Builds the message packages that the ROS 2 wheels lack (./musls installs the wheels)."""
+    """Builds what the ROS 2 wheels lack (./musls installs the wheels)."""
     from musls_bringup.ros.workspace import installed_px4, set_up
 
     with ProgressDisplay("ros setup") as shown:
@@ -61,7 +61,10 @@ def fly(
     force: options.Force = False,
     report: options.Report = True,
 ) -> int:
-    """Flies a scenario with simulator, formation, offboard and recorder as ROS 2 nodes."""
+    """Flies a scenario as a graph of ROS 2 nodes.
+
+    Simulator, formation, offboard and recorder.
+    """
     from musls_bringup.cli.fly import conclude
     from musls_bringup.fly import FlyOptions
     from musls_bringup.ros.graph_flight import fly_through_graph
@@ -92,7 +95,10 @@ def ask(
         str, typer.Option(metavar="NAME", help="ROS namespace of the nodes, such as hall1.")
     ] = "",
 ) -> int:
-    """Asks a running flight for something, and prints its answer; needs no ros2 command."""
+    """Asks a running flight for something, prints its answer.
+
+    It needs no ros2 command.
+    """
     from musls_bringup.ros.workspace import check_ros
     from musls_control.nodes.ask_flight import ask_flight
 
