@@ -175,6 +175,29 @@ class FlightPlan:
         tilt = self.reference.tilts(self._times_s)[:, 0]
         return from_roll_pitch_yaw(np.column_stack([tilt, self.load_pose[:, 3]]))
 
+    @cached_property
+    def poses(self) -> tuple[Array, Array]:
+        """Places and attitudes of load and drones by rows, (k, 1 + n, 3) and (k, 1 + n, 4)."""
+        load, turn = self.load_pose[:, None, :3], self.load_orientation_wxyz[:, None]
+        return (
+            np.concatenate([load, self.drone_position_enu_m], axis=1),
+            np.concatenate([turn, from_yaw(self.drone_yaw_rad)], axis=1),
+        )
+
+    @cached_property
+    def _drones_at_places(self) -> Array:
+        """`DroneSetpoints` of all rows, armed, as places, (k, n, columns)."""
+        rows, n = self.drone_yaw_rad.shape
+        drones = DroneSetpoints.unset(rows * n)
+        drones.position_enu_m[:] = self.drone_position_enu_m.reshape(-1, 3)
+        drones.yaw_enu_rad[:], drones.armed[:] = self.drone_yaw_rad.ravel(), 1.0
+        if self.drone_acceleration_enu_m_s2 is not None:
+            fed = self.drone_acceleration_enu_m_s2.reshape(-1, 3)
+            drones.acceleration_enu_m_s2[:] = np.where(
+                np.any(fed, axis=1, keepdims=True), fed, np.nan
+            )
+        return drones.data.reshape(rows, n, -1)
+
     @property
     def _times_s(self) -> Array:
         return np.arange(len(self.stage)) / self.rate_hz
@@ -189,13 +212,7 @@ class FlightPlan:
 
     def drone_setpoints(self, row: int, *, touches_down: bool) -> DroneSetpoints:
         """Set-points of the drones, armed; as a place, or to sink to the ground below it."""
-        setpoints = DroneSetpoints.unset(self.drone_yaw_rad.shape[1])
-        setpoints.position_enu_m[:] = self.drone_position_enu_m[row]
-        setpoints.yaw_enu_rad[:] = self.drone_yaw_rad[row]
-        setpoints.armed[:] = 1.0
-        if self.drone_acceleration_enu_m_s2 is not None:
-            fed = self.drone_acceleration_enu_m_s2[row]
-            setpoints.acceleration_enu_m_s2[:] = np.where(fed.any(axis=1)[:, None], fed, np.nan)
+        setpoints = DroneSetpoints(self._drones_at_places[row].copy())
         if touches_down:
             assert self.landing_speed_m_s is not None
             # As PX4's land mode: hold the place, sink at a speed. A position below the ground

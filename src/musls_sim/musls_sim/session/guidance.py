@@ -294,7 +294,9 @@ class MissionGuidance(Guidance):
             return
         asked = self.setpoint.data
         asked = np.where(np.isnan(asked), self._planned(), asked)
-        self._tell(tick * self._period_s, asked[:, 0:3], from_yaw(asked[:, 9]))
+        position, turn = self._planned_poses()
+        position, turn = np.vstack([position[:1], asked[:, 0:3]]), turn[:1]
+        self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(asked[:, 9])]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
             self.on_controller_acceleration(tick, self.setpoint.data[:, 6:9])
 
@@ -319,16 +321,19 @@ class MissionGuidance(Guidance):
         self._tell_planned(time_s)
 
     def _tell_planned(self, time_s: float) -> None:
-        plan, row = self.plan, self.row
-        yaw = plan.drone_yaw_rad[row] if self._headings is None else self._headings
-        self._tell(time_s, plan.drone_position_enu_m[row], from_yaw(yaw))
+        position, turn = self._planned_poses()
+        if self._headings is not None:
+            turn = np.vstack([turn[:1], from_yaw(self._headings)])
+        self._tell(time_s, position, turn)
 
-    def _tell(self, time_s: float, drone_positions: Array, drone_quaternions: Array) -> None:
+    def _planned_poses(self) -> tuple[Array, Array]:
+        positions, turns = self.plan.poses
+        return positions[self.row], turns[self.row]
+
+    def _tell(self, time_s: float, position: Array, turn: Array) -> None:
         self._fresh = False
         if not len(self.setpoint.data):  # nobody can be asked for anything
             return
-        position = np.vstack([self.plan.load_pose[self.row, :3], drone_positions])
-        turn = np.vstack([self.plan.load_orientation_wxyz[self.row], drone_quaternions])
         for observer in self._observers:
             observer.on_setpoint(time_s, position, turn)
 
