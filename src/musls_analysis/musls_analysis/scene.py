@@ -19,8 +19,8 @@ from musls_analysis.recordings.recording import (
     LOAD,
     CableTrack,
     PoseTrack,
+    RecordedStage,
     Recording,
-    Stage,
     main_stages,
     parted_s,
     pieces_of,
@@ -56,7 +56,7 @@ _DISC, _RIM = _circle(20), _circle(24)
 
 
 @dataclass(frozen=True)
-class BoxShape:
+class BoxOutline:
     """A load or an anchor: eight corners (8, 3)."""
 
     corners_m: np.ndarray
@@ -134,8 +134,8 @@ class DroneShape:
         return [*self.wire_m, *self.gear_m]
 
 
-Shape = BoxShape | DroneShape
-ANCHOR_SHAPE = BoxShape(Box(size_m=(0.06, 0.06, 0.06)).corners_m)
+Shape = BoxOutline | DroneShape
+ANCHOR_SHAPE = BoxOutline(Box(size_m=(0.06, 0.06, 0.06)).corners_m)
 """An anchor, which has no size of its own."""
 
 
@@ -205,7 +205,7 @@ class Subject:
             f"anchor_{i + 1}": ANCHOR_SHAPE for i in range(len(self.system.anchors))
         }
         if self.system.load is not None:
-            shapes[LOAD] = BoxShape(self.system.load.collision.corners_m)
+            shapes[LOAD] = BoxOutline(self.system.load.collision.corners_m)
         return shapes | dict(
             zip(self.recording.drones, map(DroneShape.of, self.system.drones), strict=True)
         )
@@ -489,7 +489,7 @@ def shown_window(subjects: Sequence[Subject], stage: str | None) -> tuple[float,
     return start_s, end_s
 
 
-def stage_at(recording: Recording, time_s: float) -> Stage | None:
+def stage_at(recording: Recording, time_s: float) -> RecordedStage | None:
     """The stage that a time falls into, the later of two that meet; None outside all of them."""
     inside = [stage for stage in recording.stages if stage.start_s <= time_s <= stage.end_s]
     return inside[-1] if inside else None

@@ -8,7 +8,7 @@ import numpy as np
 from made_up_flight import STORE, header, make
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import PoseTrack, RecordedStage, Recording
 from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.rotations import from_roll_pitch_yaw, roll_pitch_yaw
@@ -59,9 +59,9 @@ def flight(
         for b, k in bodies.items()
     }
     stages = (
-        Stage("lift", start_s - 2.0, start_s),
-        Stage(kind, start_s, start_s + duration_s),
-        Stage("lower", start_s + duration_s, start_s + duration_s + 2.0),
+        RecordedStage("lift", start_s - 2.0, start_s),
+        RecordedStage(kind, start_s, start_s + duration_s),
+        RecordedStage("lower", start_s + duration_s, start_s + duration_s + 2.0),
     )
     setpoints = {b: k.changes() for b, k in poses(at(sent), sent + start_s).items()}
     return Recording(bodies, setpoints, stages=stages, source=f"made-up {kind}")

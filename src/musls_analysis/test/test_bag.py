@@ -16,7 +16,7 @@ from made_up_flight import (
 from standing_plant import session_of
 
 from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.recording import Stage
+from musls_analysis.recordings.recording import RecordedStage
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import Plant, PlantState
@@ -177,7 +177,10 @@ def test_a_bag_of_our_recorder_is_read(tmp_path):
             state.rotor_speed_rad_s[:] = 100.0 * k
             recorder.observe(0.02 * k, session_of(plant))
     recording = read_bag(tmp_path / "bag")
-    assert recording.stages == (Stage("lift", 0.0, 0.12), Stage("circle", 0.12, 0.18))
+    assert recording.stages == (
+        RecordedStage("lift", 0.0, 0.12),
+        RecordedStage("circle", 0.12, 0.18),
+    )
     np.testing.assert_array_equal(recording.bodies["drone_2"].position_enu_m[4], [10, 11, 12])
     np.testing.assert_array_equal(recording.setpoints["load"].time_s, [0.0, 0.1])
     np.testing.assert_array_equal(recording.cables["cable_3"].tension_n[7], [7, 37])

@@ -16,7 +16,7 @@ from musls_analysis.comparison.cycles import (
     oscillation_phase,
     stage_windows,
 )
-from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import PoseTrack, RecordedStage, Recording
 from musls_control.trajectories import Circle, Engage, Shm
 from musls_description.config.errors import ConfigError
 
@@ -36,7 +36,9 @@ def whole(recording, start_s=-np.inf, end_s=np.inf):
     bodies = {b: part(k) for b, k in recording.bodies.items()}
     time_s = bodies["load"].time_s
     held = {b: k.held_at(time_s).changes() for b, k in recording.setpoints.items()}
-    return Recording(bodies, held, stages=(Stage("flight", time_s[0], time_s[-1]),), source="part")
+    return Recording(
+        bodies, held, stages=(RecordedStage("flight", time_s[0], time_s[-1]),), source="part"
+    )
 
 
 @pytest.mark.parametrize("kind", ["circle", "shm"])
@@ -96,14 +98,16 @@ def test_an_engagement_without_its_step_begins_with_the_recording():
 
 
 def test_the_engagement_of_flight_logs_is_found_by_its_name():
-    stages = tuple(Stage(n, i, i + 1) for i, n in enumerate(["tension_engage", "yaw_engage"]))
+    stages = tuple(
+        RecordedStage(n, i, i + 1) for i, n in enumerate(["tension_engage", "yaw_engage"])
+    )
     recording = Recording(flight("shm").bodies, stages=stages, source="log")
     assert stage_windows(recording, "engage") == [stages[1]]
     assert stage_windows(recording, "tension_engage") == [stages[0]]
 
 
 def test_a_stage_that_comes_again_counts_too():
-    stages = tuple(Stage(n, i, i + 1.0) for i, n in enumerate(["shm", "hold", "shm_2"]))
+    stages = tuple(RecordedStage(n, i, i + 1.0) for i, n in enumerate(["shm", "hold", "shm_2"]))
     recording = Recording(flight("shm").bodies, stages=stages)
     assert [s.name for s in stage_windows(recording, "shm")] == ["shm", "shm_2"]
 
@@ -163,7 +167,7 @@ def poses_only(kind, repetitions, still_s=12.0):
     climb_s = np.minimum(t + still_s, end_s + still_s - t)
     pose[:, 2] += np.where(climb_s < 4.0, 0.5 * (climb_s - 4.0), 0.0)
     return Recording(
-        poses(pose, t + 40.0), source="tf", stages=(Stage("flight", 28.0, t[-1] + 40),)
+        poses(pose, t + 40.0), source="tf", stages=(RecordedStage("flight", 28.0, t[-1] + 40),)
     )
 
 
@@ -278,7 +282,11 @@ def test_windows_of_another_period_are_left_out():
         body: PoseTrack(*map(np.concatenate, zip(_arrays(a), _arrays(b), strict=True)))
         for body, a, b in ((k, fast.setpoints[k], slow.setpoints[k]) for k in fast.setpoints)
     }
-    stages = (Stage("shm", 7.0, 17.0), Stage("hold", 17.0, 60.0), Stage("shm_2", 60.0, 69.0))
+    stages = (
+        RecordedStage("shm", 7.0, 17.0),
+        RecordedStage("hold", 17.0, 60.0),
+        RecordedStage("shm_2", 60.0, 69.0),
+    )
     found = cut(Recording(fast.bodies, both, stages=stages, source="two"), "shm")
     assert len(found.cycles) == 3 and found.period_s == pytest.approx(PERIODS_S["shm"], rel=1e-2)
     assert any("left out" in line for line in found.warnings)

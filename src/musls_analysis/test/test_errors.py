@@ -9,7 +9,7 @@ from musls_analysis.comparison.errors import (
     shown_setpoints,
     translational_error_m,
 )
-from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import PoseTrack, RecordedStage, Recording
 from musls_description.numerics.rotations import roll_pitch_yaw, wrapped
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
@@ -58,7 +58,7 @@ def test_statistics_by_hand_ignore_what_is_not_a_number():
     t, q = np.arange(5.0), np.tile(IDENTITY, (5, 1))
     position = np.column_stack([[9.0, np.nan, 1.0, 2.0, 4.0], np.zeros((5, 2))])
     setpoint = PoseTrack(t[1:2], np.zeros((1, 3)), q[:1])
-    stages = (Stage("before", -2.0, 0.0), Stage("flown", 0.0, 4.0))
+    stages = (RecordedStage("before", -2.0, 0.0), RecordedStage("flown", 0.0, 4.0))
     bodies = {"load": PoseTrack(t, position, q)}
     (row,) = error_table(Recording(bodies, {"load": setpoint}, stages=stages))
     found = row.translational_error_m, row.translational_error_max_m, row.translational_error_rms_m
@@ -89,7 +89,7 @@ def test_load_counts_against_its_reference_and_besides_against_held_setpoints():
         {"load": line(t, offset_m)},
         {"load": line(np.arange(0, 26) / 5.0)},
         references={"load": line(t[::2])},
-        stages=(Stage("line", 0.0, 5.0),),
+        stages=(RecordedStage("line", 0.0, 5.0),),
     )
     (row,) = error_table(recording)
     assert row.translational_error_m == pytest.approx(offset_m)
@@ -108,7 +108,7 @@ def test_constant_offset_and_rotation_come_back_in_every_stage():
     recording = Recording(
         {"load": PoseTrack(t, path + np.array([0.02, -0.03, 0.06]), off)},
         {"load": PoseTrack(t, path, q)},
-        stages=(Stage("rise", 0.0, 2.0), Stage("circle", 2.0, 6.0)),
+        stages=(RecordedStage("rise", 0.0, 2.0), RecordedStage("circle", 2.0, 6.0)),
     )
     assert [row.stage for row in error_table(recording)] == ["rise", "circle"]
     for numbers in error_table(recording).by_body()["load"].values():
@@ -118,7 +118,7 @@ def test_constant_offset_and_rotation_come_back_in_every_stage():
 
 def test_printed_errors_have_headings_and_units_in_straight_columns():
     track = PoseTrack(np.array([0.0, 1.0]), np.zeros((2, 3)), np.tile(IDENTITY, (2, 1)))
-    stages = (Stage("take_off", 0.0, 1.0),)
+    stages = (RecordedStage("take_off", 0.0, 1.0),)
     table = error_table(Recording({"load": track}, {"load": track}, stages=stages))
     heading, line = str(table).splitlines()
     assert repr(table) == str(table) and len(heading) == len(line)
@@ -131,7 +131,7 @@ def test_a_load_that_stands_has_no_error_to_references_below_the_ground():
     q = np.tile(IDENTITY, (4, 1))
     standing = np.tile([0.0, 0.0, 0.05], (4, 1))
     below = standing - [0.0, 0.0, 0.5]
-    stages = (Stage("spool_up", 0.0, 1.5), Stage("disarmed", 1.5, 3.0))
+    stages = (RecordedStage("spool_up", 0.0, 1.5), RecordedStage("disarmed", 1.5, 3.0))
     recording = Recording(
         {"load": PoseTrack(t, standing, q)}, {"load": PoseTrack(t, below, q)}, stages=stages
     )
@@ -148,7 +148,7 @@ def test_an_error_counts_only_for_its_stage():
     recording = Recording(
         {"load": PoseTrack(t, position, q)},
         {"load": PoseTrack(t[:1], np.zeros((1, 3)), q[:1])},
-        stages=(Stage("a", 0.0, 2.0), Stage("b", 2.0, 4.0)),
+        stages=(RecordedStage("a", 0.0, 2.0), RecordedStage("b", 2.0, 4.0)),
     )
     first, second = error_table(recording)
     assert first.translational_error_max_m == 0.0

@@ -11,7 +11,7 @@ from standing_plant import session_of, standing_plant
 from musls_analysis.comparison.errors import error_table, error_track
 from musls_analysis.figures.flight import plot
 from musls_analysis.recordings.bag import read_bag, recording_from
-from musls_analysis.recordings.recording import Event, Recording
+from musls_analysis.recordings.recording import RecordedEvent, Recording
 from musls_control.reference import Piece, Reference, StraightMove
 from musls_description.config.errors import ConfigError
 from musls_description.system.system_files import load_system
@@ -176,7 +176,8 @@ def test_bodies_cables_and_events_by_name(run, flown):
     assert run.drone(1).setpoint is run.setpoints["drone_1"]
     assert run.cable(N).tension_n.shape == (ROWS, 2)
     assert run.events == tuple(
-        Event(round(0.02 * k, 9), "motor_failed", f"drone_1: rotor {k}") for k in (30, 31, 90)
+        RecordedEvent(round(0.02 * k, 9), "motor_failed", f"drone_1: rotor {k}")
+        for k in (30, 31, 90)
     )
     assert [stage.name for stage in run.stages] == ["lift", "engage", "lift_2"]
 

@@ -6,8 +6,8 @@ from musls_analysis.figures.over_time import spread
 from musls_analysis.recordings.recording import (
     CableTrack,
     PoseTrack,
+    RecordedStage,
     Recording,
-    Stage,
     main_stages,
     stages_from_changes,
 )
@@ -41,20 +41,21 @@ def test_slack_intervals(tension, expected):
 def test_stages_are_cut_where_the_name_changes():
     stages = stages_from_changes([0.0, 1.0, 2.0, 5.0, 6.0], ["a", "a", "b", "a", "c"], 0.0, 9.0)
     assert stages == (
-        Stage("a", 0.0, 2.0), Stage("b", 2.0, 5.0), Stage("a_2", 5.0, 6.0), Stage("c", 6.0, 9.0)
+        RecordedStage("a", 0.0, 2.0), RecordedStage("b", 2.0, 5.0),
+        RecordedStage("a_2", 5.0, 6.0), RecordedStage("c", 6.0, 9.0),
     )  # fmt: skip
 
 
 def test_a_stage_replaced_at_once_does_not_exist():
-    assert stages_from_changes([0.0, 0.0], ["a", "b"], 0.0, 1.0) == (Stage("b", 0.0, 1.0),)
+    assert stages_from_changes([0.0, 0.0], ["a", "b"], 0.0, 1.0) == (RecordedStage("b", 0.0, 1.0),)
 
 
 def test_without_stages_the_flight_is_one():
-    assert stages_from_changes([], [], 1.0, 4.0) == (Stage("flight", 1.0, 4.0),)
+    assert stages_from_changes([], [], 1.0, 4.0) == (RecordedStage("flight", 1.0, 4.0),)
 
 
 def test_main_stages_leave_out_the_ground():
-    stages = [Stage(n, 0.0, 1.0) for n in ("take_off", "circle", "land_2", "hold")]
+    stages = [RecordedStage(n, 0.0, 1.0) for n in ("take_off", "circle", "land_2", "hold")]
     assert [s.name for s in main_stages(stages)] == ["circle", "hold"]
     assert main_stages(stages[:1]) == stages[:1]
 

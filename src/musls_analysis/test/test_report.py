@@ -8,7 +8,7 @@ from PIL import Image
 from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.recording import PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import PoseTrack, RecordedStage, Recording
 from musls_analysis.report.report import number, write_report
 from musls_analysis.scene import Subject
 from musls_description.config.schema import build, to_data
@@ -130,7 +130,9 @@ def test_a_bare_recording_still_gives_a_report(tmp_path):
     """No set-points, cables, rotors or further knowledge; the report leaves them out."""
     t = np.arange(100) / 50.0
     track = PoseTrack(t, np.column_stack([t, t, t]), np.tile([1.0, 0, 0, 0], (100, 1)))
-    recording = Recording({"load": track, "drone_1": track}, stages=(Stage("flight", 0.0, 1.98),))
+    recording = Recording(
+        {"load": track, "drone_1": track}, stages=(RecordedStage("flight", 0.0, 1.98),)
+    )
     html = write_report(recording, summarise(recording), tmp_path).read_text("utf-8")
     assert "Errors against" not in html and "Cable tension" not in html
     assert "height [m]" in html and not (tmp_path / "figures").exists()
@@ -140,7 +142,9 @@ def test_errors_of_zero_can_be_drawn(tmp_path):
     """A flight without any error has no place on a logarithmic axis."""
     t = np.arange(100) / 50.0
     track = PoseTrack(t, np.zeros((100, 3)), np.tile([1.0, 0, 0, 0], (100, 1)))
-    recording = Recording({"load": track}, {"load": track}, stages=(Stage("flight", 0.0, 1.98),))
+    recording = Recording(
+        {"load": track}, {"load": track}, stages=(RecordedStage("flight", 0.0, 1.98),)
+    )
     written = write_for_paper(recording, summarise(recording), tmp_path, ["svg"])
     assert [path.stem for path in written] == ["paths_3d", "top_view", "stage_errors", "pose_load"]
 

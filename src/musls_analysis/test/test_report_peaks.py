@@ -13,16 +13,22 @@ import pytest
 
 from musls_analysis.comparison.summary import flight_warnings, named_peaks, sentence, summarise
 from musls_analysis.figures.flight import write_for_paper
-from musls_analysis.recordings.recording import CableTrack, Event, PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import (
+    CableTrack,
+    PoseTrack,
+    RecordedEvent,
+    RecordedStage,
+    Recording,
+)
 from musls_analysis.report.report import write_report
 from musls_description.config.errors import ConfigError
 
 STAGES = (
-    Stage("spool_up", 0.0, 2.0),
-    Stage("lift", 2.0, 4.0),
-    Stage("circle", 4.0, 14.0),
-    Stage("lower", 14.0, 16.0),
-    Stage("slacken", 16.0, 18.0),
+    RecordedStage("spool_up", 0.0, 2.0),
+    RecordedStage("lift", 2.0, 4.0),
+    RecordedStage("circle", 4.0, 14.0),
+    RecordedStage("lower", 14.0, 16.0),
+    RecordedStage("slacken", 16.0, 18.0),
 )
 
 
@@ -86,7 +92,7 @@ def test_every_sort_of_peak_is_found_between_the_samples(flight):
 
 
 def test_a_load_set_down_within_a_stage_touches_down(flight):
-    merged = replace(flight, stages=(STAGES[0], Stage("engage", 2.0, 18.0)))
+    merged = replace(flight, stages=(STAGES[0], RecordedStage("engage", 2.0, 18.0)))
     peaks = np.full((900, 2), 0.1)
     peaks[np.argmin(abs(flight.time_s - 15.05)), 0] = 31.7
     assert named_peaks(with_peaks(merged, peaks), 0.5)["touch_down"]["max_n"] == 31.7
@@ -180,10 +186,10 @@ def test_a_load_that_is_turned_away_is_told(flight):
 def test_a_drone_that_the_scenario_loses_may_fall_and_jerk(flight):
     peaks = np.full((900, 2), 6.0)
     peaks[410, 0] = 90.0  # 0.2 s after the event
-    falls = Event(8.5, "collision", "drone_1 and ground at 5.0 m/s")
+    falls = RecordedEvent(8.5, "collision", "drone_1 and ground at 5.0 m/s")
     bad = with_peaks(replace(flight, events=[falls]), peaks)
     assert len(flight_warnings(bad)) == 2
-    lost = Event(8.0, "drone_lost", "drone_1: all motors stopped")
+    lost = RecordedEvent(8.0, "drone_lost", "drone_1: all motors stopped")
     assert flight_warnings(replace(bad, events=[lost, falls])) == []
 
 
@@ -194,7 +200,7 @@ def test_a_train_of_jerks_is_one_snap_and_a_bounce_no_landing(flight):
     load = flight.bodies["load"]
     place = load.position_enu_m.copy()
     place[(flight.time_s > 3.5) & (flight.time_s < 3.6), 2] = 0.05
-    merged = (STAGES[0], Stage("engage", 2.0, 18.0))
+    merged = (STAGES[0], RecordedStage("engage", 2.0, 18.0))
     bounced = replace(flight, bodies={"load": replace(load, position_enu_m=place)}, stages=merged)
     peaks[180, 0] = 30.0
     found = named_peaks(with_peaks(bounced, peaks), 0.5)
@@ -215,9 +221,9 @@ def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
             "drone_1": replace(drone, orientation_wxyz=turn),
         },
         events=[
-            Event(7.0, "collision", "drone_1 and ground at 2.0 m/s"),
-            Event(7.5, "collision", "drone_1 and cable_2"),
-            Event(8.0, "rotors_overlap", "rotor discs of drones 1 and 2 overlap"),
+            RecordedEvent(7.0, "collision", "drone_1 and ground at 2.0 m/s"),
+            RecordedEvent(7.5, "collision", "drone_1 and cable_2"),
+            RecordedEvent(8.0, "rotors_overlap", "rotor discs of drones 1 and 2 overlap"),
         ],
     )
     peaks = np.full((900, 2), 6.0)

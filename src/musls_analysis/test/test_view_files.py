@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from musls_analysis.figures.style import SECOND, colour
-from musls_analysis.recordings.recording import Event
+from musls_analysis.recordings.recording import RecordedEvent
 from musls_analysis.scene import Subject, open_subject, sample
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film, write_png
 from musls_analysis.view.picture import WIDE, Picture, PictureOptions
@@ -102,7 +102,7 @@ def test_the_mark_in_the_strip_moves_with_time():
 
 def test_events_are_marked_in_the_strip():
     subject = made_up()
-    events = (Event(12.0, "release", "cable_1"), Event(20.0, "poke", "over"))
+    events = (RecordedEvent(12.0, "release", "cable_1"), RecordedEvent(20.0, "poke", "over"))
     seen = []
     for happened in ((), events):
         recording = replace(subject.recording, events=happened)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from musls_analysis.recordings.recording import Event
+from musls_analysis.recordings.recording import RecordedEvent
 from musls_analysis.scene import open_subject, sample
 from musls_description.config.errors import MuslsError
 from musls_description.system.obstacles import BoxObstacle
@@ -88,7 +88,7 @@ def test_entities(saved):
 
 def test_events_stand_in_a_log(flight_bag, tmp_path):
     subject = open_subject(flight_bag)
-    events = (Event(subject.start_s + 1.5, "release", "cable_1: let go at the load"),)
+    events = (RecordedEvent(subject.start_s + 1.5, "release", "cable_1: let go at the load"),)
     path = tmp_path / "events.rrd"
     save([replace(subject, recording=replace(subject.recording, events=events))], path)
     times, texts = column(chunks(path)["/events"], "TextLog:text")

@@ -9,10 +9,10 @@ from matplotlib.colors import to_rgb
 
 from musls_analysis.figures import space
 from musls_analysis.figures.style import SLACK_CABLE, UNKNOWN_TENSION
-from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage
+from musls_analysis.recordings.recording import CableTrack, PoseTrack, RecordedStage, Recording
 from musls_analysis.scene import (
     BOX_FACES,
-    BoxShape,
+    BoxOutline,
     DroneShape,
     Subject,
     aligning_shift_s,
@@ -76,7 +76,7 @@ def test_camera_fills_its_frame_and_keeps_all_points_inside():
 
 
 def test_camera_looks_along_its_azimuth_with_up_up():
-    points = BoxShape(TRIO.load.collision.corners_m).corners_m * 10.0
+    points = BoxOutline(TRIO.load.collision.corners_m).corners_m * 10.0
     camera = camera_on(points, (0.0, 0.0, 200.0, 200.0), 200.0, -90.0, 0.0)  # from the south
     at, depth = camera.project(np.array([[0.0, 0, 0], [0.5, 0, 0], [0, 0, 0.5], [0, 0.5, 0]]))
     east, up, north = at[1] - at[0], at[2] - at[0], at[3] - at[0]
@@ -102,7 +102,7 @@ def test_camera_options_out_of_range(angles, word):
 
 
 def test_box_faces_belong_to_their_normals():
-    corners = BoxShape(TRIO.load.collision.corners_m).corners_m
+    corners = BoxOutline(TRIO.load.collision.corners_m).corners_m
     size = np.array(TRIO.load.collision.size_m)
     for k, face in enumerate(BOX_FACES):
         normal = np.eye(3)[2 - k // 2] * (1.0 if k % 2 else -1.0)
@@ -213,7 +213,9 @@ def test_window_is_the_stage_where_both_are():
 
 
 def test_stage_at_a_time():
-    recording = replace(flight("shm"), stages=(Stage("a", 0.0, 1.0), Stage("b", 1.0, 2.0)))
+    recording = replace(
+        flight("shm"), stages=(RecordedStage("a", 0.0, 1.0), RecordedStage("b", 1.0, 2.0))
+    )
     names = [getattr(stage_at(recording, t), "name", None) for t in (-0.1, 0.0, 1.0, 2.0, 2.1)]
     assert names == [None, "a", "b", "b", None]
 
@@ -304,7 +306,7 @@ WALL = PlaneObstacle(name="wall", point_enu_m=(0.0, 0.9, 0.0), normal_enu=(0.0, 
 
 @pytest.mark.parametrize("obstacle", [CRATE, WALL])
 def test_obstacles_are_in_the_picture_and_in_both_figures_in_space(obstacle):
-    bare = replace(standing(trio()), stages=(Stage("hold", 0.0, 2.0),))
+    bare = replace(standing(trio()), stages=(RecordedStage("hold", 0.0, 2.0),))
     beside = replace(bare, obstacles=(obstacle,))
     for drawn in (
         lambda r: Picture([subject(r)], (0.0, 2.0)).draw(1.0),

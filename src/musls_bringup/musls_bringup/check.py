@@ -239,7 +239,7 @@ def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Fi
 
 
 @dataclass(frozen=True)
-class Phase:
+class PlannedPhase:
     """One phase of a plan, named as the phase or stage.
 
     Attributes:
@@ -265,7 +265,7 @@ def prepare(scenario: Scenario, *, force: bool = False) -> Components:
         return session.components
 
 
-def phases(plan: FlightPlan) -> list[Phase]:
+def phases(plan: FlightPlan) -> list[PlannedPhase]:
     """Phases of a plan in their order."""
     found = []
     cuts = np.flatnonzero(np.diff(plan.stage)) + 1
@@ -274,7 +274,7 @@ def phases(plan: FlightPlan) -> list[Phase]:
         steps = np.linalg.norm(np.diff(pose[:, :3], axis=0), axis=1) * plan.rate_hz
         name, begin, lasts = plan.stage_names[plan.stage[rows[0]]], float(rows[0]), len(rows)
         found.append(
-            Phase(
+            PlannedPhase(
                 name, begin / plan.rate_hz, lasts / plan.rate_hz, pose[0], pose[-1],
                 float(steps.max(initial=0.0)),
             )

@@ -49,7 +49,7 @@ LOOK_EVERY_MS = 1000
 # ---------- Runs
 
 
-class Runs:
+class RunFolders:
     """The result folders in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -208,7 +208,7 @@ _STARTER = ThreadPoolExecutor(1)
 """Thread that starts flights: it lives as long as the studio, see `ending_with_us`."""
 
 
-class Flight:
+class FlightProcess:
     """`musls fly` in a process of its own; `said` is its last line, or all of an error.
 
     It is asked to end when the studio has ended, for any reason. `page` shows it in 3-D if it is
@@ -266,7 +266,7 @@ CHOOSE = "Choose a key first: its meaning and present value are shown then."
 WATCH = "Watch it in 3-D, in real time"
 
 
-def build_app(runs: Runs, token: str) -> Dash:
+def build_app(runs: RunFolders, token: str) -> Dash:
     """The page and what it does, for those who have the token."""
     app = Dash(
         "musls studio",
@@ -287,7 +287,7 @@ def build_app(runs: Runs, token: str) -> Dash:
     return app
 
 
-def _add_files(app: Dash, runs: Runs) -> None:
+def _add_files(app: Dash, runs: RunFolders) -> None:
     """Pages of runs and their reports, by address."""
 
     @app.server.get("/run")
@@ -340,9 +340,9 @@ def _add_settings(app: Dash) -> None:
         return "\n".join([*kept, f"{key}={value}"]), ""
 
 
-def _add_flights(app: Dash, runs: Runs) -> None:
+def _add_flights(app: Dash, runs: RunFolders) -> None:
     """Start, progress and end of a flight; each tab of a browser has its own."""
-    flights: dict[str, Flight] = {}  # by tab
+    flights: dict[str, FlightProcess] = {}  # by tab
 
     @app.callback(
         Output("status", "children"), Output("status", "className"),
@@ -366,7 +366,7 @@ def _add_flights(app: Dash, runs: Runs) -> None:
             try:
                 scenario = chosen_scenario(name, overrides)
                 out = runs.folder / default_folder(scenario.name).name
-                own = flights[tab] = Flight(name, overrides, out, bool(watch))
+                own = flights[tab] = FlightProcess(name, overrides, out, bool(watch))
             except MuslsError as error:
                 said = FOR_A_SHELL.sub("", f"{ERROR}{error}")
         if "stop" in pressed and own:
@@ -385,7 +385,7 @@ def _add_flights(app: Dash, runs: Runs) -> None:
         return said, look, busy, not busy, options, options, shown, tab, live, not live
 
 
-def _add_comparison(app: Dash, runs: Runs) -> None:
+def _add_comparison(app: Dash, runs: RunFolders) -> None:
     """Choice of the runs that are shown."""
 
     @app.callback(
@@ -419,7 +419,7 @@ def _refusal(token: str) -> Any:
     return Response(said, 403, mimetype="text/plain")
 
 
-def _layout(runs: Runs) -> html.Main:
+def _layout(runs: RunFolders) -> html.Main:
     names = runs.names()
     fly = html.Section([
         html.H2("Fly"),
@@ -508,7 +508,7 @@ def start(folder: Path, port: int) -> tuple[BaseWSGIServer, str]:
     Its method `serve_forever` runs it.
     """
     token = secrets.token_urlsafe(24)
-    app = build_app(Runs(folder), token)
+    app = build_app(RunFolders(folder), token)
     try:
         with socket.create_server((HOST, port)) as bound:
             server = make_server(

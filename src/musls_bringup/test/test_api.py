@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import musls
-from musls_analysis.recordings.recording import Event, PoseTrack, Stage
+from musls_analysis.recordings.recording import PoseTrack, RecordedEvent, RecordedStage
 from musls_bringup.api import Recording
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data, to_yaml
@@ -24,8 +24,8 @@ def run():
     wanted = PoseTrack(time_s[:1], np.zeros((1, 3)), level[:1])
     return Recording(
         {"load": load, "drone_1": load}, {"load": wanted},
-        stages=[Stage("lift", 0.0, 1.0), Stage("hold", 1.0, 2.0)],
-        events=[Event(0.5, "gust", "east")], warnings=["1 row dropped"],
+        stages=[RecordedStage("lift", 0.0, 1.0), RecordedStage("hold", 1.0, 2.0)],
+        events=[RecordedEvent(0.5, "gust", "east")], warnings=["1 row dropped"],
     )  # fmt: skip
 
 

@@ -123,7 +123,8 @@ STUDIO = """\
 import sys
 from musls_bringup import studio
 server, address = studio.start(studio.Path("runs"), 0)
-flight = studio.Flight("tiny.yaml", ["mission.stages.0.duration_s=600"], studio.Path("runs/long"))
+long = ["mission.stages.0.duration_s=600"]
+flight = studio.FlightProcess("tiny.yaml", long, studio.Path("runs/long"))
 print(flight._process.pid, flush=True)
 server.serve_forever()
 """

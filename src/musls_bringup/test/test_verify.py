@@ -9,7 +9,7 @@ import pytest
 import musls
 from musls_analysis.comparison.summary import numbers_by_path
 from musls_analysis.figures.convergence import Converged, Convergence
-from musls_analysis.recordings.recording import Event, PoseTrack, Recording
+from musls_analysis.recordings.recording import PoseTrack, RecordedEvent, Recording
 from musls_bringup.cli.app import main
 from musls_bringup.verify import check_verifiable, finer_scenario, fly_once
 
@@ -45,7 +45,7 @@ def test_a_peak_that_does_not_converge_has_no_error(values):
 def test_what_one_flight_alone_has_does_not_converge():
     turn, time_s = np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), np.arange(5.0)
     flight = Recording({"load": PoseTrack(time_s, np.zeros((5, 3)), turn)})
-    broken = replace(flight, events=[Event(2.0, "cable_broken", "cable_1")])
+    broken = replace(flight, events=[RecordedEvent(2.0, "cable_broken", "cable_1")])
     summaries = [{}, {}, {"tension": {"snap": {"max_n": 20.0}}}]
     found = Convergence.of([flight, flight, broken], summaries, 0.004)
     assert found.figures["tension.snap.max_n"] == Converged((0.0, 0.0, 20.0), None)

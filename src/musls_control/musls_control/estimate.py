@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import matrix
 from musls_description.tables import ShownResult, Table, vector
 
 MOTION = np.dtype(
@@ -67,6 +68,31 @@ class BodyMotion(ShownResult):
         yield type(self).__name__
         rows = [(str(i), *(vector(a[i]) for a in arrays)) for i in range(len(self.position_enu_m))]
         yield Table(("row", *columns), rows)
+
+    @classmethod
+    def of(
+        cls,
+        position_enu_m: Array,
+        orientation_wxyz: Array,
+        velocity_enu_m_s: Array | float = 0.0,
+        omega_body_rad_s: Array | float = 0.0,
+    ) -> BodyMotion:
+        """Return bodies without acceleration; at rest by default."""
+        motion = BodyMotion(_at_rest(len(position_enu_m)))
+        motion.position_enu_m[:], motion.orientation_wxyz[:] = position_enu_m, orientation_wxyz
+        motion.velocity_enu_m_s[:], motion.omega_body_rad_s[:] = velocity_enu_m_s, omega_body_rad_s
+        return motion
+
+    @property
+    def rotations(self) -> Array:
+        """Matrices from the bodies' frames to the world, (bodies, 3, 3)."""
+        return np.ascontiguousarray(matrix(self.orientation_wxyz))
+
+    @property
+    def omega_enu_rad_s(self) -> Array:
+        """Angular velocities in the world frame, (bodies, 3)."""
+        omega: Array = np.einsum("nij,nj->ni", self.rotations, self.omega_body_rad_s)
+        return omega
 
     @classmethod
     def zeros(cls, bodies: int) -> BodyMotion:

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from musls_control.estimate import BodyMotion
 from musls_description.system.system_files import load_system
-from musls_sim.plants.interface import Motion, PlantInputs
+from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.massless.light_lines import MasslessPlant
 
 G = 9.80665
@@ -66,7 +67,7 @@ def random_plant(rng, n, slack=(), still=False):
         anchor = position[0] + turns[0].apply(anchors[i])
         position[1 + i] = anchor + along - turns[1 + i].apply(hooks[i])
     size = 0.0 if still else 1.0
-    start = Motion(
+    start = BodyMotion.of(
         position, turns.as_quat(scalar_first=True),
         size * rng.normal(size=(1 + n, 3)), size * rng.normal(size=(1 + n, 3)) * 2.0,
     )  # fmt: skip
@@ -152,7 +153,9 @@ class Dense:
 def motion_now(plant):
     """State of a plant as a `Motion`."""
     y = plant.records.bodies["state"]
-    return Motion(*(y[field].copy() for field in ("position", "attitude", "velocity", "omega")))
+    return BodyMotion.of(
+        *(y[field].copy() for field in ("position", "attitude", "velocity", "omega"))
+    )
 
 
 def momenta(plant, about=(0.0, 0.0, 0.0)):
@@ -191,7 +194,7 @@ def pair(length=0.5, masses=(0.25, 0.07)):
 def level(system, positions, velocities=None, **options):
     """A plant with all bodies level, without ground, gravity 9.81."""
     n = 1 + system.n_drones
-    start = Motion.at_rest(np.array(positions, float), np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)))
+    start = BodyMotion.of(np.array(positions, float), np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)))
     if velocities is not None:
         start.velocity_enu_m_s[:] = velocities
     options = {"gravity_m_s2": 9.81, "ground_height_enu_m": None, **options}

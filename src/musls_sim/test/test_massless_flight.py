@@ -8,13 +8,14 @@ import pytest
 from massless_rigs import level, motion_now, pair, run, system_of
 from plant_helpers import formation
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import freed, hanging_equilibrium, on_massless_cables
 from musls_description.hanging.ground import ground_spawn
 from musls_description.system.drone import NO_INERTIA
 from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion, RotorEfficiency
+from musls_sim.plants.interface import PlantInputs, PrescribedMotion, RotorEfficiency
 from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
@@ -31,7 +32,7 @@ def scenario(*overrides, name="hold"):
 
 def hovering(system, **options):
     rest = on_massless_cables(hanging_equilibrium(freed(system), formation(system)), G)
-    motion = Motion.at_rest(*rest.bodies)
+    motion = BodyMotion.of(*rest.bodies)
     speeds = trim_speeds_rad_s(system, rest)
     return MasslessPlant(system, motion, rotor_speed_rad_s=speeds, **options), speeds
 
@@ -42,7 +43,7 @@ def test_a_start_in_the_air_is_an_equilibrium(name):
     share = min(1.0, system.cables[0].length_m / 2.0)
     places = formation(system, radius=share, height=1.2 + 2.0 * share)
     rest = on_massless_cables(hanging_equilibrium(system, places), G)
-    motion = Motion.at_rest(*rest.bodies)
+    motion = BodyMotion.of(*rest.bodies)
     speeds = trim_speeds_rad_s(system, rest)
     plant = MasslessPlant(system, motion, rotor_speed_rad_s=speeds)
     first = plant.state.position_enu_m.copy()
@@ -57,7 +58,7 @@ def test_a_start_in_the_air_is_an_equilibrium(name):
 
 def test_bodies_stand_on_the_ground_and_do_not_creep():
     system = load_system("x500_trio")
-    plant = MasslessPlant(system, Motion.at_rest(*ground_spawn(system).bodies(system)))
+    plant = MasslessPlant(system, BodyMotion.of(*ground_spawn(system).bodies(system)))
     inputs = PlantInputs.zeros(system)
     inputs.wrench_enu[0, 3] = 0.5  # far below friction
     first = plant.state.position_enu_m.copy()
@@ -155,12 +156,12 @@ def test_a_load_has_either_inertia_or_a_point_mass(change):
 
 def test_starts_that_cannot_be_are_refused_in_one_line():
     system = load_system("x500_trio")
-    motion = Motion.at_rest(*ground_spawn(system).bodies(system))
+    motion = BodyMotion.of(*ground_spawn(system).bodies(system))
     motion.position_enu_m[2] += [0.0, 0.0, 3.0]
     with pytest.raises(ConfigError, match=r"cable_2 of 2.42 m does not reach over .* drone_2"):
         MasslessPlant(system, motion)
     with pytest.raises(ConfigError, match="drone 9"):
-        MasslessPlant(system, Motion.at_rest(*ground_spawn(system).bodies(system))).apply(
+        MasslessPlant(system, BodyMotion.of(*ground_spawn(system).bodies(system))).apply(
             RotorEfficiency(9, None, 0.0)
         )
 

@@ -7,8 +7,9 @@ import pytest
 from massless_rigs import motion_now, random_plant, system_of
 from scipy.spatial.transform import Rotation
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
-from musls_sim.plants.interface import Motion, PlantInputs, PrescribedMotion
+from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_rods import Composite, RigidRodsPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -28,7 +29,7 @@ def dragonflies(places=RHO, rod=0.0097):
         inertias=[np.diag([6.01e-4, 5.89e-4, 1.076e-3])] * n,
     )  # fmt: skip
     upright = np.tile([1.0, 0.0, 0.0, 0.0], (1 + n, 1))
-    start = Motion.at_rest(np.vstack([np.zeros(3), places]) + [0.0, 0.0, 5.0], upright)
+    start = BodyMotion.of(np.vstack([np.zeros(3), places]) + [0.0, 0.0, 5.0], upright)
     return system, start
 
 

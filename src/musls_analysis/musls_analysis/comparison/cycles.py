@@ -17,8 +17,8 @@ from scipy.optimize import minimize_scalar
 from musls_analysis.recordings.recording import (
     LOAD,
     PoseTrack,
+    RecordedStage,
     Recording,
-    Stage,
     interpolated,
     without_number,
 )
@@ -167,11 +167,11 @@ def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
     return _shortened(of_them, float(np.median(lengths[chosen])))
 
 
-def stage_windows(recording: Recording, stage: str) -> list[Stage]:
+def stage_windows(recording: Recording, stage: str) -> list[RecordedStage]:
     """Parts of a flight that belong to a stage, "shm_2" to "shm", by any of its recorded names."""
     names = [s.name for s in recording.stages]
     if names in ([], [WHOLE_FLIGHT]):
-        return [Stage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
+        return [RecordedStage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
     kind = TRAJECTORIES.get(stage)
     for wanted in (stage, *(kind.recorded_as if kind else ())):
         found = [s for s in recording.stages if wanted in (without_number(s.name), s.name)]
@@ -180,7 +180,9 @@ def stage_windows(recording: Recording, stage: str) -> list[Stage]:
     raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
 
 
-def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool) -> CutStage:
+def _cut_window(
+    recording: Recording, window: RecordedStage, stage: str, by_motion: bool
+) -> CutStage:
     kind = trajectory_of_stage(stage) or trajectory_of_stage(without_number(stage))
     rule = kind.cycle_rule if kind else CycleRule.WHOLE
     if rule is CycleRule.WHOLE:
@@ -211,7 +213,7 @@ def _cut_window(recording: Recording, window: Stage, stage: str, by_motion: bool
     return CutStage(recording, cycles, periodic=True, warnings=tuple(warnings))
 
 
-def _whole_periods(phase: EvenMotion, window: Stage) -> tuple[Cycle, ...]:
+def _whole_periods(phase: EvenMotion, window: RecordedStage) -> tuple[Cycle, ...]:
     """Periods from phase zero to phase zero, all but a little of them in the window."""
     period_s = phase.period_s
     first = np.floor((window.start_s - phase.origin_s) / period_s)
@@ -222,7 +224,7 @@ def _whole_periods(phase: EvenMotion, window: Stage) -> tuple[Cycle, ...]:
     return tuple(Cycle(start_s, start_s + period_s) for start_s in kept.tolist())
 
 
-def _cut_steps(recording: Recording, window: Stage, held: PoseTrack) -> CutStage:
+def _cut_steps(recording: Recording, window: RecordedStage, held: PoseTrack) -> CutStage:
     """From each step up to where the set-point moves on vertically."""
     t, z = held.time_s, held.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
@@ -451,8 +453,8 @@ def _centroid(recording: Recording) -> PoseTrack:
 
 
 def _motion_phase(
-    recording: Recording, window: Stage, stage: str, rule: CycleRule
-) -> tuple[EvenMotion, Stage]:
+    recording: Recording, window: RecordedStage, stage: str, rule: CycleRule
+) -> tuple[EvenMotion, RecordedStage]:
     """Phase of the longest part of a window in which the drones move as the rule says; the part."""
     track = _centroid(recording)
     inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
@@ -480,7 +482,7 @@ def _motion_phase(
             phase = fit(first, last)
             assert phase is not None
             start_s, end_s = (float(track.time_s[k]) for k in (first, last - 1))
-            return phase, Stage(window.name, start_s, end_s)
+            return phase, RecordedStage(window.name, start_s, end_s)
     raise ConfigError(
         f"{recording.source}: no set-points of the load, and the drones fly nothing like "
         f"'{stage}'; give the times of a cycle with --real-cycle or --sim-cycle START:END"
@@ -524,7 +526,7 @@ def _shrunk(fit: _Fit, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _rises(recording: Recording, window: Stage) -> tuple[Cycle, ...]:
+def _rises(recording: Recording, window: RecordedStage) -> tuple[Cycle, ...]:
     """Spans from where the drones rise quickly to where they come down, as in an engagement [s].
 
     Both ends are taken half-way, in height. Take-offs from the lowest height of the recording do

@@ -37,9 +37,9 @@ from musls_analysis.recordings.recording import (
     LOAD,
     CableTrack,
     PoseTrack,
+    RecordedStage,
     Recording,
     SignalTrack,
-    Stage,
     main_stages,
     without_number,
 )
@@ -404,7 +404,9 @@ def _upside_down(recording: Recording) -> Iterator[str]:
             yield f"{name} tilted by more than 90 degrees at {pose.time_s[np.argmax(over)]:.1f} s"
 
 
-def _paths(recording: Recording, names: Iterable[str]) -> Iterator[tuple[str, Stage, Array, Array]]:
+def _paths(
+    recording: Recording, names: Iterable[str]
+) -> Iterator[tuple[str, RecordedStage, Array, Array]]:
     """Bodies, main stages, times (T,) and what is asked of a body there (T, 3)."""
     for name in names:
         track = recording.references.get(name, recording.setpoints[name])

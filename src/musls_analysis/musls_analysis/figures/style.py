@@ -28,7 +28,7 @@ from PIL import Image
 from musls_analysis.figures.colours import OBSTACLE as OBSTACLE
 from musls_analysis.figures.colours import colour as colour
 from musls_analysis.figures.colours import label as label
-from musls_analysis.recordings.recording import Event, Recording
+from musls_analysis.recordings.recording import RecordedEvent, Recording
 
 if TYPE_CHECKING:
     from musls_analysis.scene import Subject
@@ -59,7 +59,7 @@ _SETTINGS = matplotlib.rc_params_from_file(
 )
 
 
-def shown_events(recording: Recording) -> list[Event]:
+def shown_events(recording: Recording) -> list[RecordedEvent]:
     """Events that are marked: the first `MAX_EVENTS` of each kind."""
     counts: Counter[str] = Counter()
     events = []

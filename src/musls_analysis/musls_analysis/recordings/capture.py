@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from musls_analysis.recordings.options import FACTORS, ReadOptions
-from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, Stage, in_order
+from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import Row, read_lines, rows_of
+from musls_description.config.text_tables import TextRow, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import (
     from_roll_pitch_yaw,
@@ -76,7 +76,7 @@ class Capture:
     stated: frozenset[str] = frozenset()
     axes: str = "z-up"
     angles: str | None = "roll-pitch-yaw"
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[RecordedStage, ...] = ()
     format: str = ""
     parents: Mapping[str, str] = field(default_factory=dict)
     roots: Mapping[str, str] = field(default_factory=dict)
@@ -312,11 +312,11 @@ def _notation(
     return f"{names} ({capture.format + ': ' if capture.format else ''}{how})"
 
 
-def whole(bodies: Mapping[str, PoseTrack]) -> Stage:
+def whole(bodies: Mapping[str, PoseTrack]) -> RecordedStage:
     """The one stage of a recording that names none."""
     first = min(track.time_s[0] for track in bodies.values())
     last = max(track.time_s[-1] for track in bodies.values())
-    return Stage("flight", float(first), float(last))
+    return RecordedStage("flight", float(first), float(last))
 
 
 STEEPEST_RAD = 1.6
@@ -582,7 +582,7 @@ def whole_lines(path: Path, notes: list[str]) -> list[str]:
     return lines
 
 
-def whole_rows(path: Path, notes: list[str]) -> list[Row]:
+def whole_rows(path: Path, notes: list[str]) -> list[TextRow]:
     """Rows of a table in a file."""
     return list(rows_of(whole_lines(path, notes)))
 

@@ -187,7 +187,7 @@ class SignalTrack(ShownResult):
 
 
 @dataclass(frozen=True)
-class Stage:
+class RecordedStage:
     """A stage of the mission: start <= time < end; names are unique within a recording."""
 
     name: str
@@ -201,7 +201,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Event:
+class RecordedEvent:
     """Something that happened suddenly.
 
     Attributes:
@@ -279,7 +279,7 @@ class Body(ShownResult):
 
 def stages_from_changes(
     time_s: Sequence[float], names: Sequence[str], start_s: float, end_s: float
-) -> tuple[Stage, ...]:
+) -> tuple[RecordedStage, ...]:
     """Cut a flight into stages where the stage's name was announced, at times (K,) not decreasing.
 
     An announcement that repeats the current name changes nothing. A name that comes again later
@@ -287,7 +287,7 @@ def stages_from_changes(
     announcement the whole flight is one stage "flight".
     """
     if not names:
-        return (Stage("flight", start_s, end_s),)
+        return (RecordedStage("flight", start_s, end_s),)
     starts: list[float] = []
     kept: list[str] = []
     for moment, name in zip(time_s, names, strict=True):
@@ -301,7 +301,7 @@ def stages_from_changes(
     ends = [*starts[1:], max(end_s, starts[-1])]
     counts = [kept[: k + 1].count(name) for k, name in enumerate(kept)]
     unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(kept, counts, strict=True)]
-    return tuple(map(Stage, unique, starts, ends))
+    return tuple(map(RecordedStage, unique, starts, ends))
 
 
 def without_number(stage: str) -> str:
@@ -310,7 +310,7 @@ def without_number(stage: str) -> str:
     return head if head and tail.isdigit() else stage
 
 
-def main_stages(stages: Sequence[Stage]) -> list[Stage]:
+def main_stages(stages: Sequence[RecordedStage]) -> list[RecordedStage]:
     """Stages that a mission is about; all of them if no name tells."""
     return [s for s in stages if without_number(s.name) not in PHASES] or list(stages)
 
@@ -351,11 +351,11 @@ class Recording:
     setpoints: Mapping[str, PoseTrack] = field(default_factory=dict)
     cables: Mapping[str, CableTrack] = field(default_factory=dict)
     rotors: Mapping[str, SignalTrack] = field(default_factory=dict)
-    stages: Sequence[Stage] = ()
+    stages: Sequence[RecordedStage] = ()
     source: str = ""
     warnings: Sequence[str] = ()
     twists: Mapping[str, TwistTrack] = field(default_factory=dict)
-    events: Sequence[Event] = ()
+    events: Sequence[RecordedEvent] = ()
     batteries: Mapping[str, SignalTrack] = field(default_factory=dict)
     wrenches: Mapping[str, SignalTrack] = field(default_factory=dict)
     sampled_setpoints: bool = False
@@ -412,7 +412,7 @@ class Recording:
             )
         }  # fmt: skip
         stages = [
-            Stage(stage.name, max(stage.start_s, start_s), min(stage.end_s, end_s))
+            RecordedStage(stage.name, max(stage.start_s, start_s), min(stage.end_s, end_s))
             for stage in self.stages
             if stage.start_s < end_s and stage.end_s > start_s
         ]
@@ -458,7 +458,7 @@ class Recording:
         """A recorded signal without a field of its own, of "load", "drone_1", "cable_1", ..."""
         return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
-    def stage_mask(self, stage: Stage, time_s: Array) -> np.ndarray:
+    def stage_mask(self, stage: RecordedStage, time_s: Array) -> np.ndarray:
         """Which samples (T,) fall into a stage; the last stage includes its end."""
         if self.stages and stage == self.stages[-1]:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
@@ -563,7 +563,7 @@ GAP = 1.3
 """A segment of such a cable that is longer than the others by this factor is not there."""
 
 
-def parted_s(events: Iterable[Event]) -> float:
+def parted_s(events: Iterable[RecordedEvent]) -> float:
     """Time from which cables may be in pieces; infinite if nothing has happened to one."""
     return min((event.time_s for event in events if event.kind in PARTS), default=np.inf)
 

@@ -37,7 +37,13 @@ from numpy.typing import NDArray
 from musls_analysis.comparison.errors import setpoint_pose
 from musls_analysis.comparison.quantities import find_values
 from musls_analysis.comparison.summary import numbers_by_path
-from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording, Stage, main_stages
+from musls_analysis.recordings.recording import (
+    CableTrack,
+    PoseTrack,
+    RecordedStage,
+    Recording,
+    main_stages,
+)
 from musls_analysis.sweep.plan import FLIGHT_COLUMNS, Metric, Plan
 from musls_description.config.errors import ConfigError, MuslsError, whole_file, writing
 from musls_description.config.errors import lock as lock_file
@@ -157,8 +163,8 @@ def stage_window(summary: Mapping[str, Any], name: str) -> tuple[float, float] |
     return next(((s.start_s, s.end_s) for s in _stages(summary) if s.name == name), None)
 
 
-def _stages(summary: Mapping[str, Any]) -> list[Stage]:
-    return [Stage(s["name"], s["start_s"], s["end_s"]) for s in summary.get("stages", ())]
+def _stages(summary: Mapping[str, Any]) -> list[RecordedStage]:
+    return [RecordedStage(s["name"], s["start_s"], s["end_s"]) for s in summary.get("stages", ())]
 
 
 MARK = "sweep.yaml"

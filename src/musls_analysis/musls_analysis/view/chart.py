@@ -16,7 +16,7 @@ from musls_analysis.comparison.errors import translational_error_m
 from musls_analysis.comparison.quantities import TENSION, owners
 from musls_analysis.comparison.summary import DEFAULT_SLACK_THRESHOLD_N
 from musls_analysis.figures import style
-from musls_analysis.recordings.recording import Stage
+from musls_analysis.recordings.recording import RecordedStage
 from musls_analysis.scene import Subject
 
 _SHARE = 99.5
@@ -135,7 +135,7 @@ def draw_strip(
     subject: Subject,
     series: Sequence[Series],
     title: str,
-    stages: Sequence[Stage],
+    stages: Sequence[RecordedStage],
     window_s: tuple[float, float],
 ) -> None:
     """Draw curves over the times shown, with stages as bands, events, and a legend below."""

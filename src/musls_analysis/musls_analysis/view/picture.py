@@ -23,7 +23,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from musls_analysis import scene
 from musls_analysis.figures import style
-from musls_analysis.recordings.recording import LOAD, Stage
+from musls_analysis.recordings.recording import LOAD, RecordedStage
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_description.config.errors import ConfigError
 from musls_description.system.obstacles import SHOWN_BEYOND_M, shown_faces
@@ -292,7 +292,7 @@ def _subject_pieces(
         for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
             yield FlatPiece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
         shape, base = subject.shapes.get(body), look.colour(body)
-        if isinstance(shape, scene.BoxShape):
+        if isinstance(shape, scene.BoxOutline):
             faces = placed(shape.corners_m)[np.array(scene.BOX_FACES)]
             yield from _face_pieces(faces, base, look.alpha)
         elif shape is not None:
@@ -561,7 +561,7 @@ class Picture:
 
     def _add_strip(self, title: str, window_s: tuple[float, float]) -> None:
         """Add curves over time, with a mark at the present moment."""
-        stages: Sequence[Stage] = ()
+        stages: Sequence[RecordedStage] = ()
         if self._staged is not None:
             by_s = self._staged.shift_s
             stages = [

@@ -27,7 +27,7 @@ from matplotlib.colors import to_rgb
 from musls_analysis.comparison.quantities import TENSION
 from musls_analysis.figures.style import OBSTACLE, PULLEY_RIM, colour, label, styled
 from musls_analysis.recordings.recording import LOAD, PoseTrack
-from musls_analysis.scene import BoxShape, Shape, Subject, sample, staged_subject
+from musls_analysis.scene import BoxOutline, Shape, Subject, sample, staged_subject
 from musls_analysis.view import picture
 from musls_analysis.view.chart import Series, TensionScale, curves, differences
 from musls_control.child_processes import ending_with_us
@@ -309,7 +309,7 @@ def _log_shape(
     stream: rr.RecordingStream, path: str, shape: Shape, rgb: np.ndarray, outline: bool
 ) -> None:
     """A body below an entity that moves; an outline stands for a set-point."""
-    if isinstance(shape, BoxShape):
+    if isinstance(shape, BoxOutline):
         low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
         box = rr.Boxes3D(
             centers=0.5 * (low + high), half_sizes=0.5 * (high - low), colors=_rgba(rgb),

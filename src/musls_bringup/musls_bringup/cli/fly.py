@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from musls_analysis.figures.convergence import Convergence
-    from musls_bringup.check import Phase
+    from musls_bringup.check import PlannedPhase
     from musls_bringup.fly import Flight, FlyOptions
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
@@ -292,7 +292,7 @@ def show_plan(
     )
 
 
-def _table(found: list[Phase]) -> Table:
+def _table(found: list[PlannedPhase]) -> Table:
     units = {
         "begins": "s", "lasts": "s", "load's set-point from": "m, deg", "to": "m, deg",
         "at most": "m/s",

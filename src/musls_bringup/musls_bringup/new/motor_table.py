@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import Row, naming, read_lines, rows_of
+from musls_description.config.text_tables import TextRow, naming, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.propulsion import Motor
@@ -40,7 +40,7 @@ class MotorTable:
     def __init__(self, path: Path) -> None:
         """Read it; raises ConfigError where columns or units are missing."""
         with naming(path):
-            head, *rows = list(rows_of(read_lines(path))) or [Row(1, [])]
+            head, *rows = list(rows_of(read_lines(path))) or [TextRow(1, [])]
             columns = _columns_of(head.cells)
             for needed in ("thrust", "speed"):
                 if needed not in columns:
@@ -106,7 +106,7 @@ def _columns_of(names: Sequence[str]) -> dict[str, tuple[int, float]]:
     return found
 
 
-def _numbers_in(row: Row, columns: Mapping[str, tuple[int, float]]) -> list[float]:
+def _numbers_in(row: TextRow, columns: Mapping[str, tuple[int, float]]) -> list[float]:
     try:
         return [float(row.cells[k].replace(",", "")) * size for k, size in columns.values()]
     except (ValueError, IndexError):

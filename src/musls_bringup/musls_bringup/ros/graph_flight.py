@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from musls_analysis.recordings.bag import read_bag
-from musls_analysis.recordings.recording import Event
+from musls_analysis.recordings.recording import RecordedEvent
 from musls_bringup.fly import FlyOptions, program, versions, write_results
 from musls_bringup.results import Ending, result_folder
 from musls_bringup.ros import processes
@@ -211,7 +211,9 @@ def fly_through_graph(
         except ConfigError as error:  # the recorder was killed before it wrote anything
             raise failures[0] if failures else error from None
         if failures and not any(event.kind == FAULT for event in recording.events):
-            last = Event(flight.sim_s, FAULT, str(failures[0]))  # the recorder itself is gone
+            last = RecordedEvent(
+                flight.sim_s, FAULT, str(failures[0])
+            )  # the recorder itself is gone
             recording = replace(recording, events=(*recording.events, last))
         fault.unlink(missing_ok=True)
         speed["events"] = [vars(event) for event in recording.events]

@@ -28,9 +28,9 @@ from musls_control.mission.plan import (
     RELEASED,
     RESTED,
     WEIGHED,
+    DeliveryGate,
     Draft,
     FlightPlan,
-    Gate,
     GroundSpot,
     fed_as_needed,
     fly_stages,
@@ -116,7 +116,7 @@ def delivery_of(mission: MissionSpec) -> DeliverySpec:
 
 
 def _wait(draft: Draft, what: str, given: DeliverySpec) -> None:
-    draft.gates.append(Gate(len(draft.stage), what, given.timeout_s))
+    draft.gates.append(DeliveryGate(len(draft.stage), what, given.timeout_s))
 
 
 def _hold(draft: Draft, name: str, duration_s: float) -> None:
@@ -332,7 +332,7 @@ class Delivery:
             for hook in hook_requests(self.given, self._n_cables):
                 self._out.ask(hook)
 
-    def passes(self, gate: Gate, time_s: float) -> bool:
+    def passes(self, gate: DeliveryGate, time_s: float) -> bool:
         """Whether a gate admits the next row; it gives up after its time."""
         if self._waits_since_s is None:
             self._waits_since_s = time_s
@@ -358,7 +358,7 @@ class Delivery:
         self.payload_kg = float((self.scale.masses_kg() - own).sum()) - self._cables_kg
         self._out.tell(time_s, "weighed", f"load: {self.payload_kg:.3f} kg")
 
-    def _is_over(self, gate: Gate) -> bool:
+    def _is_over(self, gate: DeliveryGate) -> bool:
         """Whether what a gate waits for has happened."""
         if gate.what == HOOKED:
             return self._closed >= self._n_cables

@@ -69,7 +69,7 @@ WEIGHED = "weighed"
 
 
 @dataclass(frozen=True)
-class Gate:
+class DeliveryGate:
     """A row of a plan that waits until something has happened.
 
     Attributes:
@@ -146,7 +146,7 @@ class FlightPlan:
     stage: NDArray[np.int64]
     stage_names: tuple[str, ...]
     landing_speed_m_s: float | None = None
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[DeliveryGate, ...] = ()
     ground: GroundSpot | None = None
     drone_acceleration_enu_m_s2: Array | None = None
     share: Array | None = None
@@ -303,7 +303,7 @@ class Draft:
         self.stage: list[int] = []
         self.names: list[str] = []
         self.pieces: list[Piece] = []
-        self.gates: list[Gate] = []
+        self.gates: list[DeliveryGate] = []
         self.fed: list[Array] = []
         self.shares: list[float] = []
         self.waits: list[tuple[int, int, float, float, float, int]] = []

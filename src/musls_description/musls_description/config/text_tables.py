@@ -72,14 +72,14 @@ def read_lines(path: Path, end: int | None = None) -> list[str]:
     return decoded(data).splitlines(keepends=True)
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """A row of a table: the number of its line, counted from 1, and its cells."""
 
     line: int
     cells: list[str]
 
 
-def rows_of(lines: Sequence[str]) -> Iterator[Row]:
+def rows_of(lines: Sequence[str]) -> Iterator[TextRow]:
     """Rows of a table; empty lines are left out, decimal commas become points.
 
     The separator is that of Excel's line `sep=;`, or the first of tab, semicolon and comma by which
@@ -97,7 +97,7 @@ def rows_of(lines: Sequence[str]) -> Iterator[Row]:
                 continue
             if decimal_comma:
                 cells = [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in cells]
-            yield Row(reader.line_num + skipped, [cell.strip() for cell in cells])
+            yield TextRow(reader.line_num + skipped, [cell.strip() for cell in cells])
     except csv.Error as error:
         raise ConfigError(f"line {reader.line_num + skipped}: no table ({error})") from None
 

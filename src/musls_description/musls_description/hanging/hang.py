@@ -50,7 +50,7 @@ def weakest_of(margins: Sequence[float] | Array) -> int:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class FormationRefusal:
     """Why a system does not hang, or is not to be flown.
 
     Attributes:
@@ -86,7 +86,7 @@ class Hanging:
     given: frozenset[str]
     gravity_m_s2: float
     load_pose: Array
-    refusal: Refusal | None
+    refusal: FormationRefusal | None
     _rest: HangingEquilibrium | None
 
     @property
@@ -96,17 +96,17 @@ class Hanging:
             raise ConfigError(str(self.refusal))
         return self._rest
 
-    def refuse(self, reason: str) -> Refusal:
+    def refuse(self, reason: str) -> FormationRefusal:
         """Refuse this formation for a reason: the keys at fault, and what would do."""
         if not self.given and self.why_none is not None:
-            return Refusal("formation", self.why_none)
+            return FormationRefusal("formation", self.why_none)
         if "places_m" in self.given:
             key = "formation.places_m"
         else:
             named = sorted(self.given & {"radius_m", "height_m"}, reverse=True)
             values = [(key, getattr(self.formation, key)) for key in named or self.given]
             key = ", ".join(f"formation.{key} = {value:g}" for key, value in values)
-        return Refusal(key or "formation", reason, self.why_none or PROPOSES)
+        return FormationRefusal(key or "formation", reason, self.why_none or PROPOSES)
 
     # ---------- Forces
 

@@ -18,7 +18,6 @@ from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory, fill, in_copies
-from musls_description.numerics.rotations import matrix
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
 from musls_description.tables import ShownResult
@@ -299,41 +298,7 @@ class LocalState:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Motion:
-    """Motion of load and drones; row 0 is the load.
-
-    Attributes:
-        position_enu_m: (1 + n, 3).
-        orientation_wxyz: (1 + n, 4).
-        velocity_enu_m_s: (1 + n, 3).
-        omega_body_rad_s: (1 + n, 3).
-    """
-
-    position_enu_m: Array
-    orientation_wxyz: Array
-    velocity_enu_m_s: Array
-    omega_body_rad_s: Array
-
-    @property
-    def rotations(self) -> Array:
-        """Matrices from the bodies' frames to the world, (1 + n, 3, 3)."""
-        return np.ascontiguousarray(matrix(self.orientation_wxyz))
-
-    @property
-    def omega_enu_rad_s(self) -> Array:
-        """Angular velocities in the world frame, (1 + n, 3)."""
-        omega: Array = np.einsum("nij,nj->ni", self.rotations, self.omega_body_rad_s)
-        return omega
-
-    @classmethod
-    def at_rest(cls, position_enu_m: Array, orientation_wxyz: Array) -> Motion:
-        """Nothing moves."""
-        still = np.zeros((len(position_enu_m), 3))
-        return cls(np.array(position_enu_m), np.array(orientation_wxyz), still, still.copy())
-
-
-def given_motion(system: RigSystem, start: StartSpec) -> Motion:
+def given_motion(system: RigSystem, start: StartSpec) -> BodyMotion:
     """Motion of load and drones of a start of kind "state"."""
     drones = start.drones or ()
     if len(drones) != system.n_drones:
@@ -341,7 +306,7 @@ def given_motion(system: RigSystem, start: StartSpec) -> Motion:
     if start.load is None:
         raise ConfigError("start.load is missing: give the position_enu_m of the load")
     bodies = (start.load, *drones)
-    return Motion(
+    return BodyMotion.of(
         np.array([b.position_enu_m for b in bodies], float),
         np.array([b.orientation_wxyz for b in bodies], float),
         np.array([b.velocity_enu_m_s for b in bodies], float),

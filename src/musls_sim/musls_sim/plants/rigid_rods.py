@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array, joined
@@ -17,7 +18,7 @@ from musls_description.numerics.records import lead_to
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
-from musls_sim.plants.interface import Motion, PlantInputs, PlantSetup, given_motion, step_s
+from musls_sim.plants.interface import PlantInputs, PlantSetup, given_motion, step_s
 from musls_sim.plants.massless.light_lines import LightLinesPlant
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.rigid_body import contact_step_s
@@ -50,7 +51,7 @@ class Composite:
     attitude: Array
 
     @classmethod
-    def of(cls, system: SlungLoadSystem, motion: Motion) -> Composite:
+    def of(cls, system: SlungLoadSystem, motion: BodyMotion) -> Composite:
         """Structure that a system has where its bodies are now."""
         parts: list[Load | Drone] = [system.load, *system.drones]
         turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
@@ -61,7 +62,7 @@ class Composite:
         mass, inertia, place = joined([part.mass_kg for part in parts], inertias, place)
         return cls(mass, inertia, place, attitude)
 
-    def velocities(self, motion: Motion) -> tuple[Array, Array]:
+    def velocities(self, motion: BodyMotion) -> tuple[Array, Array]:
         """Velocities of all parts if they move with the load, world, and body rates, (1 + n, 3)."""
         turn = Rotation.from_quat(motion.orientation_wxyz[0], scalar_first=True)
         omega = motion.omega_body_rad_s[0]
@@ -85,14 +86,14 @@ class RigidRodsPlant(LightLinesPlant):
     cable_model = "rigid_rods"
     shape_tables = "records", ("whole",)
 
-    def _begin(self, start: Motion) -> None:
+    def _begin(self, start: BodyMotion) -> None:
         self.composite = Composite.of(self.system, start)
         _check_rates(self.composite, start)
         self._join(start)
         self._place_rod_ends()
         super()._begin(start)
 
-    def _join(self, start: Motion) -> None:
+    def _join(self, start: BodyMotion) -> None:
         """Begin the motion of the structure as one body."""
         t, whole = self.records, self.composite
         t.bodies["place"], t.bodies["beside"] = whole.place_m, whole.attitude
@@ -155,7 +156,7 @@ class RigidRodsPlant(LightLinesPlant):
         return np.linspace(low, high, self.system.cables[index].links + 1, axis=-2)
 
 
-def _check_rates(whole: Composite, start: Motion) -> None:
+def _check_rates(whole: Composite, start: BodyMotion) -> None:
     """Refuse a start in which the drones do not move with the load."""
     velocity, omega = whole.velocities(start)
     miss = np.maximum(
@@ -199,7 +200,7 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
             raise ConfigError(f"start: {error}") from None
     assert hanging is not None  # such a flight begins in formation
     rest = hanging.on_massless_cables
-    motion = levelled(system, Motion.at_rest(*rest.bodies))
+    motion = levelled(system, BodyMotion.of(*rest.bodies))
     speeds = None
     if start.kind == "ground":
         motion.position_enu_m[:, 2] += -system.load.collision.bottom_m - motion.position_enu_m[0, 2]
@@ -213,7 +214,7 @@ BESIDE_M = 0.01
 """Distance of the centre of mass from where upright thrusts hold a structure up."""
 
 
-def levelled(system: SlungLoadSystem, motion: Motion) -> Motion:
+def levelled(system: SlungLoadSystem, motion: BodyMotion) -> BodyMotion:
     """Structure with load and drones level where they hang in formation, rods as the cables."""
     turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
     yaw = yaw_of(motion.orientation_wxyz)
@@ -225,11 +226,11 @@ def levelled(system: SlungLoadSystem, motion: Motion) -> Motion:
         rod = position[1 + i] + turns[1 + i].apply(hook) - position[0] - turns[0].apply(anchor)
         rod = (level[0] * turns[0].inv()).apply(rod)
         position[1 + i] = position[0] + level[0].apply(anchor) + rod - level[1 + i].apply(hook)
-    return Motion.at_rest(position, level.as_quat(scalar_first=True))
+    return BodyMotion.of(position, level.as_quat(scalar_first=True))
 
 
 def carried(
-    system: SlungLoadSystem, motion: Motion, rest: HangingEquilibrium, gravity_m_s2: float
+    system: SlungLoadSystem, motion: BodyMotion, rest: HangingEquilibrium, gravity_m_s2: float
 ) -> HangingEquilibrium:
     """Vertical thrusts of the drones that hold a level structure, the smallest that do.
 

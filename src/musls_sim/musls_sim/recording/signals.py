@@ -453,7 +453,7 @@ ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors"}
 # ---------- A row: all signals of one rate
 
 
-class Place(NamedTuple):
+class TopicPlace(NamedTuple):
     """A message of a row: signal, name and row (from 0) of its owner, end (from 0)."""
 
     signal: Signal
@@ -525,7 +525,7 @@ class Row:
         # Owner by owner, with all signals of the same owners.
         kinds = dict.fromkeys(signal.owners for signal in self._signals)
         self.places = [
-            Place(signal, owner, i, end)
+            TopicPlace(signal, owner, i, end)
             for owners in kinds
             for i, owner in enumerate(owners(system))
             for signal in self._signals
@@ -594,7 +594,7 @@ class Row:
             out.append((TF, self._cable_ends(stamp_ns, rows)))
         return out
 
-    def _message(self, place: Place, stamp_ns: int, rows: Columns) -> Any:
+    def _message(self, place: TopicPlace, stamp_ns: int, rows: Columns) -> Any:
         signal, index = place.signal, place.row
         message = msg.empty(signal.type)
         if msg.has_header(signal.type):
@@ -641,7 +641,7 @@ class Row:
             return None
         return np.column_stack(kept)
 
-    def _numbers(self, columns: Columns, place: Place) -> Array:
+    def _numbers(self, columns: Columns, place: TopicPlace) -> Array:
         """All numbers of an owner, (rows, numbers)."""
         parts = [
             self.of_owner(columns, place.signal, column, place.row)

@@ -13,7 +13,7 @@ import numpy as np
 
 from musls_analysis.recordings.capture import Capture, RawTrack, note, numbers_of, whole_lines
 from musls_analysis.recordings.options import ReadOptions
-from musls_analysis.recordings.recording import LOAD, Stage, stages_from_changes
+from musls_analysis.recordings.recording import LOAD, RecordedStage, stages_from_changes
 from musls_description.config.errors import ConfigError
 
 STAGES: dict[int | None, str] = {
@@ -142,7 +142,9 @@ def _one_clock(
     return joined, [float(joined[min(row, len(joined) - 1)]) for row in starts]
 
 
-def _stages(time_s: np.ndarray, starts_s: list[float], markers: list[_Marker]) -> tuple[Stage, ...]:
+def _stages(
+    time_s: np.ndarray, starts_s: list[float], markers: list[_Marker]
+) -> tuple[RecordedStage, ...]:
     if not markers or len(time_s) == 0:
         return ()
     names = [marker.name for marker in markers]

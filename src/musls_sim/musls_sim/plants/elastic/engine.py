@@ -12,7 +12,7 @@ from musls_description.numerics.records import fill, pack_tables
 from musls_sim.plants.elastic.cables.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import SUMS, Tables
+from musls_sim.plants.elastic.state import SUMS, RigTables
 from musls_sim.plants.elastic.step import move_plant, remember_start
 from musls_sim.plants.interface import (
     REFINEMENTS,
@@ -44,7 +44,7 @@ class DrumMemory:
             start, without strain, the last one begins at the drum's present angle.
     """
 
-    def __init__(self, tables: Tables, winch: int) -> None:
+    def __init__(self, tables: RigTables, winch: int) -> None:
         """Begin with unstretched cable on the drum."""
         self._row = tables.shafts[winch]
         self._end, self._tables = self._row["end"][0], tables
@@ -157,7 +157,7 @@ class Engine(Plant):
         """
         self.rig = rig
         self.memory, tables = pack_tables(build_tables(rig)._asdict())
-        self.tables = Tables(**tables)
+        self.tables = RigTables(**tables)
         self.tables.system["turn2"] = accuracy / SWING_ERROR
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s

@@ -24,7 +24,7 @@ from musls_sim.plants.elastic.cables.line import energy_per_length
 from musls_sim.plants.elastic.reels import add_reel_momenta, reel_energy
 from musls_sim.plants.elastic.solver import end_node
 from musls_sim.plants.elastic.state import (
-    Tables,
+    RigTables,
     bodies_of,
     cables_of,
     laws_of,
@@ -34,7 +34,7 @@ from musls_sim.plants.elastic.state import (
 from musls_sim.plants.rigid_body import collect_state
 
 
-def energies(tables: Tables) -> Array:
+def energies(tables: RigTables) -> Array:
     """Kinetic, potential, axial strain and bending energy of the state, (4,) [J]."""
     return np.array(state_energies(tables.system[0]))
 
@@ -95,7 +95,7 @@ def bending_energy(t, cable, i):
     return 0.5 * cable.bending_stiffness * weight * angle * angle
 
 
-def momenta(tables: Tables) -> tuple[Array, Array]:
+def momenta(tables: RigTables) -> tuple[Array, Array]:
     """Momentum and angular momentum about the origin of everything, (3,) each."""
     linear, angular = np.zeros(3), tables.bodies["angular_momentum"].sum(axis=0)
     for table in (tables.bodies, tables.nodes):

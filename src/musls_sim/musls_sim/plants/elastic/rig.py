@@ -18,7 +18,7 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Pulley, Winch
 from musls_sim.plants.elastic.bodies import SET_IN_M
-from musls_sim.plants.elastic.cables.line import LAW, Line
+from musls_sim.plants.elastic.cables.line import LAW, LineProperties
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.state import (
     BODY,
@@ -34,7 +34,7 @@ from musls_sim.plants.elastic.state import (
     SHAFT,
     SYSTEM,
     UNKNOWN,
-    Tables,
+    RigTables,
 )
 from musls_sim.plants.rigid_body import ROTOR, corner_constants, corner_records, surfaces_of
 
@@ -243,7 +243,7 @@ class RigBody:
 
 
 @dataclass
-class RigCable(Line):
+class RigCable(LineProperties):
     """A cable between points of two bodies.
 
     Attributes:
@@ -308,7 +308,7 @@ class Rig:
         return sum(masses) + wound
 
 
-def build_tables(rig: Rig) -> Tables:
+def build_tables(rig: Rig) -> RigTables:
     """Make the tables of a rig in its start configuration."""
     check_ends(rig)
     solids = surfaces_of(rig.ground_height_enu_m, rig.obstacles)
@@ -329,7 +329,7 @@ def build_tables(rig: Rig) -> Tables:
     segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
     state = nodes, segments, cables, bodies, corners, shafts, system, speed
     changing = system["changing"][0] = sum(table.nbytes // 8 for table in state)
-    return Tables(
+    return RigTables(
         *state,
         solids=solids,
         laws=laws,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import slung_state
 from musls_description.hanging.tree import Configuration, build_tree
@@ -30,10 +31,10 @@ from musls_description.system.slung_system import (
     SlungLoadSystem,
     body_names,
 )
-from musls_sim.plants.elastic.cables.line import Line, Strain
+from musls_sim.plants.elastic.cables.line import LineProperties, Strain
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.interface import Motion, given_motion
+from musls_sim.plants.interface import given_motion
 from musls_sim.specs.physics import BodyState, CableStart, StartSpec
 from musls_sim.specs.rig import RigSpec
 
@@ -314,7 +315,7 @@ TAUT = 1.0005
 def rig_parts(
     system: RigSystem,
     start: Configuration | StartSpec,
-    lines: Sequence[Line],
+    lines: Sequence[LineProperties],
     drives: RigSpec,
     gravity: float,
     segments: int | None = None,
@@ -377,7 +378,7 @@ def rig_parts(
 
 def _state_of_links(
     formation: SlungLoadSystem, start: StartSpec, gravity: float
-) -> tuple[SlungLoadSystem, Configuration, Motion]:
+) -> tuple[SlungLoadSystem, Configuration, BodyMotion]:
     """Rigid links that hang between bodies in a given state, and their motion.
 
     Poses of `start: state` are in no formation, so that `Hanging` does not know these chains.
@@ -393,7 +394,7 @@ def _state_of_links(
 def _from_links(
     system: SlungLoadSystem,
     start: Configuration,
-    lines: Sequence[Line],
+    lines: Sequence[LineProperties],
     gravity: float,
     segments: int | None,
 ) -> tuple[list[RigBody], list[Array]]:

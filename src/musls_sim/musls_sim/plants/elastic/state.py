@@ -198,7 +198,7 @@ UNKNOWN = _record(numbers="value", integers="first")
 """Unknown of the bodies and shafts, and the first column of its row that is not zero."""
 
 
-class Tables(NamedTuple):
+class RigTables(NamedTuple):
     """State, constants and work space; a step changes those up to `speed` for good.
 
     Attributes:
@@ -261,7 +261,7 @@ SYSTEM = _record(
     ("stage_losses", LOSSES),
     ("wind", *VECTOR),
     ("bracket", "f8", (4,)),  # of the time of a break
-    *((table, PLACE) for table in Tables._fields if table != "system"),
+    *((table, PLACE) for table in RigTables._fields if table != "system"),
     # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
     # the time from the begin of the step to the stage [s]; `turn2` is the square of the phase of a
     # swing that a step may take, 0 for any.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
@@ -31,7 +32,6 @@ from musls_sim.plants.interface import (
     EnergyAudit,
     EventRecord,
     LocalState,
-    Motion,
     Plant,
     PlantInputs,
     PlantSetup,
@@ -75,7 +75,7 @@ class LightLinesPlant(Plant):
     def __init__(
         self,
         system: SlungLoadSystem,
-        start: Motion,
+        start: BodyMotion,
         *,
         physics_step_s: float | None = None,
         gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
@@ -110,7 +110,7 @@ class LightLinesPlant(Plant):
         self._ground = ground_height_enu_m
         self._begin(start)
 
-    def _begin(self, start: Motion) -> None:
+    def _begin(self, start: BodyMotion) -> None:
         """Find tensions and energy of the start; a plant of a stiff structure joins it first."""
         self._find_forces()
 
@@ -202,7 +202,7 @@ class MasslessPlant(LightLinesPlant):
 
     cable_model = "massless"
 
-    def _begin(self, start: Motion) -> None:
+    def _begin(self, start: BodyMotion) -> None:
         self.held_by = ["both"] * self.system.n_drones
         self._paths: PoseEnds | None = None
         super()._begin(start)
@@ -536,6 +536,6 @@ def build(setup: PlantSetup) -> MasslessPlant:
     hanging = setup.hanging
     assert hanging is not None  # such a flight begins in formation
     if setup.start.kind == "ground":
-        return make(Motion.at_rest(*hanging.on_ground.bodies(system)))
+        return make(BodyMotion.of(*hanging.on_ground.bodies(system)))
     rest = hanging.on_massless_cables
-    return make(Motion.at_rest(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
+    return make(BodyMotion.of(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))

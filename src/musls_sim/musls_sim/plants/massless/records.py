@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from musls_control.estimate import BodyMotion
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import (
@@ -23,7 +24,6 @@ from musls_description.numerics.records import (
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
-from musls_sim.plants.interface import Motion
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -133,7 +133,7 @@ SLACKENED, TIGHTENED, IMPACT = 0, 1, 2
 MAX_EVENTS = 512
 
 
-class Tables(NamedTuple):
+class MasslessTables(NamedTuple):
     """All records of n drones; k corners, r rotors a drone.
 
     Attributes:
@@ -192,7 +192,7 @@ SYSTEM = np.dtype(
         ("refined", np.int64),  # periods with more steps than usual
         ("load", LOAD),
         ("rigid", np.int64),  # 1 for rods: the whole moves, and its parts with it
-        *((table, PLACE) for table in Tables._fields[1:]),
+        *((table, PLACE) for table in MasslessTables._fields[1:]),
         ("moving", PLACE),  # the bodies that are integrated, or the whole
     ]
 )
@@ -239,14 +239,14 @@ NOISE = 1e-12
 
 def build_records(
     system: SlungLoadSystem,
-    start: Motion,
+    start: BodyMotion,
     *,
     gravity_m_s2: float,
     ground_height_enu_m: float | None,
     step_s: float,
     restitution: float,
     obstacles: Sequence[AnyObstacle],
-) -> tuple[Array, Tables]:
+) -> tuple[Array, MasslessTables]:
     """Records of a system in its start: their memory, which begins with the first, and views.
 
     Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
@@ -290,7 +290,7 @@ def build_records(
     }
     memory, views = pack_tables(arrays)
     lead_to(views["system"]["moving"], views["bodies"])
-    return memory, Tables(**views)
+    return memory, MasslessTables(**views)
 
 
 def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:

@@ -41,7 +41,7 @@ from musls_sim.plants.rigid_links.dart import add_contact, build_skeleton, build
 from musls_sim.plants.rigid_links.integrator import add_outside
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
-    Tables,
+    LinkTables,
     bodies_of,
     coordinates_of,
     move_bodies,
@@ -205,7 +205,7 @@ class JointForces:
     """Friction and stops of the joints as DART takes them: damping and springs, implicit."""
 
     def __init__(
-        self, skeleton: Skeleton, tree: Tree, records: Tables, *, regularised: bool
+        self, skeleton: Skeleton, tree: Tree, records: LinkTables, *, regularised: bool
     ) -> None:
         """Find the joints; none is at its stop yet."""
         rows = records.coordinates[6:]

@@ -206,7 +206,7 @@ LEDGER = np.dtype(
 """Energy balance [J], see `period.account`."""
 
 
-class Tables(NamedTuple):
+class LinkTables(NamedTuple):
     """All records of n drones; b bodies, c coordinates, k corners, r rotors a drone.
 
     Attributes:
@@ -297,7 +297,7 @@ SYSTEM = np.dtype(
         ("exchanged", float),
         ("ledger", LEDGER),
         ("begin_ledger", LEDGER),
-        *((table, PLACE) for table in Tables._fields[1:]),
+        *((table, PLACE) for table in LinkTables._fields[1:]),
     ]
 )
 
@@ -329,7 +329,7 @@ def build_records(
     contact: Collection[str] = TOUCHING,
     inextensible: bool = False,
     even: bool = True,
-) -> tuple[Array, Tables]:
+) -> tuple[Array, LinkTables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
@@ -410,7 +410,7 @@ def build_records(
         "solids": solids,
     }
     memory, views = pack_tables(arrays)
-    return memory, Tables(**views)
+    return memory, LinkTables(**views)
 
 
 def tree_bodies(tree: Tree) -> Records:
@@ -442,14 +442,14 @@ def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     return rows
 
 
-def take_over(t: Tables, old: Tables) -> None:
+def take_over(t: LinkTables, old: LinkTables) -> None:
     """Copy all that is not motion from the records of another tree of the same bodies."""
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
 
 
-def share_shown(t: Tables, old: Tables) -> Tables:
+def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
     """Share the memory of the shown state with another set of records."""
     names = "rotors", "speed", "shown", "force", "peak"
     for name in names:
@@ -457,7 +457,7 @@ def share_shown(t: Tables, old: Tables) -> Tables:
     return t._replace(**{name: getattr(old, name) for name in names})
 
 
-def set_positions(t: Tables, positions: Array) -> None:
+def set_positions(t: LinkTables, positions: Array) -> None:
     """Set coordinates of the tree: rotation vector and place of free bodies, joint angles."""
     if t.bodies["even"].any():
         rotations = np.empty((len(t.bodies), 3, 3))
@@ -478,7 +478,7 @@ def set_positions(t: Tables, positions: Array) -> None:
     set_own_positions(t, positions)
 
 
-def positions_of(t: Tables) -> Array:
+def positions_of(t: LinkTables) -> Array:
     """Coordinates of the tree, the inverse of `set_positions`, (c,)."""
     own = own_positions_of(t)
     if not t.bodies["even"].any():
@@ -486,7 +486,7 @@ def positions_of(t: Tables) -> Array:
     return joint_coordinates(t, own, t.bodies["rotation"], universally_bent)
 
 
-def set_own_positions(t: Tables, positions: Array) -> None:
+def set_own_positions(t: LinkTables, positions: Array) -> None:
     """Enter coordinates in which even joints have rotation vectors: of a bend its y and z, (c,)."""
     t.angle[:] = positions
     for body, first, last in _with_attitudes(t):
@@ -497,7 +497,7 @@ def set_own_positions(t: Tables, positions: Array) -> None:
         t.angle[first:last] = 0.0
 
 
-def own_positions_of(t: Tables) -> Array:
+def own_positions_of(t: LinkTables) -> Array:
     """Coordinates with rotation vectors, the inverse of `set_own_positions`, (c,)."""
     positions: Array = t.angle.copy()
     for body, first, last in _with_attitudes(t):
@@ -508,7 +508,7 @@ def own_positions_of(t: Tables) -> Array:
     return positions
 
 
-def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
+def _with_attitudes(t: LinkTables) -> list[tuple[Any, int, int]]:
     """Free bodies and those beyond even joints, with the begin and end of their coordinates."""
     rows = np.flatnonzero((t.bodies["parent"] < 0) | (t.bodies["even"] == 1))
     bodies = [t.bodies[k] for k in rows]
@@ -530,7 +530,7 @@ def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
 
 
 def joint_coordinates(
-    t: Tables,
+    t: LinkTables,
     positions: Array,
     rotations: Array,
     bend: Callable[[Array, Array], tuple[Array, Array]],
@@ -799,7 +799,7 @@ def move_bodies(t, place):
 # ---------- Jacobians and the joint-space inertia, where they are wanted once
 
 
-def jacobians(t: Tables) -> Array:
+def jacobians(t: LinkTables) -> Array:
     """Angular and linear velocity of each body's origin by the coordinates' rates, (b, 6, c).
 
     In the present places.
@@ -826,7 +826,7 @@ def shifted(jacobian: Array, arm: Array) -> Array:
     return moved
 
 
-def of_centres(t: Tables) -> tuple[Array, Array]:
+def of_centres(t: LinkTables) -> tuple[Array, Array]:
     """Jacobians of the centres of mass, (b, 6, c), and inertias in the world, (b, 6, 6)."""
     centre = np.zeros((len(t.bodies), 6, len(t.rate)))
     inertia = np.zeros((len(t.bodies), 6, 6))
@@ -838,7 +838,7 @@ def of_centres(t: Tables) -> tuple[Array, Array]:
     return centre, inertia
 
 
-def joint_space_inertia(t: Tables) -> Array:
+def joint_space_inertia(t: LinkTables) -> Array:
     """Inertia matrix of all coordinates, (c, c)."""
     centre, inertia = of_centres(t)
     total: Array = np.einsum("kia,kij,kjb->ab", centre, inertia, centre, optimize=True)

@@ -21,7 +21,7 @@ from musls_description.numerics.rotations import (
     product,
     rotation_vector,
 )
-from musls_sim.plants.rigid_links.mechanism import Tables, joint_space_inertia, of_centres
+from musls_sim.plants.rigid_links.mechanism import LinkTables, joint_space_inertia, of_centres
 
 STIFF_M2 = 0.005
 """Cost of turning joints when a hook is drawn into its place, over the mass of the piece: one
@@ -44,11 +44,11 @@ class Pieces:
     velocities: Array
 
 
-Placed = Callable[[Pieces], Tables]
+Placed = Callable[[Pieces], LinkTables]
 """Gives the records of pieces, all bodies placed and moved."""
 
 
-def opened(pieces: Pieces, body: int, records: Tables) -> Pieces:
+def opened(pieces: Pieces, body: int, records: LinkTables) -> Pieces:
     """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
     old, m = pieces.tree.bodies[body], records.bodies[body]
     loose = TreeBody(
@@ -102,7 +102,7 @@ def _with(pieces: Pieces, body: int, joint: TreeBody, place: Array, rate: Array)
     )
 
 
-def _drawn(pieces: Pieces, body: int, place: Array, records: Tables) -> Pieces:
+def _drawn(pieces: Pieces, body: int, place: Array, records: LinkTables) -> Pieces:
     """Move the origin of a piece's first body to a place, the rest by least mass times way."""
     tree = pieces.tree
     first = np.append(tree.first_coordinate, tree.n_coordinates)

@@ -36,7 +36,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
-    Tables,
+    LinkTables,
     build_records,
     drift,
     own_positions_of,
@@ -255,7 +255,7 @@ class RigidLinksPlant(Plant):
         set_positions(t, start.coordinates)
         self.start_moving(np.zeros(len(t.rate)))
 
-    def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
+    def _records_of(self, tree: Tree) -> tuple[Array, LinkTables]:
         return build_records(
             self.system,
             tree,
@@ -479,7 +479,7 @@ class RigidLinksPlant(Plant):
         """The tree as it is now, and its motion."""
         return Pieces(self.tree, own_positions_of(self.records), self.velocities)
 
-    def _built(self, pieces: Pieces) -> tuple[Array, Tables]:
+    def _built(self, pieces: Pieces) -> tuple[Array, LinkTables]:
         """Memory and records of other pieces of the system."""
         memory, records = self._records_of(pieces.tree)
         take_over(records, self.records)
@@ -487,7 +487,7 @@ class RigidLinksPlant(Plant):
         records.rate[:] = pieces.velocities
         return memory, records
 
-    def _placed(self, pieces: Pieces) -> Tables:
+    def _placed(self, pieces: Pieces) -> LinkTables:
         """Their records with all bodies placed and moved."""
         records = self._built(pieces)[1]
         restart(records.system.ctypes.data)

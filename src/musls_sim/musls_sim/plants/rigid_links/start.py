@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.hanging.equilibrium import slung_state
 from musls_description.hanging.tree import Configuration
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, rotation_vector
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
-from musls_sim.plants.interface import Motion, PlantSetup, accurate_step_s, given_motion, substeps
+from musls_sim.plants.interface import PlantSetup, accurate_step_s, given_motion, substeps
 from musls_sim.plants.rigid_links.mechanism import jacobians
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.rigid_links.step_control import (
@@ -137,7 +138,7 @@ def _auto_step_s(setup: PlantSetup, system: SlungLoadSystem) -> float:
 
 
 def _configuration_of(
-    system: SlungLoadSystem, motion: Motion, gravity_m_s2: float
+    system: SlungLoadSystem, motion: BodyMotion, gravity_m_s2: float
 ) -> Configuration:
     """Chains that hang between load and drones in given poses.
 
@@ -158,7 +159,7 @@ def _configuration_of(
     return configuration
 
 
-def _rates_of(plant: RigidLinksPlant, motion: Motion) -> Array:
+def _rates_of(plant: RigidLinksPlant, motion: BodyMotion) -> Array:
     """Rates of all coordinates that give load and drones their velocities, (n_dofs,).
 
     Of all joint rates that do, the smallest ones.

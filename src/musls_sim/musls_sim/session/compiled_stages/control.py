@@ -176,7 +176,7 @@ PARTS = ("law", "law_drones", "law_shares")
 """Arrays of `WORLD` that a law works on."""
 
 
-class Law(NamedTuple):
+class CompiledLaw(NamedTuple):
     """A controller in compiled code.
 
     Attributes:
@@ -193,21 +193,23 @@ def has_law(controller: Controller) -> bool:
     return type(controller) in (PayloadController, RodController, RotorTmCables, RotorTmRods)
 
 
-def law_of(controller: Controller) -> Law:
+def law_of(controller: Controller) -> CompiledLaw:
     """The law of a controller that has taken over."""
     match controller:
         case PayloadController():
-            return Law(fly_payload, {"law": controller.memory})
+            return CompiledLaw(fly_payload, {"law": controller.memory})
         case RodController():
             shares = controller.structure.shares
-            return Law(fly_payload_rods, {"law": _record(controller.load), "law_shares": shares})
+            return CompiledLaw(
+                fly_payload_rods, {"law": _record(controller.load), "law_shares": shares}
+            )
         case RotorTmCables():
             law, drones = _record(controller.constants), controller.drones
             arrays = {"law": law, "law_drones": drones, "law_shares": controller.shares}
-            return Law(fly_rotortm, arrays)
+            return CompiledLaw(fly_rotortm, arrays)
         case RotorTmRods():
             arrays = {"law": _record(controller.constants), "law_shares": controller.shares}
-            return Law(fly_rotortm_rods, arrays)
+            return CompiledLaw(fly_rotortm_rods, arrays)
     raise TypeError(f"{type(controller).__name__} has no compiled code: see has_law")
 
 

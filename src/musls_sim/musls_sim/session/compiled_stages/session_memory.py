@@ -196,7 +196,7 @@ CHANGING = (
 
 
 @dataclass(frozen=True)
-class Rows:
+class KeptRows:
     """Arrays that compiled code keeps of many periods.
 
     Attributes:
@@ -235,7 +235,7 @@ class World:
         self.rows = self._make_rows()
         self.refresh()
 
-    def _make_rows(self) -> Rows:
+    def _make_rows(self) -> KeptRows:
         session = self._session
         takers = [observer for observer in session.observers if observer.takes_rows(session)]
         every = keeps_every = 0
@@ -247,7 +247,7 @@ class World:
         shown = state_of(session) | self._own
         names = "motion", "speed", "force", "recent", "shown"
         arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
-        return Rows(every, keeps_every, takers, arrays)
+        return KeptRows(every, keeps_every, takers, arrays)
 
     def refresh(self) -> None:
         """Write into the record where everything is."""

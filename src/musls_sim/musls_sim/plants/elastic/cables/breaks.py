@@ -13,7 +13,7 @@ import numpy as np
 
 from musls_description.numerics.compiled import compiled
 from musls_sim.plants.elastic.output import bending_energy, strain_energy
-from musls_sim.plants.elastic.state import Tables, cables_of, segments_of
+from musls_sim.plants.elastic.state import RigTables, cables_of, segments_of
 
 GAMMA = 2.0 - math.sqrt(2.0)
 """Time of the first stage, see `step`."""
@@ -131,7 +131,7 @@ class Break:
     energy_j: float
 
 
-def take_breaks(tables: Tables, begin_s: float, period_s: float) -> list[Break]:
+def take_breaks(tables: RigTables, begin_s: float, period_s: float) -> list[Break]:
     """Take what broke in a period out of the tables, in the order of time."""
     found, segments = [], tables.segments
     rows = np.flatnonzero(segments["broken_at"] >= 0.0)

@@ -70,7 +70,7 @@ LARGEST_STRAIN = 10.0
 
 
 @dataclass(kw_only=True)
-class Line:
+class LineProperties:
     """Material and section of a cable.
 
     Attributes:
@@ -316,16 +316,18 @@ def line_of(
     ea_n: float | None = None,
     damping_n_s: float | None = None,
     ei_n_m2: float | None = None,
-) -> Line:
+) -> LineProperties:
     """Material of a cable: as given here, else as in its description, else the default line."""
     instead: dict[str, Any] = {} if ea_n is None else {"ea_n": ea_n, "law": None, "own_law": None}
     instead |= {} if damping_n_s is None else {"damping_n_s": damping_n_s}
     instead |= {} if ei_n_m2 is None else {"ei_n_m2": ei_n_m2}
     given = replace(cable.elastic, **instead)
     cable = replace(cable, elastic=given)
-    shared = {f.name: getattr(given, f.name) for f in fields(Line) if hasattr(given, f.name)}
+    shared = {
+        f.name: getattr(given, f.name) for f in fields(LineProperties) if hasattr(given, f.name)
+    }
     own = given.own_law
-    return Line(
+    return LineProperties(
         **shared
         | {
             "ea_n": cable.ea_n if own is None else stiffness_at_rest(own),
