@@ -151,7 +151,7 @@ class Dense:
 
 
 def motion_now(plant):
-    """State of a plant as a `Motion`."""
+    """State of a plant as a `BodyMotion`."""
     y = plant.records.bodies["state"]
     return BodyMotion.of(
         *(y[field].copy() for field in ("position", "attitude", "velocity", "omega"))

@@ -29,7 +29,6 @@ from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_description.tables import ShownResult, Table
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import EnergyAudit, Plant, PlantInputs, Pose, PrescribedMotion
-from musls_sim.plants.interface import Motion as Start
 from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.session.loop import Loop
@@ -90,11 +89,11 @@ def plant_at_start(
     if kind == MASSLESS:
         if slack:
             flat = Rotation.from_euler("z", yaw).as_quat(scalar_first=True)
-            start = Start.at_rest(np.vstack([load, position]), np.vstack([flat, orientation]))
+            start = BodyMotion.of(np.vstack([load, position]), np.vstack([flat, orientation]))
         else:
             light = weightless(system)
             rest = hanging_equilibrium(light, position, spec.gravity_m_s2, yaw, yaws)
-            start = Start.at_rest(*rest.bodies)
+            start = BodyMotion.of(*rest.bodies)
         light_plant = MasslessPlant(system, start, ground_height_enu_m=ground, **options)
         return light_plant, start.orientation_wxyz[1:].copy()
     if slack:
