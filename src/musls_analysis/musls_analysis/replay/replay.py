@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import RecordedPaths, ReplayMotion, ReplaySpec
+from musls_control.estimate import BodyMotion
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state, weightless
