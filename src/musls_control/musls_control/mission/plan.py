@@ -196,7 +196,7 @@ class FlightPlan:
             drones.acceleration_enu_m_s2[:] = np.where(
                 np.any(fed, axis=1, keepdims=True), fed, np.nan
             )
-        return drones.data.reshape(rows, n, -1)
+        return drones.data.reshape(rows, n, drones.data.shape[1])
 
     @property
     def _times_s(self) -> Array:
