@@ -35,7 +35,7 @@ def use_command(monkeypatch):
         module = ModuleType("fake")
         module.run = function
         monkeypatch.setitem(sys.modules, "musls_bringup.cli.fake", module)
-        fake = "fake:run", "Flies.", "fly circle"
+        fake = "fake:run", "fly circle"
         monkeypatch.setattr(app, "COMMANDS", {"fly": fake, "list": fake})
 
     return use

@@ -79,144 +79,90 @@ def protect_streams() -> None:
 
 
 COMMANDS = {
-    "fly": (
-        "fly:run",
-        "Flies a scenario and reports on it.",
-        "fly circle --set system.cables.links=29 --seed 3",
-    ),
-    "check": (
-        "check:run",
-        "Checks whether a scenario can be flown: margins, flight time.",
-        "check circle --set system.load.mass_kg=2 --out checks/circle",
-    ),
-    "formation": (
-        "check:formation",
-        "Proposes places for the drones of a system.",
-        "formation x500_trio --drones 5 --out formations/five",
-    ),
-    "modes": (
-        "check:modes",
-        "Shows the modes of load, cables and drones around a state.",
-        "modes circle --set cable_model=massless --out modes/circle",
-    ),
-    "draw": (
-        "check:draw_system",
-        "Draws a system at rest from above and from the side.",
-        "draw x500_quad --out quad.png",
-    ),
+    "fly": ("fly:run", "fly circle --set system.cables.links=29 --seed 3"),
+    "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
+    "formation": ("check:formation", "formation x500_trio --drones 5 --out formations/five"),
+    "modes": ("check:modes", "modes circle --set cable_model=massless --out modes/circle"),
+    "draw": ("check:draw_system", "draw x500_quad --out quad.png"),
     "recordings": (
         "recorded.recordings:run",
-        "Shows what is in a recording: bodies, rates, gaps, units.",
         "recordings take_1.csv --bodies load=box,drone_1=cf5 --png take_1.png",
     ),
     "compare": (
         "recorded.compare:run",
-        "Compares flights by the errors of the paper's Table III.",
         "compare real_flight.csv runs/shm --stage shm --skip-sim 2",
     ),
     "replay": (
         "recorded.replay:run",
-        "Moves the drones as recorded and predicts the load.",
         "replay flight_2136_shm.csv --offset load=0,0,-0.07 --fit damping,load_com",
     ),
     "identify": (
         "recorded.replay:identify",
-        "Identifies a system from recordings, with 90 % intervals.",
         "identify flights_2136/ flights_2044/ --offset load=0,0,-0.07 --out runs/identified",
     ),
-    "benchmark": (
-        "recorded.sweep:benchmark",
-        "Compares controllers on a fixed set of flights.",
-        "benchmark payload my.py:MyController --quick",
-    ),
-    "sweep": (
-        "recorded.sweep:run",
-        "Runs a parameter study.",
-        "sweep joint_damping --workers 4",
-    ),
-    "montecarlo": (
-        "recorded.sweep:montecarlo",
-        "Flies many worlds drawn from distributions: percentiles, worst.",
-        "montecarlo hold --vary spread.yaml --worlds 1000",
-    ),
-    "studio": (
-        "recorded.view:studio",
-        "Flies scenarios and compares runs, in a browser.",
-        "studio runs",
-    ),
-    "view": (
-        "recorded.view:run",
-        "Shows a flight in 3-D over time.",
-        "view flight.csv --with runs/circle --gif",
-    ),
+    "benchmark": ("recorded.sweep:benchmark", "benchmark payload my.py:MyController --quick"),
+    "sweep": ("recorded.sweep:run", "sweep joint_damping --workers 4"),
+    "montecarlo": ("recorded.sweep:montecarlo", "montecarlo hold --vary spread.yaml --worlds 1000"),
+    "studio": ("recorded.view:studio", "studio runs"),
+    "view": ("recorded.view:run", "view flight.csv --with runs/circle --gif"),
     "figures": (
         "recorded.view:figures",
-        "Draws the report's figures as PDF, SVG or PNG of a given width.",
         "figures runs/mine pose_load tensions --format pdf --width 181 --font serif",
     ),
-    "paper": (
-        "recorded.reproduce:paper",
-        "Flies what a paper shows: its numbers beside ours.",
-        "paper 004 --out runs/rotortm",
-    ),
+    "paper": ("recorded.reproduce:paper", "paper 004 --out runs/rotortm"),
     "reproduce": (
         "recorded.reproduce:run",
-        "Flies the paper's missions and compares them with its flights.",
         "reproduce flights/ --seeds 5 --system x500_trio_swivel",
     ),
-    "fit-drones": (
-        "recorded.reproduce:fit",
-        "Identifies the imperfections of real drones: tilts, delay.",
-        "fit-drones flights/ --out runs/drones",
-    ),
-    "model": (
-        "model:run",
-        "Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF).",
-        "model x500_trio --format world --out worlds",
-    ),
-    "ros": (
-        "ros:app",
-        "Sets up ROS 2 and flies scenarios through its graph of nodes.",
-        "ros fly circle",
-    ),
-    "new": (
-        "new:app",
-        "Writes a commented file of a system, scenario, controller, ...",
-        "new system --load beam --length 2 --drones 5 --cable 2",
-    ),
-    "import": (
-        "new:import_body",
-        "Makes a system or an airframe of a URDF, SDF or MJCF file.",
-        "import crate.urdf --attach hook_1,hook_2,hook_3 --cable 2",
-    ),
-    "list": (
-        "describe:list_shipped",
-        "Lists what is shipped.",
-        "list systems",
-    ),
-    "describe": (
-        "describe:run",
-        "Explains a key: meaning, unit, default, range.",
-        "describe mission.stages.circle",
-    ),
-    "test": (
-        "test:run",
-        "Runs the test suite.",
-        "test -k catenary",
-    ),
+    "fit-drones": ("recorded.reproduce:fit", "fit-drones flights/ --out runs/drones"),
+    "model": ("model:run", "model x500_trio --format world --out worlds"),
+    "ros": ("ros:app", "ros fly circle"),
+    "new": ("new:app", "new system --load beam --length 2 --drones 5 --cable 2"),
+    "import": ("new:import_body", "import crate.urdf --attach hook_1,hook_2,hook_3 --cable 2"),
+    "list": ("describe:list_shipped", "list systems"),
+    "describe": ("describe:run", "describe mission.stages.circle"),
+    "test": ("test:run", "test -k catenary"),
 }
-"""Module of each subcommand, its line in the help of all, and the example that its own shows."""
+"""Module of each subcommand and the example that its help shows."""
 
 SECTIONS = {
-    "Start here": ("fly", "view", "list", "describe", "new", "studio"),
-    "Build a system": ("check", "formation", "draw", "modes", "import", "model"),
-    "Compare with real flights": (
-        "recordings", "compare", "replay", "identify", "fit-drones", "reproduce",
-    ),
-    "Studies and papers": ("sweep", "montecarlo", "benchmark", "figures", "paper"),
-    "ROS 2 and tests": ("ros", "test"),
-}  # fmt: skip
-"""Subcommands as the help shows them."""
+    "Start here": {
+        "fly": "Flies a scenario and reports on it.",
+        "view": "Shows a flight in 3-D over time.",
+        "list": "Lists what is shipped.",
+        "describe": "Explains a key: meaning, unit, default, range.",
+        "new": "Writes a commented file of a system, scenario, controller, ...",
+        "studio": "Flies scenarios and compares runs, in a browser.",
+    },
+    "Build a system": {
+        "check": "Checks whether a scenario can be flown: margins, flight time.",
+        "formation": "Proposes places for the drones of a system.",
+        "draw": "Draws a system at rest from above and from the side.",
+        "modes": "Shows the modes of load, cables and drones around a state.",
+        "import": "Makes a system or an airframe of a URDF, SDF or MJCF file.",
+        "model": "Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF).",
+    },
+    "Compare with real flights": {
+        "recordings": "Shows what is in a recording: bodies, rates, gaps, units.",
+        "compare": "Compares flights by the errors of the paper's Table III.",
+        "replay": "Moves the drones as recorded and predicts the load.",
+        "identify": "Identifies a system from recordings, with 90 % intervals.",
+        "fit-drones": "Identifies the imperfections of real drones: tilts, delay.",
+        "reproduce": "Flies the paper's missions and compares them with its flights.",
+    },
+    "Studies and papers": {
+        "sweep": "Runs a parameter study.",
+        "montecarlo": "Flies many worlds drawn from distributions: percentiles, worst.",
+        "benchmark": "Compares controllers on a fixed set of flights.",
+        "figures": "Draws the report's figures as PDF, SVG or PNG of a given width.",
+        "paper": "Flies what a paper shows: its numbers beside ours.",
+    },
+    "ROS 2 and tests": {
+        "ros": "Sets up ROS 2 and flies scenarios through its graph of nodes.",
+        "test": "Runs the test suite.",
+    },
+}
+"""Subcommands as the help shows them, each with its line."""
 
 EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
@@ -233,14 +179,13 @@ class LazyGroup(TyperGroup):
         """Writes the subcommands in sections."""
         for title, names in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, COMMANDS[name][1]) for name in names], col_max=12)
+                formatter.write_dl([*names.items()], col_max=12)
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Imports a subcommand and makes the typer command from it."""
         if name not in COMMANDS:
             return None
-        place, _, example = COMMANDS[name]
-        module, _, function = place.partition(":")
+        (module, _, function), example = COMMANDS[name][0].partition(":"), COMMANDS[name][1]
         found = getattr(import_module(f"musls_bringup.cli.{module}"), function)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         if not isinstance(found, typer.Typer):
