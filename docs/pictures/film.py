@@ -65,13 +65,13 @@ def thousand_worlds() -> Iterator[np.ndarray]:
         ax.set(xlim=(-1, side + 1), ylim=(-1, places[:, 1].max() + 2), aspect="equal")
         ax.axis("off")
         ax.set_title("A thousand worlds in one call", fontsize=13)
-        drones = ax.plot([], [], ".", ms=2.5, color=style.FAINT)[0]
+        drones = ax.plot([], [], ".", ms=2.5, color=style.colour("drone_1"))[0]
         load = ax.plot([], [], "s", ms=3.5, color=style.colour("load"))[0]
         for _ in range(round(PART_S * FPS)):
             time_s = float(batch.time_s[0])
-            batch.wrench_enu[:, 0, 3:5] = force_n * ((time_s % 4.0) < 0.5)
+            batch.wrench_enu[:, 0, 3:5] = force_n * ((time_s % 2.5) < 0.5)
             batch.advance(8)
-            shown = (batch.position_enu_m[..., :2] - start_enu_m[:2]) * 0.35 + places[:, None]
+            shown = (batch.position_enu_m[..., :2] - start_enu_m[:2]) * 0.7 + places[:, None]
             load.set_data(*shown[:, 0].T)
             drones.set_data(*shown[:, 1:].reshape(-1, 2).T)
             canvas.draw()

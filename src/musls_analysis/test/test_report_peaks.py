@@ -11,7 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_analysis.comparison.summary import flight_warnings, named_peaks, sentence, summarise
+from musls_analysis.comparison.summary import (
+    facts,
+    flight_warnings,
+    named_peaks,
+    sentence,
+    summarise,
+)
 from musls_analysis.figures.flight import write_for_paper
 from musls_analysis.recordings.recording import (
     CableTrack,
@@ -241,3 +247,21 @@ def test_warnings_name_what_was_wrong_and_when(flight, tmp_path):
     assert summary["warnings"] == expected
     page = write_report(bad, summary, tmp_path).read_text("utf-8")
     assert all(f"Invalid flight: {line}" in page for line in expected)
+
+
+@pytest.mark.parametrize("rate_1_s", [0.0, 0.5])
+def test_a_swing_that_lasts_or_grows_is_named(rate_1_s):
+    time_s = np.arange(0.0, 10.0, 0.02)
+    swing_m = (
+        (0.01 if rate_1_s else 0.04)
+        * np.exp(rate_1_s * time_s)
+        * np.sin(2.0 * np.pi * 0.6 * time_s)
+    )
+    load = track(time_s, np.column_stack([swing_m, 0.0 * time_s, 1.0 + 0.0 * time_s]))
+    wanted = track(time_s, np.tile([0.0, 0.0, 1.0], (len(time_s), 1)))
+    run = Recording({"load": load}, {"load": wanted}, stages=[Stage("hold", 0.0, 10.0)])
+    (found,) = summarise(run)["oscillations"]
+    assert found["frequency_hz"] == pytest.approx(0.6, abs=0.01)
+    assert found["grows"] == (rate_1_s > 0.0)
+    told = dict(facts(summarise(run)))["the load oscillates in hold"]
+    assert told.endswith("grows" if rate_1_s else "does not die out")

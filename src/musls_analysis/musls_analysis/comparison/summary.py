@@ -17,7 +17,7 @@ Keys (stable)::
     tension.<in_flight | snap | take_up | touch_down>   the largest of its sort, of all cables
            .max_n, .cable, .time_s, .stage
     explanations[]                       what the load's errors are made of, for people
-    oscillations[]: stage, frequency_hz, amplitude_m   swings of the load that do not die out
+    oscillations[]: stage, frequency_hz, amplitude_m, grows   swings of the load that do not die out
     batteries.<drone>.charge_start, .charge_end   share of the capacity; only with batteries
                      .energy_wh, .mean_power_w, .max_power_w, .max_current_a, .min_voltage_v
     slack_threshold_n
@@ -119,7 +119,7 @@ LEAST_SWING_M = 0.02
 """Smaller amplitudes are noise and wind."""
 
 LEAST_CYCLES = 5
-"""Of an oscillation in a stage; what is slower is a drift."""
+"""Of an oscillation in a stage; what is slower is a drift. Of one that grows two less."""
 
 OF_ONE_TONE = 0.6
 """Share of the error's power at one frequency from which on it is an oscillation."""
@@ -132,8 +132,9 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
     """Main stages in which the load's error is one tone that the reference has not.
 
     The error's axis of largest variance, less its mean over a window; the tone is the largest of
-    its spectrum with the neighbours on both sides (a Hann window is three lines wide). A swing that
-    has faded to half in the second half of the stage is none.
+    its spectrum with the neighbours on both sides (a Hann window is three lines wide), of one that
+    grows after division by its growth. A swing that has faded to half in the second half of the
+    stage is none.
     """
     body = recording.bodies.get(LOAD)
     if body is None or LOAD not in recording.setpoints:
@@ -146,23 +147,26 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
             continue
         spacing_s = stage.duration_s / len(error)
         _, _, axes = np.linalg.svd(error - error.mean(axis=0), full_matrices=False)
-        swing, way = (_without_drift(path @ axes[0]) for path in (error, asked[inside]))
-        power, planned = (np.abs(np.fft.rfft(np.hanning(len(v)) * v)) ** 2 for v in (swing, way))
+        swing, half = _without_drift(error @ axes[0]), len(error) // 2
+        growth = np.std(swing[half:]) / max(np.std(swing[:half]), 1e-9)
+        even = max(growth, 1.0) ** -np.linspace(0.0, 2.0, len(error))
+        ways = (_without_drift(even * (path @ axes[0])) for path in (error, asked[inside]))
+        power, planned = (np.abs(np.fft.rfft(np.hanning(len(w)) * w)) ** 2 for w in ways)
         line = int(np.argmax(power[1:])) + 1
         tone = slice(max(line - 1, 0), line + 2)
-        half = len(swing) // 2
         amplitude_m = float(np.sqrt(2.0) * np.std(swing[half:]))
         if (
-            line >= LEAST_CYCLES
+            line >= LEAST_CYCLES - 2 * (growth > 2.0)
             and amplitude_m > LEAST_SWING_M
             and power[tone].sum() > OF_ONE_TONE * power[1:].sum()
             and planned[tone].sum() < OF_THE_PLAN * power[tone].sum()
-            and np.std(swing[half:]) > 0.5 * np.std(swing[:half])
+            and growth > 0.5
         ):
             yield {
                 "stage": stage.name,
                 "frequency_hz": line / (len(swing) * spacing_s),
                 "amplitude_m": amplitude_m,
+                "grows": bool(growth > 2.0),
             }
 
 
@@ -611,7 +615,7 @@ def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield (
             f"the load oscillates in {swing['stage'].replace('_', ' ')}",
             f"{swing['frequency_hz']:.2f} Hz, {1e3 * swing['amplitude_m']:.0f} mm to each side; it "
-            "does not die out",
+            + ("grows" if swing.get("grows") else "does not die out"),
         )
     if found := summary.get("check"):
         yield "before the flight", found["sentence"]
