@@ -132,21 +132,6 @@ def distance(begin: NDArray[Any], array: NDArray[Any]) -> int:
     return int(array.ctypes.data - begin.ctypes.data)
 
 
-def located(array: NDArray[Any], arrays: Mapping[str, NDArray[Any]]) -> int | None:
-    """Bytes to where `pack` copies an array that is, or is in, one of these; None: in none."""
-    owner, at = _owner(array), 0
-    for own in arrays.values():
-        if _owner(own) is owner and 0 <= distance(own, array) < own.nbytes:
-            return at + distance(own, array)
-        at += own.nbytes
-    return None
-
-
-def _owner(array: NDArray[Any]) -> Any:
-    """Array whose memory it is."""
-    return array if array.base is None else array.base
-
-
 def fill(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
     """Write numbers into a record, (1,), and of arrays how many bytes they are from it."""
     for name, value in values.items():

@@ -22,7 +22,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, distance, located, pack, places_in
+from musls_description.numerics.records import TiedToMemory, distance, pack, places_in
 from musls_sim.batch.host import Decided, Host
 from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
 from musls_sim.scenario.scenario import Scenario
@@ -543,11 +543,13 @@ class _Start:
     def _record(self, session: Session, mission: bool) -> None:
         """Fill the record of the world."""
         state, first = state_of(session), self.host.first
+        told = self.own(state.pop("told"), "throttle" if session.latency is None else "late")
         own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
         values: dict[str, Any] = {
             **numbers_of(session),
             **own,
             **{name: self.own(array) for name, array in state.items()},
+            "told": told,
             "row": -1,
             "due": self.host.due(first, 0),
             "down_since": np.nan,
@@ -574,10 +576,11 @@ class _Start:
         if not mission:
             self.parts["sent"][:] = self.setpoint[:] = self.host.first.flown["table"][0]
 
-    def own(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Copy, in this memory, of an array of the session's."""
-        at = located(array, self._packed)
-        assert at is not None
+    def own(self, array: NDArray[Any], part: str = "memory") -> NDArray[Any]:
+        """Copy, in this memory, of an array in one of the session's: by default in its plant's."""
+        begin = distance(self._packed[part], array)
+        assert 0 <= begin < self._packed[part].nbytes
+        at = distance(self.memory, self.parts[part]) + begin
         return np.ndarray(array.shape, array.dtype, self.memory.data, at, array.strides)
 
 
