@@ -18,7 +18,7 @@ from PIL import Image
 
 import musls
 from musls_analysis.figures import style
-from musls_analysis.recordings.recording import Stage
+from musls_analysis.recordings.recording import RecordedStage
 from musls_analysis.scene import open_subject
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film
 from musls_analysis.view.picture import PictureOptions, new_canvas, pixels
@@ -46,7 +46,9 @@ def film_flight(title: str, path: Path, folder: Path) -> None:
         musls.fly(scenario, set=changes, out=run)
     subject = open_subject(run)
     window_s = (max(begin_s, subject.start_s), min(end_s, subject.end_s))
-    one = replace(subject.recording, stages=[Stage(title, *window_s)])  # its name is the headline
+    one = replace(
+        subject.recording, stages=[RecordedStage(title, *window_s)]
+    )  # its name is the headline
     subject = replace(subject, recording=one)
     film = FilmOptions(FPS, (window_s[1] - window_s[0]) / PART_S)
     write_film([subject], window_s, path, look, film, lambda share: None)

@@ -259,7 +259,7 @@ def test_a_swing_that_lasts_or_grows_is_named(rate_1_s):
     )
     load = track(time_s, np.column_stack([swing_m, 0.0 * time_s, 1.0 + 0.0 * time_s]))
     wanted = track(time_s, np.tile([0.0, 0.0, 1.0], (len(time_s), 1)))
-    run = Recording({"load": load}, {"load": wanted}, stages=[Stage("hold", 0.0, 10.0)])
+    run = Recording({"load": load}, {"load": wanted}, stages=[RecordedStage("hold", 0.0, 10.0)])
     (found,) = summarise(run)["oscillations"]
     assert found["frequency_hz"] == pytest.approx(0.6, abs=0.01)
     assert found["grows"] == (rate_1_s > 0.0)

@@ -157,7 +157,7 @@ def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observe
     from musls_bringup.fly import SLACK_SHARE, slack_threshold_n
 
     share_n = slack_threshold_n(scenario) / SLACK_SHARE
-    with open_viewer(scenario.name, PREPARING) as (stream, page):
+    with open_viewer(scenario.name, "preparing") as (stream, page):
         if page:
             tell("note", f"{page} shows the flight")
             webbrowser.open(page)
