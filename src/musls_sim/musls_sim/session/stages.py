@@ -120,10 +120,10 @@ def _reference(flight: Flight) -> Stage:
 def _events_ask(scenario: Scenario) -> str:
     for event in scenario.events:
         when, numbers = event.when, event.changes_numbers_only
-        if isinstance(numbers, tuple):
-            numbers = scenario.cable_model in numbers
-        if not numbers:
+        if isinstance(numbers, tuple) and scenario.cable_model not in numbers:
             return f"events = {event.kind}: with cable_model = {scenario.cable_model}"
+        if not numbers:
+            return f"events = {event.kind}"
         if when.condition is not None or when.event in AUTOMATIC_KINDS:
             return f"events.when: of {event.kind} (a time, a stage or another event do not)"
     return ""
