@@ -469,6 +469,9 @@ def test_bad_input_is_named():
         Batch(made, worlds=2, level="torque")
     with pytest.raises(ConfigError, match=r"start\.kind = ground"):
         Batch(scenario(), worlds=2, level="forces")
+    losses = scenario("start=air", name="quad_survives")
+    with pytest.raises(ConfigError, match="contingency: must be null where commands come from"):
+        Batch(losses, worlds=2, level="forces")
     with pytest.raises(ConfigError, match=r"scenario of world 1 .*structure differs"):
         Batch([made, scenario("start=air", name="duo")])
     batch = Batch(made, worlds=2)

@@ -628,6 +628,8 @@ def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     if kind != "formation" and not by_mission:
         what = "must be formation where commands come from outside"
         _refuse(scenario, f"controller.kind = {kind}: {what}")
+    if scenario.contingency is not None and not by_mission:
+        _refuse(scenario, "contingency: must be null where commands come from outside")
     ground = scenario.start.kind == "ground"
     if ground and (level is not ControlLevel.DRONE_SETPOINTS or kind != "formation"):
         allowed = "air or state with a controller, or commands below setpoints"
