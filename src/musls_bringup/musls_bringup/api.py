@@ -238,7 +238,7 @@ def _warn(flown: Recording, apart: Mapping[str, Any] | None) -> None:
     """Say in Python, too, what the command says first."""
     told = [f"invalid flight: {line}" for line in flown.warnings]
     for text in [*told, *filter(None, [close_pass(apart)])]:
-        warnings.warn(text, InvalidFlightWarning, stacklevel=4)
+        warnings.warn(text, InvalidFlightWarning, stacklevel=3)
 
 
 def linearise(

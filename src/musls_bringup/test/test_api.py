@@ -32,8 +32,11 @@ def run():
 def test_a_load_that_sinks_to_the_ground_is_told_in_a_flight_from_the_air():
     """Autopilots of drones that rods join work against each other."""
     changes = {"cable_model": "rigid_rods", "mission.stages.0.duration_s": 5.0}
-    with pytest.warns(musls.InvalidFlightWarning, match="invalid flight: the load is on the"):
+    with pytest.warns(
+        musls.InvalidFlightWarning, match="invalid flight: the load is on the"
+    ) as told:
         (line,) = musls.fly(musls.load_scenario("hold", changes)).warnings
+    assert told[0].filename == __file__
     assert line.startswith("the load is on the ground at 3.") and line.endswith("in hold")
 
 
