@@ -32,8 +32,8 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.obstacles import CYLINDER, nearest_point
 
-HARD_LANDING_M_S = 1.0
-"""A drone that meets the ground faster than this, downwards, has hit it."""
+HARD_LANDING_M_S = 1.5
+"""A drone that meets the ground faster than this, downwards, has hit it: a fall of 11 cm."""
 
 LEFT_OUT = -2.0
 """Stands for the speed of a pair that is not looked at: a drone that stands on the load."""
