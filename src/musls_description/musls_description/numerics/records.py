@@ -38,13 +38,6 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
     return memory, views
 
 
-def in_copies(view: NDArray[Any], memory: Array, copies: Array) -> NDArray[Any]:
-    """What a view of a memory shows in copies of it, (copies, words), as its first axis."""
-    at = distance(memory, view) // 8
-    parts: NDArray[Any] = copies[:, at : at + view.nbytes // 8].view(view.dtype)
-    return parts.reshape(len(copies), *view.shape)
-
-
 class TiedToMemory:
     """Base of what keeps views of its own memory: a copy would work on that of the original."""
 

@@ -17,7 +17,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, fill, in_copies
+from musls_description.numerics.records import TiedToMemory, fill
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
 from musls_description.tables import ShownResult
@@ -365,7 +365,7 @@ class Plant(TiedToMemory):
         memory: All numbers that a compiled step reads and writes, (words,).
         record: That in it which leads to all else, (1,), where there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
-        shape_tables: Attribute with views of the memory; those of which cables' shapes are made.
+        shape_table: Attribute with tables, and the one of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
             something has come loose); None for a model without joints.
@@ -382,7 +382,7 @@ class Plant(TiedToMemory):
     memory: Array
     record: NDArray[Any] = np.zeros(1)
     step_arrays: Mapping[str, NDArray[Any]] = {}
-    shape_tables: ClassVar[tuple[str, tuple[str, ...]]]
+    shape_table: ClassVar[tuple[str, str]]
     rotors: NDArray[Any]
     tree: Tree | None = None
     _periods = 0  # flown, to be counted by each plant
@@ -536,16 +536,22 @@ class Plant(TiedToMemory):
                 f"{change.what}: this physics.engine cannot do it; choose physics.engine: embedded"
             )
 
-    def recalled(self, memories: Array) -> Self:
-        """This plant, to look at its cables' shapes in copies of its memory, (times, words).
+    @property
+    def shaping(self) -> NDArray[Any]:
+        """The part of the memory of which cables' shapes are made."""
+        tables, name = self.shape_table
+        table: NDArray[Any] = getattr(getattr(self, tables), name)
+        return table
+
+    def recalled(self, copies: Array) -> Self:
+        """This plant, to look at its cables' shapes in copies of `shaping`, (times, words).
 
         `cable_nodes_enu_m` and `cable_end_rotations` have the times as their first axis.
         """
-        name, shaping = self.shape_tables
-        tables: Any = getattr(self, name)
-        views = {k: in_copies(getattr(tables, k), self.memory, memories) for k in shaping}
+        tables, name = self.shape_table
+        table = copies.view(self.shaping.dtype).reshape(len(copies), *self.shaping.shape)
         then = object.__new__(type(self))
-        vars(then).update(vars(self) | {name: tables._replace(**views)})
+        vars(then).update(vars(self) | {tables: getattr(self, tables)._replace(**{name: table})})
         return then
 
     def cable_nodes_enu_m(self, index: int) -> Array:

@@ -84,7 +84,7 @@ class RigidRodsPlant(LightLinesPlant):
     """
 
     cable_model = "rigid_rods"
-    shape_tables = "records", ("whole",)
+    shape_table = "records", "whole"
 
     def _begin(self, start: BodyMotion) -> None:
         self.composite = Composite.of(self.system, start)

@@ -109,7 +109,7 @@ class ElasticPlant(Engine):
     """
 
     cable_model = "elastic"
-    shape_tables = "tables", ("nodes",)
+    shape_table = "tables", "nodes"
 
     def __init__(
         self,

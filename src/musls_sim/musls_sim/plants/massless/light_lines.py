@@ -69,7 +69,7 @@ class LightLinesPlant(Plant):
     """
 
     system: SlungLoadSystem
-    shape_tables = "records", ("bodies",)
+    shape_table = "records", "bodies"
     moving: Records
 
     def __init__(

@@ -207,7 +207,7 @@ class RigidLinksPlant(Plant):
     """
 
     cable_model = "rigid_links"
-    shape_tables = "records", ("bodies",)
+    shape_table = "records", "bodies"
     bends_evenly = True
     system: SlungLoadSystem
     tree: Tree

@@ -201,7 +201,7 @@ class KeptRows:
 
     Attributes:
         every: Periods between two rows; 0 for none.
-        keeps_every: Periods between two copies of the plant's memory; 0 for none.
+        keeps_every: Periods between two copies of `Plant.shaping`; 0 for none.
         observers: Who gets them.
         arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, (rows, ...).
     """
@@ -285,10 +285,10 @@ class World:
         """Write into the record where the plant is, which moves when it is built anew."""
         plant, every = self._session.plant, self.rows.keeps_every
         self._plant, count = plant.record, PIECE // every + 1 if every else 0
-        memory = plant.memory if count else np.zeros(0)
-        self._kept = np.zeros((count, len(memory)))
-        found = {"plant": plant.record, "memory": memory, "kept_rows": self._kept}
-        fill_world(self._record, found | {"words": len(memory)})
+        shaping = plant.shaping if count else np.zeros(0)
+        self._kept = np.zeros((count, shaping.nbytes // 8))
+        found = {"plant": plant.record, "shaping": shaping, "kept_rows": self._kept}
+        fill_world(self._record, found | {"words": self._kept.shape[1]})
 
     @property
     def asked(self) -> NDArray[Any]:

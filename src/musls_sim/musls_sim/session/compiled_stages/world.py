@@ -104,7 +104,7 @@ WORLD = np.dtype(
         ("landing", np.int64),  # whether their number has changed then
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
-        ("kept", np.int64),  # copies of the plant's memory, likewise
+        ("kept", np.int64),  # copies of what cables' shapes are made of, likewise
         ("begun", float),  # the plan, and its waits: see `musls_control.mission.rows.PLAY`
         ("next_wait", np.int64),
         ("waited", np.int64),
@@ -137,7 +137,7 @@ WORLD = np.dtype(
         ("jitters", np.int64),  # whether each takes another time
         ("watched", np.int64),  # whether a run ends after a period of which there is much to tell
         ("every", np.int64),  # periods between two rows that are recorded; 0 for none
-        ("keeps_every", np.int64),  # between two copies of the plant's memory, likewise
+        ("keeps_every", np.int64),  # between two copies of `Plant.shaping`, likewise
         ("words", np.int64),  # numbers in it
         ("reacts", np.int64),  # whether the spin of propellers turns the drones
         ("peak_periods", np.int64),  # after which the recent peaks begin anew
@@ -201,7 +201,7 @@ WORLD = np.dtype(
         ("recent_rows", np.int64),
         ("shown_rows", np.int64),
         ("asked_rows", np.int64),
-        ("memory", np.int64),  # of the plant, and its copies
+        ("shaping", np.int64),  # `Plant.shaping`, and its copies
         ("kept_rows", np.int64),
         ("solids", np.int64),  # what `CollisionWatch` looks at
         ("first_solid", np.int64),
@@ -369,7 +369,7 @@ def record(address):
     copy_row(w, w.shown_rows, row, w.shown, 2 * w.n_cells)
     w.recorded = row + 1
     if w.keeps_every != 0 and w.tick % w.keeps_every == 0:
-        copy_row(w, w.kept_rows, w.kept, w.memory, w.words)
+        copy_row(w, w.kept_rows, w.kept, w.shaping, w.words)
         w.kept += 1
 
 
