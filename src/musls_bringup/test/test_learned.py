@@ -11,6 +11,7 @@ import musls
 from musls_bringup.benchmark import cases, fly_case, write
 from musls_bringup.cli.options import flight_overrides
 from musls_control.controllers.learned import Policy, shipped_policies
+from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError
 
 onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
@@ -345,4 +346,15 @@ def test_a_shipped_policy_has_a_name_and_beats_the_formation(name):
             total += reward
         means.append(total.mean())
     assert means[1] > means[0] + 0.1
-    assert flight_overrides(None, None, None, name)[1] == f"controller.policy={name}"
+    settings = flight_overrides(None, None, None, name)
+    assert musls.load_scenario("hold", settings).controller.kind == name
+
+
+def test_shipped_policies_are_controllers_and_a_wrong_name_is_told():
+    named = {name for name in musls.controllers if name.endswith("_policy")}
+    assert named == set(shipped_policies())
+    with pytest.raises(ConfigError, match="unknown controller 'hover_polic': did you mean 'hover_"):
+        musls.load_scenario("hold", {"controller": "hover_polic"})
+    four = musls.load_scenario("hold", {"controller": "hover_policy", "system": "x500_quad"})
+    with pytest.raises(ConfigError, match=r"hover_policy: input .* the observation of 4 drones"):
+        musls.Session(four)

@@ -94,8 +94,7 @@ OwnController = Annotated[
     str | None,
     typer.Option(
         metavar="KIND|FILE.py:CLASS|FILE.onnx",
-        help="A kind of controller (see musls list controllers), a class of your own, a policy, "
-        "such as hover_policy.",
+        help="A kind of controller (see musls list controllers), a class of your own or a policy.",
         show_default="scenario's",
     ),
 ]
@@ -135,11 +134,6 @@ def _named(controller: str, settings: list[str]) -> list[str]:
     if controller.endswith(".onnx"):
         policy = Path(controller).absolute()
         return ["controller.kind=learned", f"controller.policy={policy}"]
-    if controller.endswith("_policy"):
-        from musls_control.controllers.learned import shipped_policies  # takes its time
-
-        if controller in shipped_policies():
-            return ["controller.kind=learned", f"controller.policy={controller}"]
     if controller.endswith(".py"):
         raise ConfigError(
             f"--controller {shown(controller)}: name the class in the file: "

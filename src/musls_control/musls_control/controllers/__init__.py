@@ -239,6 +239,9 @@ CONTROLLERS: Registry[Any] = Registry(
         "payload": "musls_control.controllers.payload.controller:PayloadSpec",
         "pid": "musls_control.controllers.pid:PidSpec",
         "rotortm": "musls_control.controllers.rotortm:RotorTmSpec",
+        "hover_policy": "musls_control.controllers.learned:HoverPolicy",
+        "track_policy": "musls_control.controllers.learned:TrackPolicy",
+        "transport_policy": "musls_control.controllers.learned:TransportPolicy",
     },
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""

@@ -44,11 +44,18 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.slung_system import formation_of
 
-BODY_COLUMNS = 18
-"""Position, velocity, rotation matrix, body rate."""
-
 POSITION_M, VELOCITY_M_S, RATE_RAD_S, ACCELERATION_M_S2 = 1.0, 2.0, 4.0, 4.0
 """Scales that observations are divided by; tensions by an even share of the load's weight."""
+
+BODY_SEEN = (
+    ("position", 3, POSITION_M, "m"),
+    ("velocity", 3, VELOCITY_M_S, "m/s"),
+    ("rotation matrix, row by row", 9, 1.0, ""),
+    ("body rate in its own frame", 3, RATE_RAD_S, "rad/s"),
+)
+"""What is seen of a body: quantity, how many numbers, what a 1 is, unit."""
+
+BODY_COLUMNS = sum(count for _, count, _, _ in BODY_SEEN)
 
 LARGEST_SEEN = 10.0
 """Observations are cut off there."""
@@ -440,6 +447,49 @@ class LearnedSpec:
 TRAINING = tuple(field.name for field in fields(Training))
 
 
+class _Shipped:
+    """A policy of `POLICIES` by its name, which is the kind."""
+
+    kind: str
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Load the policy and make the controller."""
+        return LearnedSpec(policy=self.kind).build(setup)
+
+
+@spec
+class HoverPolicy(_Shipped):
+    """A policy trained on `musls/Hover-v0` for three x500: holds a load that is pushed.
+
+    Attributes:
+        kind: "hover_policy".
+    """
+
+    kind: Literal["hover_policy"] = "hover_policy"
+
+
+@spec
+class TrackPolicy(_Shipped):
+    """A policy trained on `musls/Track-v0` for three x500: a load follows a figure eight.
+
+    Attributes:
+        kind: "track_policy".
+    """
+
+    kind: Literal["track_policy"] = "track_policy"
+
+
+@spec
+class TransportPolicy(_Shipped):
+    """A policy trained on `musls/Transport-v0` for three x500: a load goes to a place.
+
+    Attributes:
+        kind: "transport_policy".
+    """
+
+    kind: Literal["transport_policy"] = "transport_policy"
+
+
 class LearnedController(Controller):
     """Asks the policy for an action every `periods_per_step` control periods."""
 
@@ -457,7 +507,7 @@ class LearnedController(Controller):
             policy.check(self._observe.size_each, columns, "one drone", f"one drone {at}")
         else:
             what = f"{drones} drones, {columns} each {at}"
-            policy.check(self._observe.size, drones * columns, "this system", what)
+            policy.check(self._observe.size, drones * columns, f"{drones} drones", what)
         self._last = np.zeros((trained.history, drones * columns))
         self._calls = 0
 
