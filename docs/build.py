@@ -3,6 +3,8 @@
 Zensical reads mkdocs.yml. Its pages are those of this folder and, in build/docs beside them, those
 that are made from other sources: the reference of all keys, the tables of figures and of stages,
 CONTRIBUTING and CHANGELOG.
+that are made from other sources: the reference of all keys, the tables of figures, CONTRIBUTING
+and CHANGELOG. Tables within pages are made by made_tables.py.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -46,12 +49,13 @@ def collect() -> None:
     page = PAGES / "architecture.md"
     text = page.read_text(encoding="utf-8").replace("<!-- stages -->", _stages_table())
     page.write_text(text, encoding="utf-8")
+    filled = runpy.run_path(str(ROOT / "docs" / "made_tables.py"))["filled"]  # run with -I
     sources = {page: ROOT / "docs" / page.relative_to(PAGES) for page in PAGES.rglob("*.md")}
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, PAGES / ELSEWHERE[name])
         sources[PAGES / ELSEWHERE[name]] = ROOT / name
     for page, source in sources.items():
-        text = page.read_text(encoding="utf-8")
+        text = filled(page.read_text(encoding="utf-8"))
         for picture in PICTURE.findall(text):  # Zensical checks links, but not these
             if not (page.parent / picture).is_file():
                 raise SystemExit(f"{page.relative_to(PAGES)}: no picture {picture}")
@@ -78,11 +82,10 @@ def _link(found: re.Match[str], page: Path, source: Path) -> str:
 def _tables_page() -> str:
     """The tables that stand as CSV beside the scripts that print them."""
     lines = ["# Tables of figures", "", "Measured on two shared cores, each by the file named."]
-    folders = ("musls_bringup/benchmarks", "test")
-    places = ["benchmarks", "examples", *(f"src/musls_bringup/{folder}" for folder in folders)]
+    places = ("benchmarks", "examples", "src/musls_bringup/test")
     for path in sorted(path for place in places for path in (ROOT / place).glob("*.csv")):
-        source = next((s for s in map(path.with_suffix, (".py", ".yaml")) if s.is_file()), None)
-        if source is None:
+        source = path.with_suffix(".py")
+        if not source.is_file():
             raise SystemExit(f"{path.relative_to(ROOT)}: no script of this name prints it")
         about = source.read_text(encoding="utf-8").splitlines()[0].strip('"# ')
         head, *rows = csv.reader(path.open(encoding="utf-8", newline=""))

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,3 +130,25 @@ def test_a_benchmark_that_was_killed_goes_on(tmp_path, monkeypatch):
 def test_resume_needs_a_folder(capsys):
     assert main(["benchmark", "--resume"]) == 2
     assert "--resume is for an unfinished benchmark in --out" in capsys.readouterr().err
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.skipif(not DOCS.is_dir(), reason="docs/ come with a checkout")
+def test_pages_and_the_results_that_are_kept_agree():
+    """`python docs/made_tables.py` writes the pages."""
+    made = runpy.run_path(str(DOCS / "made_tables.py"))
+    for name in made["FILLED"]:
+        text = (DOCS / name).read_text(encoding="utf-8")
+        assert made["filled"](text) == text and len(made["BLOCK"].findall(text)) == 1, name
+    files = sorted(made["LEADERBOARD"].glob("*.json"))
+    tasks = len(bench.cases(("formation",), quick=False))
+    for path in files:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        assert results["digest"] == bench.digest(results["rows"]), path.name
+        assert len(results["rows"]) == tasks * len(results["controllers"]), path.name
+    (row,) = [line for line in made["leaderboard"]().splitlines() if "slalom, 3|" in line]
+    rows = [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+    errors = [r["rms_m"] for r in rows if (r["task"], r["system"]) == ("slalom", "3")]
+    assert all(f"{error:.3f}" in row for error in errors) and f"**{min(errors):.3f}**" in row

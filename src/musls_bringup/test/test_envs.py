@@ -1,5 +1,8 @@
 """The environments: Gymnasium's own checks, worlds alike, and only the world that fails is lost."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -355,6 +358,36 @@ def test_the_figure_eight_moves_as_its_velocity_says():
         speeds.append(env.goal.velocity_enu_m_s.copy())
     moved = np.diff(places, axis=0) / env.step_s
     assert np.abs(moved - 0.5 * (np.array(speeds)[1:] + np.array(speeds)[:-1])).max() < 1e-3
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.skipif(not DOCS.is_dir(), reason="docs/ come with a checkout")
+def test_the_table_of_an_observation_says_what_stands_where():
+    made = runpy.run_path(str(DOCS / "made_tables.py"))
+    env = TransportVectorEnv(1, "track", threads=1)
+    env.reset(seed=2)
+    for _ in range(20):
+        seen, *_ = env.step(np.full(env.action_space.shape, 0.1))
+    n, batch, goal = 3, env.batch, env.goal
+    told = made["observed"](env)
+    assert sum(row[1] for row in told) == seen.shape[1] == env.observations.size
+    found = {}
+    for first, count, part, what, one, _ in told:
+        found[part, what.partition(",")[0]] = seen[0, first : first + count] * (one or 1.0)
+    estimate = batch.estimate[0]
+    same = {
+        ("load", "position"): estimate[0, 0:3] - goal.position_enu_m[0],
+        ("load", "velocity"): estimate[0, 3:6] - goal.velocity_enu_m_s[0],
+        ("goal", "its velocity"): goal.velocity_enu_m_s[0],
+        ("goal", "its acceleration"): goal.acceleration_enu_m_s2[0],
+        ("tension", f"of cable 1 to {n} in turn"): batch.tension_n[0].ravel(),
+    }
+    for name, expected in same.items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-6)
+    text = made["tables"]("track")
+    assert f"a 1 is {0.5 * env.action_scale:g} m" in text and "|`reach_m`|1.5|" in text
 
 
 def test_who_passes_beside_the_gate_is_lost():

@@ -323,7 +323,7 @@ def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path)
     expected = 0.2 * model.predict(worlds.normalize_obs(seen), deterministic=True)[0]
     actions = np.array([network(one).ravel() for one in seen])
     np.testing.assert_allclose(actions, expected, atol=1e-5)
-    assert network.metadata["action_scale"] == "3.0"
+    assert network.metadata["action_scale"] == "6.0"
     worlds.close()
 
 

@@ -73,7 +73,8 @@ class Task:
     Attributes:
         scenario: What is flown unless the environment is given another one.
         overrides: Of its keys.
-        action_scale: Of actions, unless the environment is given another one.
+        action_scale: Of actions at level drone_setpoints, unless the environment is given another;
+            it decides how far a learner's first tries go, so it is about what is to be gained.
         limit_m: Farther from its goal the load is lost.
         fall_penalty: Taken away where an episode ends badly.
     """
@@ -111,10 +112,10 @@ class Task:
     def reward(self, env: TransportVectorEnv) -> Array:
         """At most 1: for the load, its yaw, the drones' places and smooth actions.
 
-        0.6 exp(-2 d) + 0.1 exp(-|yaw error|) + 0.2 exp(-2 m) + 0.1 exp(-s), with the distance d [m]
-        of the load from its goal, the mean distance m [m] of the drones from their places in the
-        formation round the load, and the mean square change s of the action (terms as those of Zeng
-        et al., CoRL 2025).
+        `0.6 exp(-2 d) + 0.1 exp(-|e|) + 0.2 exp(-2 m) + 0.1 exp(-s)`, with the distance d [m] of
+        the load from its goal, its error of yaw e [rad], the mean distance m [m] of the drones from
+        their places in the formation round the load, and the mean square change s of the action
+        from one step to the next (terms as those of Zeng et al., CoRL 2025).
         """
         change = np.mean((env.action - env.last_action) ** 2, axis=(1, 2))
         reward: Array = (
@@ -191,7 +192,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             level: Of the actions, one of `ActionLevel`; by default shifts of the drones' places
                 in the formation, so that a learner begins with what the formation can.
             action_scale: What an action of 1 is, times the unit of its level, see `Actions`; by
-                default that of the task.
+                default that of the task at level drone_setpoints, else 1.
             overrides: Keys of the scenario to change.
             randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list
                 of ranges for a key that is a vector. The structure has to stay.
@@ -219,7 +220,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode = {render_mode}: must be rgb_array or None")
         periods = self.level.periods_per_step if periods_per_step is None else periods_per_step
-        action_scale = self.task.action_scale if action_scale is None else action_scale
+        if action_scale is None:
+            at_default = self.level is ActionLevel.DRONE_SETPOINTS
+            action_scale = self.task.action_scale if at_default else 1.0
         counts = {"num_envs": num_envs, "variants": variants, "history": history}
         _check_sizes(counts, periods, action_scale, duration_s)
         self.num_envs, self.duration_s, self.render_mode = num_envs, duration_s, render_mode

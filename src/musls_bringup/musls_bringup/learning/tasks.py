@@ -66,7 +66,7 @@ class Recover(_Pushed):
 class Track(Task):
     """Follow a figure eight of `reach_m` to both sides; the time of a round is drawn."""
 
-    action_scale: ClassVar[float] = 3.0  # the formation follows a second late: 1.5 m
+    action_scale: ClassVar[float] = 6.0  # it has to lead by up to 2.5 m, see the page of the task
     reach_m: float = 1.5
     round_s: tuple[float, float] = (6.0, 12.0)
 
