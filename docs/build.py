@@ -1,8 +1,6 @@
 """Builds the documentation site: `python docs/build.py`, or `... serve` to see it while writing.
 
 Zensical reads mkdocs.yml. Its pages are those of this folder and, in build/docs beside them, those
-that are made from other sources: the reference of all keys, the tables of figures and of stages,
-CONTRIBUTING and CHANGELOG.
 that are made from other sources: the reference of all keys, the tables of figures, CONTRIBUTING
 and CHANGELOG. Tables within pages are made by made_tables.py.
 """
@@ -46,9 +44,6 @@ def collect() -> None:
     shutil.copytree(ROOT / "docs", PAGES, ignore=unwanted)
     (PAGES / "keys.md").write_text(reference_page(), encoding="utf-8")
     (PAGES / "tables.md").write_text(_tables_page(), encoding="utf-8")
-    page = PAGES / "architecture.md"
-    text = page.read_text(encoding="utf-8").replace("<!-- stages -->", _stages_table())
-    page.write_text(text, encoding="utf-8")
     filled = runpy.run_path(str(ROOT / "docs" / "made_tables.py"))["filled"]  # run with -I
     sources = {page: ROOT / "docs" / page.relative_to(PAGES) for page in PAGES.rglob("*.md")}
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
@@ -93,20 +88,6 @@ def _tables_page() -> str:
         lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def _stages_table() -> str:
-    """The stages of a control period; a file that one of them names has to be there."""
-    from musls_sim.session.stages import TABLE
-
-    lines = ["| stage | what it does | in |", "|---|---|---|"]
-    for entry in TABLE:
-        for place in entry.where.split(", "):
-            folder = "" if place.startswith("musls_") else "musls_sim/"
-            if not list((ROOT / "src").glob(f"*/{folder}{place}")):
-                raise SystemExit(f"stage {entry.name}: no file {place}")
-        lines.append(f"| `{entry.name}` | {entry.what} | `{entry.where}` |")
-    return "\n".join(lines)
 
 
 def main() -> int:

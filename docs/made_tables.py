@@ -46,6 +46,20 @@ def filled(text: str) -> str:
     return BLOCK.sub(fill, text)
 
 
+def stages() -> str:
+    """The stages of a control period; a file that one of them names has to be there."""
+    from musls_sim.session.stages import TABLE
+
+    rows = []
+    for entry in TABLE:
+        for place in entry.where.split(", "):
+            folder = "" if place.startswith("musls_") else "musls_sim/"
+            if not list((DOCS.parent / "src").glob(f"*/{folder}{place}")):
+                raise ValueError(f"stage {entry.name}: no file {place}")
+        rows.append((f"`{entry.name}`", entry.what, f"`{entry.where}`"))
+    return _table(("stage", "what it does", "in"), rows)[0]
+
+
 # ---------- Tasks for learning
 
 
@@ -204,7 +218,7 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
     return ["\n".join(f"|{'|'.join(line)}|" for line in lines)]
 
 
-MADE = {"task": tables, "returns": overview, "leaderboard": leaderboard}
+MADE = {"stages": stages, "task": tables, "returns": overview, "leaderboard": leaderboard}
 
 
 def main() -> None:
