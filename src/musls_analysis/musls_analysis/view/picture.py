@@ -670,7 +670,7 @@ class Picture:
             name = style.label(stage.name) if stage else name
         self._title.set_text(name)
         self._time.set_text(
-            f"t = {time_s:.2f} s" + (f"   {speed:g}× speed" if speed != 1.0 else "")
+            f"t = {time_s:.2f} s" + (f"   {speed:.3g}× speed" if speed != 1.0 else "")
         )
 
     def _set_moment(self, time_s: float) -> None:
