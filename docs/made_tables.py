@@ -52,11 +52,12 @@ def stages() -> str:
 
     rows = []
     for entry in TABLE:
-        for place in entry.where.split(", "):
+        places = entry.where.split(", ")
+        for place in places:
             folder = "" if place.startswith("musls_") else "musls_sim/"
             if not list((DOCS.parent / "src").glob(f"*/{folder}{place}")):
                 raise ValueError(f"stage {entry.name}: no file {place}")
-        rows.append((f"`{entry.name}`", entry.what, f"`{entry.where}`"))
+        rows.append((f"`{entry.name}`", entry.what, ", ".join(f"`{p}`" for p in places)))
     return _table(("stage", "what it does", "in"), rows)[0]
 
 
@@ -112,7 +113,7 @@ def tables(task: str) -> str:
             f"{first} to {first + count - 1}",
             name,
             what,
-            "" if one is None else f"{one:.3g} {unit}".strip(),
+            "" if one is None else f"{one:.3g} {unit}".strip().replace(" ", "&nbsp;"),
         )
         for first, count, name, what, one, unit in observed(env)
     ]
