@@ -307,6 +307,46 @@ def test_wheels_share_their_line_out_before_an_equilibrium_starts(tmp_path):
         assert np.abs(state.velocity_enu_m_s[0]).max() < 1e-4
 
 
+def test_runs_of_compiled_periods_are_single_steps_in_python(tmp_path):
+    """Paths, thrusts, feeds and drums that stop, and an event that takes a winch over."""
+    data = parse_yaml(SWING, "text")
+    data["system"]["winches"] = [
+        {"cable": 1, "end": 1, "kind": "feed", "stored_length_m": 0.21},
+        {"cable": 2, "end": 2, "axis": [0, 1, 0], "kind": "drum", "radius_m": 0.05,
+         "inertia_kg_m2": 1e-4, "stored_length_m": 0.5, "brake_torque_n_m": 3.0},
+    ]  # fmt: skip
+    times = [0.0, 0.2, 0.4]
+    data["rig"] = {
+        "anchors": {
+            "anchor_1": WAY,
+            "anchor_2": {"kind": "thrust", "time_s": [0, 1], "thrust_n": [9, 9]},
+        },
+        "winches": {
+            "winch_1": {"time_s": times, "feed_m_s": [0.0, 0.4, 0.4]},
+            "winch_2": {"time_s": times, "torque_n_m": [0, 0, 0.1], "brake": [True, False, False]},
+        },
+    }
+    data["events"] = [
+        {"kind": "winch", "when": {"time_s": 0.6}, "winch": 1, "feed_m_s": 0.5, "ramp_s": 0.1}
+    ]
+    seen, told = [], []
+    for compiled in (True, False):
+        with Session(scenario(tmp_path, to_yaml(data))) as session:
+            plant, step = session.plant, session.plant.step
+            if not compiled:
+                plant.step = lambda inputs, step=step: step(inputs)
+            assert (plant.compiled_step is not None) == compiled
+            session.advance(250)
+            state, happened = session.state, session.events.happened
+            seen.append([state.motion, state.anchor_motion, state.anchor_wrench_n])
+            seen[-1] += [state.free_length_m, state.cable_force_n, session.inputs.winch]
+            told.append([(event.time_s, event.kind, event.what) for event in happened])
+    for one, other in zip(*seen, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert told[0] == told[1]
+    assert {"winch", "winch_stopped"} <= {kind for _, kind, _ in told[0]}
+
+
 SOLO = """
 system: x500_solo
 start:

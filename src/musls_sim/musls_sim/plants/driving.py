@@ -1,4 +1,4 @@
-"""Drives anchors and winches: a step of the session that writes into the plant's inputs."""
+"""Drives anchors and winches: rows of the plant's inputs over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from musls_control.trajectories.recorded import read_bag_poses, read_table
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import rotate
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import copy_numbers
+from musls_description.numerics.vectors import put, rotate_by
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.specs.rig import (
@@ -149,85 +151,126 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
 BLOCK = 1000
 """Periods that are evaluated at once."""
 
+MOTION, FORCE, THRUST, WINCH, BRAKE = range(5)
+"""Kinds of inputs: see `write_inputs`."""
+
+TARGET = np.dtype([("kind", np.int64), ("index", np.int64), ("first", np.int64)])
+"""Input of an anchor or winch (from 0), and the first of its numbers in a row."""
+
 _Rows = Callable[[Array], Array]
 """Rows of an input over consecutive periods, from their borders."""
 
 
 class RigDriver:
-    """Writes the scenario's `rig` inputs of the coming period."""
+    """The scenario's `rig` inputs, a row a period.
 
-    def __init__(
-        self,
-        rig: RigSpec,
-        system: RigSystem,
-        inputs: PlantInputs,
-        state: PlantState,
-        period_s: float,
-    ) -> None:
-        """`state`: of the plant; a thrust acts along an anchor's z axis."""
-        self._inputs, self._period_s = inputs, period_s
-        self._orientation = state.anchor_motion[:, 6:10]
-        self._targets: list[tuple[NDArray[Any], _Rows, int | None]] = []  # and the winch
-        self._thrusts: dict[int, Array] = {}
-        self._block: list[Array] = []
+    Attributes:
+        targets: What the numbers of a row are, `TARGET`.
+        width: Numbers in a row.
+    """
+
+    def __init__(self, rig: RigSpec, system: RigSystem, period_s: float) -> None:
+        self.width, self._period_s, self._block = 0, period_s, np.zeros((0, 0))
+        self._tick = 0
+        self._rows: list[_Rows] = []
+        targets: list[tuple[int, int, int]] = []
+
+        def add(kind: int, index: int, rows: _Rows) -> None:
+            targets.append((kind, index, self.width))
+            self._rows.append(rows)
+            self.width += rows(np.array([0.0, period_s])).size
+
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
             if isinstance(drive, AnchorForce):
-                force = straight(drive.time_s, drive.force_enu_n)
-                self._targets.append((inputs.anchor_wrench_enu[i, 3:], force.means, None))
+                add(FORCE, i, straight(drive.time_s, drive.force_enu_n).means)
             elif isinstance(drive, AnchorThrust):
                 moments = drive.moment_body_n_m or ((0.0, 0.0, 0.0),) * len(drive.time_s)
-                wrench = straight(
-                    drive.time_s, np.column_stack([moments, np.array(drive.thrust_n)])
-                )
-                self._thrusts[i] = np.zeros(4)
-                self._targets.append((self._thrusts[i], wrench.means, None))
+                wrench = np.column_stack([moments, np.array(drive.thrust_n)])
+                add(THRUST, i, straight(drive.time_s, wrench).means)
             elif drive is not None and not isinstance(drive, AnchorFree):
-                motion = path_motion(drive, anchor.position_enu_m)
-                self._targets.append((inputs.anchor_motion[i, :, :9], motion.ends, None))
+                add(MOTION, i, path_motion(drive, anchor.position_enu_m).ends)
         for i in range(len(system.winches)):
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is None:
                 continue
-            asked = straight(winch.time_s, winch.value)
-            self._targets.append((inputs.winch[i, :, None], asked.ends, i))
+            add(WINCH, i, straight(winch.time_s, winch.value).ends)
             if winch.brake is not None:
                 closed = straight(winch.time_s, winch.brake, steps=True)
-                brake = inputs.winch_brake[i : i + 1]
-                self._targets.append((brake, partial(_begins, closed), i))
+                add(BRAKE, i, partial(_begins, closed))
+        self.targets = np.array(targets, TARGET)
 
-    @property
-    def idle(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self._targets and not len(self._inputs.winch)
+    def fill(self, ahead: Array) -> None:
+        """Write the rows of the next periods, (periods, width), from the first one on."""
+        ahead[:] = self._ahead(len(ahead))
+        self._tick += len(ahead)
 
-    def step(self, tick: int) -> None:
-        """Write the inputs of the period that begins; ticks follow each other."""
-        row = tick % BLOCK
-        if row == 0 or not self._block:
-            borders = (np.arange(BLOCK + 1.0) + (tick - row)) * self._period_s
-            self._block = [rows(borders) for _, rows, _ in self._targets]
-        taken = self._inputs.winch_taken
-        for (target, _, winch), rows in zip(self._targets, self._block, strict=True):
-            if winch is None or not taken[winch]:
-                target[:] = rows[row]
-        for i in np.flatnonzero(taken).tolist():
-            self._ramp(i)
-        for i, values in self._thrusts.items():
-            pair = np.array([values[:3], [0.0, 0.0, values[3]]])
-            turns: Array = np.repeat(self._orientation[i : i + 1], 2, axis=0)
-            self._inputs.anchor_wrench_enu[i] = rotate(turns, pair).ravel()
+    def _ahead(self, periods: int) -> Array:
+        """Rows of the next periods, of which a block has a whole number."""
+        row = self._tick % BLOCK
+        if row == 0:
+            borders = (np.arange(BLOCK + 1.0) + self._tick) * self._period_s
+            rows = [evaluate(borders).reshape(BLOCK, -1) for evaluate in self._rows]
+            self._block = np.concatenate([np.zeros((BLOCK, 0)), *rows], axis=1)
+        return self._block[row : row + periods]
 
-    def _ramp(self, winch: int) -> None:
-        """Continue a winch's ramp to the value that an event set."""
-        (_, now), (wanted, change) = self._inputs.winch[winch], self._inputs.winch_ramp[winch]
-        then = now + change
-        if change == 0.0 or (wanted - then) * change <= 0.0:
-            then = wanted if change else now
-            self._inputs.winch_ramp[winch, 1] = 0.0
-        self._inputs.winch[winch] = now, then
+    def start(self, inputs: PlantInputs, state: PlantState) -> None:
+        """Write the inputs of the first period."""
+        write_inputs(
+            self.targets, self._ahead(1)[0], state.anchor_motion, inputs.anchor_motion,
+            inputs.anchor_wrench_enu, inputs.winch, inputs.winch_brake, inputs.winch_taken,
+            inputs.winch_ramp,
+        )  # fmt: skip
 
 
 def _begins(signal: Polynomials, borders: Array) -> Array:
     """Values at the begin of each period."""
     return signal.ends(borders)[:, 0]
+
+
+@compiled(shared=True)
+def write_inputs(
+    targets: Any,
+    row: Array,
+    anchors: Array,
+    motion: Array,
+    wrench: Array,
+    winch: Array,
+    brake: NDArray[np.int64],
+    taken: NDArray[np.int64],
+    ramp: Array,
+) -> None:
+    """Write a row of inputs into those of the plant; winches that events command go their way.
+
+    `anchors`: their state, (n_anchors, 16): a thrust acts along the z axis of one. The others are
+    fields of `PlantInputs`.
+    """
+    for target in targets:
+        i, values = target.index, row[target.first :]
+        if target.kind == MOTION:
+            for end in range(2):
+                copy_numbers(motion[i, end], values[9 * end : 9 * end + 9])
+        elif target.kind == FORCE:
+            put(wrench[i, 3:], values)
+        elif target.kind == THRUST:
+            q = anchors[i, 6:10]
+            put(wrench[i, :3], rotate_by(q, values))
+            put(wrench[i, 3:], rotate_by(q, (0.0, 0.0, values[3])))
+        elif taken[i] == 0 and target.kind == WINCH:
+            winch[i, 0], winch[i, 1] = values[0], values[1]
+        elif taken[i] == 0:
+            brake[i] = 1 if values[0] != 0.0 else 0
+    for i in range(len(taken)):
+        if taken[i] != 0:
+            continue_ramp(winch[i], ramp[i])
+
+
+@compiled()
+def continue_ramp(drive: Array, ramp: Array) -> None:
+    """Continue a winch's ramp to the value that an event set."""
+    now, wanted, change = drive[1], ramp[0], ramp[1]
+    then = now + change
+    if change == 0.0 or (wanted - then) * change <= 0.0:
+        then = wanted if change != 0.0 else now
+        ramp[1] = 0.0
+    drive[0], drive[1] = now, then

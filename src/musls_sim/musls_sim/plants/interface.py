@@ -177,8 +177,8 @@ class PlantInputs(ShownResult):
         winch: At begin and end of the period, straight between: rate of the free length of each
             winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
             (n_winches, 2).
-        winch_brake: Whether the brake of each drum is closed, (n_winches,).
-        winch_taken: Whether an event commands a winch, and not the scenario, (n_winches,).
+        winch_brake: 1 if the brake of a drum is closed, 0 if not, (n_winches,).
+        winch_taken: 1 if an event commands a winch, 0 if the scenario does, (n_winches,).
         winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
             it is there), (n_winches, 2).
     """
@@ -191,8 +191,8 @@ class PlantInputs(ShownResult):
     anchor_motion: Array = field(default_factory=lambda: np.zeros((0, 2, 18)))
     anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
     winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    winch_brake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    winch_taken: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    winch_brake: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    winch_taken: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     winch_ramp: Array = field(default_factory=lambda: np.zeros((0, 2)))
 
     @classmethod
@@ -210,8 +210,8 @@ class PlantInputs(ShownResult):
             anchor_motion=motion,
             anchor_wrench_enu=np.zeros((anchors, 6)),
             winch=np.zeros((winches, 2)),
-            winch_brake=np.zeros(winches, bool),
-            winch_taken=np.zeros(winches, bool),
+            winch_brake=np.zeros(winches, np.int64),
+            winch_taken=np.zeros(winches, np.int64),
             winch_ramp=np.zeros((winches, 2)),
         )
 
@@ -252,6 +252,12 @@ STEP = np.dtype(
         ("wind", np.int64),
         ("wrench_body", np.int64),
         ("wrench_enu", np.int64),
+        ("n_anchors", np.int64),
+        ("n_winches", np.int64),
+        ("anchor_motion", np.int64),  # likewise, of `PlantInputs`
+        ("anchor_wrench", np.int64),
+        ("winch", np.int64),
+        ("winch_brake", np.int64),
         ("levels", np.int64),  # of `step_arrays`
         ("limits", np.int64),
         ("verdict", np.int64),  # on the period, 0 if it was as usual, see `Plant.account`

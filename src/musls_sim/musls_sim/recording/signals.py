@@ -186,8 +186,8 @@ def _motion(first: int, end: int) -> Callable[[RigSystem, Any], Array]:
     def motion(system: RigSystem, session: Any) -> Array:
         state = session.plant.state
         bodies: Array = state.motion[..., first:end]
-        if len(state.anchor_motion):
-            return np.concatenate([bodies, state.anchor_motion[:, first:end]])
+        if system.anchors:
+            return np.concatenate([bodies, state.anchor_motion[..., first:end]], axis=-2)
         return bodies
 
     return motion
@@ -391,11 +391,11 @@ SIGNALS: dict[str, Signal] = {
             (
                 Column(
                     "force_enu_n", "wrench.force", (3,),
-                    lambda system, s: s.plant.state.anchor_wrench_n[:, :3],
+                    lambda system, s: s.plant.state.anchor_wrench_n[..., :3],
                 ),
                 Column(
                     "moment_enu_n_m", "wrench.torque", (3,),
-                    lambda system, s: s.plant.state.anchor_wrench_n[:, 3:],
+                    lambda system, s: s.plant.state.anchor_wrench_n[..., 3:],
                 ),
             ),
         ),
@@ -447,8 +447,8 @@ SIGNALS: dict[str, Signal] = {
 """By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
 
 
-ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors"}
-"""Signals of a flight without anchors of which a session keeps rows in compiled code."""
+ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors", "wrench", "free_length"}
+"""Signals of which a session keeps rows in compiled code."""
 
 # ---------- A row: all signals of one rate
 

@@ -15,6 +15,7 @@ from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_sim.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
+from musls_sim.plants.driving import RigDriver
 from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, PlantInputs, PlantState
 from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.scenario import Scenario
@@ -70,6 +71,7 @@ class Flight(Loop):
         collisions: What begins to collide; None without drones and obstacles.
         contingency: What is done when a drone is lost; None without.
         inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
+        driver: What anchors and winches are to do.
         command: What the motors are told.
         aerodynamics: What the air does besides drag.
         events: What happens, and has happened, to the system.
@@ -93,6 +95,7 @@ class Flight(Loop):
     collisions: CollisionWatch | None
     contingency: Contingency | None
     inputs: PlantInputs
+    driver: RigDriver
     command: MotorCommands
     aerodynamics: Aerodynamics
     events: EventQueue

@@ -15,6 +15,7 @@ from musls_description.config.registry import user_code
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
 from musls_sim.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
+from musls_sim.plants.driving import RigDriver
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Aerodynamics, Air
@@ -198,6 +199,10 @@ class Session(TiedToMemory, Flight):
         self.load_cells = LoadCells(plant.system, period_s, noise)
         self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
+        self.driver = driver = RigDriver(scenario.rig, plant.system, period_s)
+        if driver.width or plant.system.winches:
+            driver.start(inputs, plant.state)
+            plant.start_driving(inputs)
         self.set_stages(stages_of(self))
 
     def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:

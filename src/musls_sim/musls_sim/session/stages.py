@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import ceil
 
 from musls_description.system.slung_system import SlungLoadSystem
-from musls_sim.plants.driving import RigDriver
 from musls_sim.scenario.aerodynamics import CompiledModel
 from musls_sim.scenario.events import AUTOMATIC_KINDS, CableCut
 from musls_sim.scenario.scenario import Scenario
@@ -211,13 +210,8 @@ def _wind(flight: Flight) -> Stage | None:
     lambda s: "rig" if s.rig.anchors or s.rig.winches or s.system.winches else "",
 )
 def _rig(flight: Flight) -> Stage | None:
-    plant, inputs = flight.plant, flight.inputs
-    driver = RigDriver(flight.scenario.rig, plant.system, inputs, plant.state, plant.period_s)
-    if driver.idle:
-        return None
-    driver.step(0)
-    plant.start_driving(inputs)
-    return Stage("rig", driver.step)
+    driven = flight.driver.width or flight.plant.system.winches
+    return Stage("rig", compiled=(compiled.drive_rig,)) if driven else None
 
 
 @entry("batteries and rotors", "power.py")

@@ -19,6 +19,7 @@ from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     STEP,
     SWING_ERROR,
+    EventRecord,
     Plant,
     PlantInputs,
     SimulationDiverged,
@@ -241,7 +242,7 @@ class Engine(Plant):
             memory.end()
 
     def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
-        """See `interface.Plant.account`; a verdict above 0 is the number of parted segments."""
+        """See `interface.Plant.account`; a verdict above 0: segments parted, or winches stopped."""
         self._periods += periods - 1
         if verdict == -2:
             raise SimulationDiverged(
@@ -256,6 +257,16 @@ class Engine(Plant):
         if self.tables.system["can_break"][0]:
             self._note_breaks()
         self._periods += 1
+        if verdict > 0:
+            self._tell_stops()
+
+    def _tell_stops(self) -> None:
+        """Report winches that have come to a stop."""
+        stopped = self.tables.shafts["stopped"][: len(self.rig.winches)]
+        for w in np.flatnonzero(stopped).tolist():
+            what = "no cable left" if stopped[w] > 0.0 else "cable reeled in"
+            event = EventRecord(self.time_s, "winch_stopped", f"winch_{w + 1}: {what}")
+            self.happened.append(event)
 
     def cut(self, cable: int, segment: int) -> None:
         """Cut a segment of a cable, from 0 each. Both pieces move on; what is broken stays so."""
@@ -284,8 +295,10 @@ class Engine(Plant):
 
     def _find_accelerations(self, when: str) -> None:
         self._set_paths(self.time_s)
-        if self._advance(0) < 0:
+        if (verdict := self._advance(0)) < 0:
             raise SimulationDiverged(f"elastic cables: no accelerations {when}")
+        if verdict > 0:
+            self._tell_stops()
 
     def _advance(self, steps: int) -> int:
         return self._take(steps, REFINEMENTS, self.period_s)

@@ -141,9 +141,22 @@ def fastest_body(bodies):
 
 @compiled()
 def collect(t, dt):
-    """Write the output: state of the bodies after a time, forces and peaks of the cables."""
+    """Write what is shown of bodies, after a time, and of cables."""
     for b in range(bodies_of(t).shape[0]):
-        collect_state(bodies_of(t)[b].stage, dt, table_at(t.shown)[b])
+        body, held = bodies_of(t)[b], table_at(t.held)[b]
+        collect_state(body.stage, dt, table_at(t.shown)[b])
+        if body.free:
+            pushed = table_at(t.wrench_enu)[b]
+            put(held[:3], pushed[3:])
+            put(held[3:], pushed[:3])
+        else:
+            put(held[:3], body.reaction.force)
+            put(held[3:], body.reaction.moment)
+    if t.middle >= 0:
+        node, row = nodes_of(t)[t.middle], table_at(t.shown)[0]
+        put(row[0:3], node.position)
+        put(row[3:6], node.velocity)
+        put(row[13:16], node.acceleration)
     for c in range(cables_of(t).shape[0]):
         cable, peak, row = cables_of(t)[c], 0.0, table_at(t.force)[c]
         for end in range(2):
@@ -151,6 +164,8 @@ def collect(t, dt):
         for s in range(cable.segments):
             peak = max(peak, segments_of(t)[cable.first_segment + s].peak_tension)
         table_at(t.peak)[c, 0] = peak
+        if cable.reels:
+            table_at(t.free_length)[c, 0] = cable.rest_length
 
 
 @compiled()

@@ -155,6 +155,7 @@ class ElasticPlant(Engine):
             winches=rig_winches(system, drives or RigSpec()),
             pulleys=system.pulleys,
             by_rate=driven_by_rate(system, drives or RigSpec()),
+            loaded=system.load is not None,
         )
         for body in rig.bodies:
             if ("drones" if body.drone >= 0 else "load") not in contact:
@@ -169,26 +170,23 @@ class ElasticPlant(Engine):
         self.state = self._make_state()
         self._wrench_body = self.wrench_body[:first]
         self._wrench_enu = self.wrench_enu[:first]
-        self._rigged = bool(system.anchors)
         self._breaks_told = 0
-        self._brakes_nm = np.array([w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches])
-        self._halted = [0.0] * len(system.winches)
-        self._changing = np.flatnonzero(self.tables.cables["reels"])
+        self._brakes_nm = self.tables.shafts["brake_torque"][: len(system.winches)]
+        self._brakes_nm[:] = [w.brake_torque_n_m or ANY_TORQUE_N_M for w in system.winches]
         self._follow_anchors()
-        self._show()
         self._check_tension()
 
     def _make_state(self) -> PlantState:
         """The state as it is shown: mostly views of the tables."""
-        t, rig, first = self.tables, self.rig, self._first_anchor
+        t, first = self.tables, self._first_anchor
         return PlantState(
             t.shown[:first],
             t.speed,
             t.force,
             t.peak,
             t.shown[first:],
-            np.zeros((len(rig.bodies) - first, 6)),
-            np.array([cable.length_m for cable in rig.cables]),
+            t.held[first:],
+            t.free_length,
             bool(self.system.winches or self.system.pulleys),
         )
 
@@ -197,8 +195,7 @@ class ElasticPlant(Engine):
     @property
     def compiled_step(self) -> CompiledStage | None:
         """See `interface.Plant`."""
-        slung = self.system.load is not None and not (self._rigged or self.state.reels)
-        plain = slung and self._motion is None
+        plain = self._motion is None and not self._memories
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
@@ -213,7 +210,6 @@ class ElasticPlant(Engine):
             if self._motion.load_wrench is not None:
                 self.wrench_enu[0] += self._motion.load_wrench(self.time_s + self.period_s / 2)
         self.advance()
-        self._show()
         if self._motion is not None:
             self._note_reaction()
 
@@ -227,13 +223,11 @@ class ElasticPlant(Engine):
         """See `interface.Plant`."""
         super().set_rotor_speeds(speed_rad_s)
         self.restart()
-        self._show()
 
     def start_driving(self, inputs: PlantInputs) -> None:
         """Find the accelerations of the start with what moves and pushes anchors from then on."""
         self._drive(inputs)
         self.restart()
-        self._show()
 
     def _drive(self, inputs: PlantInputs) -> None:
         """Pass on wrenches on bodies, the motion of anchors, and the inputs of winches."""
@@ -256,36 +250,6 @@ class ElasticPlant(Engine):
             if b not in self._pushed:
                 self._own_paths[b] = None  # `_drive` writes it
         self.paths.update(self._own_paths)
-
-    def _show(self) -> None:
-        """Complete the state: anchors, what stands for a load."""
-        state, t, first = self.state, self.tables, self._first_anchor
-        if len(self._anchor_paths):
-            state.anchor_wrench_n[:, :3] = t.bodies["reaction"]["force"][first:]
-            state.anchor_wrench_n[:, 3:] = t.bodies["reaction"]["moment"][first:]
-            for b in self._pushed:
-                wrench = self.wrench_enu[b]
-                state.anchor_wrench_n[b - first] = [*wrench[3:], *wrench[:3]]
-        if state.reels:
-            self._show_reels()
-        if self.system.load is None:
-            cable = self.tables.cables[0]
-            middle = t.nodes[cable["first_node"] + cable["segments"] // 2]
-            state.motion[0, 0:3] = middle["position"]
-            state.motion[0, 3:6] = middle["velocity"]
-            state.motion[0, 13:16] = middle["acceleration"]
-
-    def _show_reels(self) -> None:
-        """Write the free lengths, and report winches that reached a stop."""
-        changing = self._changing
-        self.state.free_length_m[changing] = self.tables.cables["rest_length"][changing]
-        halted = self.halted[: len(self._halted)].tolist()
-        for w, (now, before) in enumerate(zip(halted, self._halted, strict=True), start=1):
-            if now not in (0.0, before):
-                what = "no cable left" if now > 0.0 else "cable reeled in"
-                event = EventRecord(self.time_s, "winch_stopped", f"winch_{w}: {what}")
-                self.happened.append(event)
-        self._halted = halted
 
     def _tell_breaks(self) -> None:
         """Report the segments that broke since the last period."""

@@ -284,6 +284,7 @@ class Rig:
         obstacles: Obstacles that bodies touch.
         winches: Each says how much cable is on it.
         by_rate: Those drums (from 0) that are driven by their speed, not by a torque.
+        loaded: Whether body 0 is a load; without one the middle of the first cable is shown.
     """
 
     bodies: list[RigBody]
@@ -296,6 +297,7 @@ class Rig:
     winches: Sequence[Winch] = ()
     pulleys: Sequence[Pulley] = ()
     by_rate: Collection[int] = ()
+    loaded: bool = True
 
     @property
     def mass_kg(self) -> float:
@@ -326,6 +328,7 @@ def build_tables(rig: Rig) -> RigTables:
     system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["n_dofs"] = n_dofs + len(shafts)
+    system["middle"] = -1 if rig.loaded else cables["segments"][0] // 2
     segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
     state = nodes, segments, cables, bodies, corners, shafts, system, speed
     changing = system["changing"][0] = sum(table.nbytes // 8 for table in state)
@@ -341,6 +344,8 @@ def build_tables(rig: Rig) -> RigTables:
         shown=np.zeros((len(bodies), 16)),
         force=np.zeros((len(cables), 2, 3)),
         peak=np.zeros(len(cables)),
+        held=wrench.copy(),
+        free_length=np.array([cable.length_m for cable in rig.cables]),
         command=np.zeros_like(speed),
         wrench_body=wrench,
         wrench_enu=wrench.copy(),

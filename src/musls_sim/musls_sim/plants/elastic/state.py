@@ -164,7 +164,8 @@ SHAFT = _record(
     # which it slides, 0 if it sticks.
     """ ratio ratio_slope out out_rate out_acceleration right torque friction friction_limit
     friction_slope stuck_angle sliding bearing viscous capstan efficiency extra_wrap layer
-    layer_angle wound_angle wound halted stop_torque stop_stiffness""",
+    layer_angle wound_angle wound halted stop_torque stop_stiffness
+    was_halted stopped brake_torque""",
     integers="body dof kind",
 )
 """A winch or pulley, with cable and end (0 or 1) of its sides; a winch has one, the other is -1."""
@@ -220,6 +221,8 @@ class RigTables(NamedTuple):
         shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
         force: Forces at the ends of the cables, see `output.collect`, (n_cables, 2, 3).
         peak: Largest tension of each cable within the period, (n_cables,).
+        held: Force and moment that hold or push each body, world, (n_bodies, 6).
+        free_length: Of each cable, (n_cables,).
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
         wrench_enu: The same in the world frame, (n_bodies, 6).
@@ -246,6 +249,8 @@ class RigTables(NamedTuple):
     shown: Array
     force: Array
     peak: Array
+    held: Array
+    free_length: Array
     command: Array
     wrench_body: Array
     wrench_enu: Array
@@ -269,8 +274,8 @@ SYSTEM = _record(
     turn2""",
     # So many numbers of the memory, from its begin, are what a step changes for good. `level`: how
     # often the steps of the next period are halved to begin with. `refined`: periods with finer
-    # steps than the usual.
-    integers="n_dofs changing level refined",
+    # steps than the usual. `middle`: node that is shown as body 0, -1 for none.
+    integers="n_dofs changing level refined middle",
 )
 
 

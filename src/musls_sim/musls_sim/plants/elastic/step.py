@@ -28,9 +28,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numba import carray
+
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     address_of,
+    beyond,
     copy_numbers,
     copy_table,
     grid_at,
@@ -113,6 +117,7 @@ from musls_sim.plants.elastic.solver import (
     solve_envelope,
 )
 from musls_sim.plants.elastic.state import (
+    PULLEY,
     SYSTEM,
     bodies_of,
     cables_of,
@@ -670,6 +675,30 @@ def _take_inputs(t, s):
     copy_table(table_at(t.wrench_body), grid_at(s, s.wrench_body, 1 + s.n_drones, 6))
     copy_table(table_at(t.wrench_enu), grid_at(s, s.wrench_enu, 1 + s.n_drones, 6))
     t.period = s.period
+    for k in range(s.n_anchors):
+        b = 1 + s.n_drones + k
+        body = bodies_of(t)[b]
+        copy_numbers(table_at(t.wrench_enu)[b], grid_at(s, s.anchor_wrench, s.n_anchors, 6)[k])
+        copy_table(body.reference_rotation, body.rotation)
+        copy_table(body.path, grid_at(s, s.anchor_motion + 288 * k, 2, 18))
+    for k in range(s.n_winches):
+        shaft = shafts_of(t)[k]
+        copy_numbers(shaft.drive, grid_at(s, s.winch, s.n_winches, 2)[k])
+        closed = carray(beyond(s, s.winch_brake), (s.n_winches,), np.int64)[k] != 0
+        shaft.brake = shaft.brake_torque if closed else 0.0
+
+
+@compiled()
+def _note_stops(t):
+    """Note the shafts that have begun to be halted in a period; their number."""
+    stops = 0
+    for shaft in shafts_of(t):
+        shaft.stopped = 0.0
+        if shaft.kind != PULLEY and shaft.halted != 0.0 and shaft.halted != shaft.was_halted:
+            shaft.stopped = shaft.halted
+            stops += 1
+        shaft.was_halted = shaft.halted
+    return stops
 
 
 @compiled()
@@ -810,7 +839,8 @@ def _end_period(t, substeps):
 def move_plant(address):
     """One period of a `STEP`, in equal steps, finer ones where a stage does not converge.
 
-    With no substeps it finds the accelerations. The verdict is the number of segments that parted;
+    With no substeps it finds the accelerations. The verdict is the number of segments that parted,
+    and of winches that have come to a stop;
     -1 where no step was short enough, -2 where a body is too fast.
     """
     s = record_at(address, STEP)
@@ -829,6 +859,6 @@ def move_plant(address):
                 return
             _give_up(t)
     if _end_period(t, s.substeps):
-        s.verdict, s.failed = p.parted, 0
+        s.verdict, s.failed = p.parted + _note_stops(t), 0
     else:
         s.verdict, s.failed = -2, 1

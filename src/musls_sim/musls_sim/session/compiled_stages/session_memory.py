@@ -48,6 +48,8 @@ def sources_of(session: Flight) -> dict[str, Callable[[Array], None]]:
         sources["cells_ahead"] = session.load_cells.fill
     if link is not None and link.jitters:
         sources["jitter_ahead"] = link.fill
+    if session.driver.width:
+        sources["rig_ahead"] = session.driver.fill
     return sources
 
 
@@ -59,6 +61,7 @@ def ahead_of(session: Flight) -> Arrays:
         "noise_ahead": (1 + n, 13),
         "cells_ahead": (len(session.load_cells.records), 2),
         "jitter_ahead": (n,),
+        "rig_ahead": (session.driver.width,),
     }
     return {name: np.ones((PIECE * (name in sources), *shape)) for name, shape in each.items()}
 
@@ -93,6 +96,13 @@ def arrays_of(session: Flight) -> Arrays:
         "gust": wind.gust_enu_m_s,
         "wrench_body": session.inputs.wrench_body,
         "wrench_enu": session.inputs.wrench_enu,
+        "anchor_motion": session.inputs.anchor_motion,
+        "anchor_wrench": session.inputs.anchor_wrench_enu,
+        "winch": session.inputs.winch,
+        "winch_brake": session.inputs.winch_brake,
+        "winch_taken": session.inputs.winch_taken,
+        "winch_ramp": session.inputs.winch_ramp,
+        "targets": session.driver.targets,
         "largest": peaks.largest_n,
         "recent": peaks.recent_n,
         "sensors": nothing if mocap is None else mocap.sensors,
@@ -136,6 +146,16 @@ def state_of(session: Flight) -> Arrays:
     }
 
 
+def rig_state_of(session: Flight) -> Arrays:
+    """Arrays of the state of anchors, and of cables on winches."""
+    state = session.plant.state
+    return {
+        "anchors": state.anchor_motion,
+        "held": state.anchor_wrench_n,
+        "free_length": state.free_length_m,
+    }
+
+
 def numbers_of(session: Flight) -> dict[str, Any]:
     """Numbers of a world that do not change in a flight, by their names in `WORLD`."""
     peak, told = session.plant.state.tension_peak_n, session.inputs.rotor_command_rad_s
@@ -150,6 +170,11 @@ def numbers_of(session: Flight) -> dict[str, Any]:
         "n_drones": system.n_drones,
         "n_rotors": system.n_rotors,
         "n_cables": system.n_cables,
+        "n_anchors": len(session.plant.state.anchor_motion),
+        "n_winches": len(system.winches),
+        "n_targets": len(session.driver.targets),
+        "driven": session.driver.width,
+        "n_lengths": len(session.plant.state.free_length_m),
         "latency": 0 if latency is None else len(latency.ring),
         "gusty": not wind.steady,
         "keep": wind.keep,
@@ -203,7 +228,8 @@ class KeptRows:
         every: Periods between two rows; 0 for none.
         keeps_every: Periods between two copies of `Plant.shaping`; 0 for none.
         observers: Who gets them.
-        arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, (rows, ...).
+        arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, anchors, what
+            holds them, free lengths, (rows, ...).
     """
 
     every: int
@@ -244,8 +270,9 @@ class World:
         if session.separation is not None:
             every = gcd(every, session.separation.every)
         count = PIECE // every + 1 if every else 0
-        shown = state_of(session) | self._own
-        names = "motion", "speed", "force", "recent", "shown"
+        rig = rig_state_of(session)
+        shown, others = state_of(session) | rig | self._own, ("recent", "shown", *rig)
+        names = "motion", "speed", "force", *others
         arrays = {name: np.zeros((count, *shown[name].shape)) for name in names}
         return KeptRows(every, keeps_every, takers, arrays)
 
@@ -257,6 +284,7 @@ class World:
             **session.control.law_arrays,
             **({} if watch is None else watch.arrays),
             **state_of(session),
+            **rig_state_of(session),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
             "sent": session.control.sent.data,
             "wanted": session.guidance.setpoint.data,
@@ -358,7 +386,9 @@ def _seen(rows: Arrays) -> Any:
         motion=rows["motion"],
         rotor_speed_rad_s=rows["speed"],
         cable_force_n=rows["force"],
-        anchor_motion=(),
+        anchor_motion=rows["anchors"],
+        anchor_wrench_n=rows["held"],
+        free_length_m=rows["free_length"],
     )
     return SimpleNamespace(
         plant=SimpleNamespace(state=state),

@@ -39,6 +39,7 @@ from musls_description.numerics.records import (
 from musls_description.numerics.vectors import add, cross, increase, put, scale
 from musls_description.system.obstacles import SOLID
 from musls_sim.imperfections import LINK, UNDER_WAY, bring_setpoints
+from musls_sim.plants.driving import TARGET, write_inputs
 from musls_sim.plants.interface import STEP
 from musls_sim.plants.rigid_body import ROTOR
 from musls_sim.power import BATTERY, run_motors
@@ -144,11 +145,17 @@ WORLD = np.dtype(
         ("n_solids", np.int64),
         ("n_fastened", np.int64),
         ("n_obstacles", np.int64),
+        ("n_targets", np.int64),  # of `RigDriver`
+        ("driven", np.int64),  # its numbers in a period
+        ("n_lengths", np.int64),  # cables whose free length is shown
         ("obstacle_solids", np.int64),
         # Where things are, in bytes from this record. In the plant's memory:
         ("motion", np.int64),  # `PlantState.motion`, (1 + n, 16)
         ("peak", np.int64),  # largest tension in the period, so many numbers apart
         ("peak_apart", np.int64),
+        ("anchors", np.int64),  # `PlantState.anchor_motion`, `anchor_wrench_n`, `free_length_m`
+        ("held", np.int64),
+        ("free_length", np.int64),
         ("speed", np.int64),  # `PlantState.rotor_speed_rad_s`
         ("force", np.int64),  # `PlantState.cable_force_n`
         # In the world's own, see `Parts`:
@@ -200,6 +207,9 @@ WORLD = np.dtype(
         ("force_rows", np.int64),
         ("recent_rows", np.int64),
         ("shown_rows", np.int64),
+        ("anchors_rows", np.int64),
+        ("held_rows", np.int64),
+        ("free_length_rows", np.int64),
         ("asked_rows", np.int64),
         ("shaping", np.int64),  # `Plant.shaping`, and its copies
         ("kept_rows", np.int64),
@@ -217,6 +227,10 @@ WORLD = np.dtype(
         ("ring", np.int64),
         ("cells", np.int64),  # load cells, and what they show
         ("shown", np.int64),
+        ("winch_taken", np.int64),  # of `PlantInputs`
+        ("winch_ramp", np.int64),
+        ("targets", np.int64),
+        ("rig_ahead", np.int64),
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
         ("cells_ahead", np.int64),
@@ -367,6 +381,9 @@ def record(address):
     copy_row(w, w.force_rows, row, w.force, 6 * w.n_cables)
     copy_row(w, w.recent_rows, row, w.recent, w.n_cables)
     copy_row(w, w.shown_rows, row, w.shown, 2 * w.n_cells)
+    copy_row(w, w.anchors_rows, row, w.anchors, 16 * w.n_anchors)
+    copy_row(w, w.held_rows, row, w.held, 6 * w.n_anchors)
+    copy_row(w, w.free_length_rows, row, w.free_length, w.n_lengths)
     w.recorded = row + 1
     if w.keeps_every != 0 and w.tick % w.keeps_every == 0:
         copy_row(w, w.kept_rows, w.kept, w.shaping, w.words)
@@ -425,6 +442,24 @@ def let_wind_blow(address):
     w = world_at(address)
     change = vector_at(w, w.gusts_ahead + 24 * w.drawn)
     blow(vector_at(w, w.wind), vector_at(w, w.mean_wind), vector_at(w, w.gust), w.keep, change)
+
+
+@CompiledStage
+def drive_rig(address):
+    """Write what anchors and winches do in the period, see `RigDriver`."""
+    w = world_at(address)
+    anchors, winches = w.n_anchors, w.n_winches
+    write_inputs(
+        carray(beyond(w, w.targets), (w.n_targets,), TARGET),
+        carray(beyond(w, w.rig_ahead + 8 * w.driven * w.drawn), (w.driven,), np.float64),
+        grid_at(w, w.anchors, anchors, 16),
+        carray(beyond(w, w.anchor_motion), (anchors, 2, 18), np.float64),
+        grid_at(w, w.anchor_wrench, anchors, 6),
+        grid_at(w, w.winch, winches, 2),
+        carray(beyond(w, w.winch_brake), (winches,), np.int64),
+        carray(beyond(w, w.winch_taken), (winches,), np.int64),
+        grid_at(w, w.winch_ramp, winches, 2),
+    )
 
 
 @CompiledStage
