@@ -261,7 +261,7 @@ class Engine(Plant):
             self._tell_stops()
 
     def _tell_stops(self) -> None:
-        """Report winches that have come to a stop."""
+        """Report the winches that came to a stop in the last period."""
         stopped = self.tables.shafts["stopped"][: len(self.rig.winches)]
         for w in np.flatnonzero(stopped).tolist():
             what = "no cable left" if stopped[w] > 0.0 else "cable reeled in"
@@ -295,10 +295,8 @@ class Engine(Plant):
 
     def _find_accelerations(self, when: str) -> None:
         self._set_paths(self.time_s)
-        if (verdict := self._advance(0)) < 0:
+        if self._advance(0) < 0:
             raise SimulationDiverged(f"elastic cables: no accelerations {when}")
-        if verdict > 0:
-            self._tell_stops()
 
     def _advance(self, steps: int) -> int:
         return self._take(steps, REFINEMENTS, self.period_s)

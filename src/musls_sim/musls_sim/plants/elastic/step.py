@@ -690,8 +690,10 @@ def _take_inputs(t, s):
 
 @compiled()
 def _note_stops(t):
-    """Note the shafts that have begun to be halted in a period; their number."""
+    """Note the winches that have begun to be halted in a period; their number."""
     stops = 0
+    if progress_of(t)[0].finding:
+        return stops
     for shaft in shafts_of(t):
         shaft.stopped = 0.0
         if shaft.kind != PULLEY and shaft.halted != 0.0 and shaft.halted != shaft.was_halted:
@@ -839,9 +841,9 @@ def _end_period(t, substeps):
 def move_plant(address):
     """One period of a `STEP`, in equal steps, finer ones where a stage does not converge.
 
-    With no substeps it finds the accelerations. The verdict is the number of segments that parted,
-    and of winches that have come to a stop;
-    -1 where no step was short enough, -2 where a body is too fast.
+    With no substeps it finds the accelerations. The verdict is the number of segments that parted
+    and of winches that came to a stop; -1 where no step was short enough, -2 where a body is too
+    fast.
     """
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
