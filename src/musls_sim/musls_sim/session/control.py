@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands
+from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands, NoAutopilot
 from musls_control.chain import (
     ForcesToSetpoints,
     GeometricAttitude,
@@ -131,7 +131,7 @@ class Control:
         self._setpoint_link, self.sent = setpoint_link, links.heard
         self.heard = (links if setpoint_link is None else setpoint_link).heard
         self._by_cascade: Parts = ()
-        if type(components.autopilot) is Px4Cascade:
+        if type(components.autopilot) in (Px4Cascade, NoAutopilot):
             late = () if setpoint_link is None else (delay_setpoints,)
             self._by_cascade = (*late, fly_autopilots)
         self._by_law: Parts = ()
