@@ -101,7 +101,7 @@ def test_a_flipped_bit_ends_the_reading_of_a_cut_bag(three_chunks, tmp_path):
     data = bytearray(file.read_bytes())[:-1000]
     data[middle.chunk_start_offset + middle.chunk_length // 2] ^= 1
     (tmp_path / "cut.mcap").write_bytes(data)
-    assert 50 < len(read_recording(tmp_path / "cut.mcap").time_s) < 100
+    assert len(read_recording(tmp_path / "cut.mcap").time_s) == 50  # of three seconds, the first
 
 
 def test_a_whole_bag_without_metadata_is_read_without_a_word(three_chunks, tmp_path):
@@ -122,4 +122,4 @@ def test_chunks_are_written_at_least_once_a_second_of_real_time(tmp_path, monkey
             now_s[0] += 0.3
             if k >= 12:
                 cut = read_bag(tmp_path / "bag")
-                assert len(cut.time_s) >= k - 3 - 9  # 16 kB are kept back
+                assert len(cut.time_s) >= k - 3
