@@ -290,9 +290,10 @@ class Batch(TiedToMemory):
         periods = operator.index(periods)
         if periods < 0:
             raise ConfigError(f"periods = {periods}: a flight does not go back")
-        while periods > 0 and not (self.finished | self.failed).all():
-            self._run(min(periods, PIECE))
-            periods -= PIECE
+        for begun in range(0, periods, PIECE):
+            if begun and (self.finished | self.failed).all():
+                break
+            self._run(min(periods - begun, PIECE))
 
     def _run(self, periods: int) -> None:
         if self._threads == 1:
