@@ -218,8 +218,8 @@ def test_observations_and_commands_of_ones_own():
     seen, *_ = env.step(nothing(env) + 1.0)
     assert env.observation_space.contains(seen) and seen["time"][0, 0] == np.float32(env.step_s)
     place = env.goal.position_enu_m[0] + [0.05, 0.05, 0.05]
-    shifted, _ = env.actions.places(place, 0.0)
-    np.testing.assert_allclose(env.batch.command[0, :, :3], shifted, atol=1e-12)
+    shifted = env.actions.places(place, 0.0)
+    np.testing.assert_allclose(env.batch.command[0], shifted, atol=1e-12)
     assert worlds(2, Residual(), level="drone_setpoints").observation_space.shape == (2, 19)
 
     class Wrong(musls.envs.Transport):

@@ -325,8 +325,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def formation_error_m(self) -> Array:
         """Distance of each drone from its place in the formation round the load, (worlds, n)."""
         position = self.batch.position_enu_m
-        places, _ = self.actions.places(position[:, 0], self.goal.yaw_rad)
-        distance: Array = np.linalg.norm(position[:, 1:] - places, axis=-1)
+        places = self.actions.places(position[:, 0], self.goal.yaw_rad)
+        distance: Array = np.linalg.norm(position[:, 1:] - places[..., :3], axis=-1)
         return distance
 
     @property
@@ -387,9 +387,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         if given.shape != self.action_space.shape:
             raise ConfigError(f"action: shape {given.shape}, must be {self.action_space.shape}")
         lost = ~np.isfinite(given).all(axis=-1)
-        again = self._over if self.autoreset_mode is AutoresetMode.NEXT_STEP else lost & False
         self._past[:, 1:] = self._past[:, :-1].copy()
-        self._past[:, 0] = np.clip(np.where(lost[:, None], 0.0, given), -1.0, 1.0)
+        self._past[:, 0] = given.clip(-1.0, 1.0)
+        self._past[lost, 0] = 0.0
         batch = self.batch
         batch.command = self._call(self.task.command)
         batch.advance(self._periods)
@@ -399,8 +399,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         failed = failed | lost | batch.failed | ~np.isfinite(reward)
         reward[failed] = -self.task.fall_penalty
         truncated = ~failed & (batch.time_s >= self.duration_s - 1e-9)
-        if again.any():
-            self._begin(np.flatnonzero(again))
+        if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._over.any():
+            again = np.flatnonzero(self._over)
+            self._begin(again)
             reward[again], failed[again], truncated[again] = 0.0, False, False
         over = self._over = failed | truncated
         info = self._info()
@@ -458,7 +459,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         return values.astype(kind)
 
     def _observed(self) -> Any:
-        parts = dict[str, NDArray[Any]]()
+        parts: dict[str, NDArray[Any]] = {}
         observed = self._call(self.task.observe)
         if not isinstance(observed, Mapping):
             raise ConfigError(f"observe: {type(observed).__name__}, must be parts by name")

@@ -7,10 +7,9 @@ them from here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,11 +23,9 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError, MuslsError, install_command
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import build, spec
-from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.rotations import from_yaw, rotate
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -155,7 +152,9 @@ class Observations:
         }
         if history:
             self.shapes["actions"] = (history, n_actions)
-        self.size = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()]).tolist()
+        self._places = list(map(slice, [0, *ends], ends))
+        self.size = ends[-1]
         self.size_each = BODY_COLUMNS * (1 + n) + 8 + history * n_actions // n
 
     def parts(
@@ -169,24 +168,23 @@ class Observations:
             goal: Of the load.
             actions: The last ones, (..., history, n k).
         """
-        bodies = np.empty((*motion.shape[:-1], BODY_COLUMNS))
-        of_goal = (
+        *worlds, bodies, columns = motion.shape
+        seen = np.empty((*worlds, self.size), np.float32)
+        see(
+            _rows(motion, bodies, columns),
+            _rows(tension_n, bodies - 1, 2),
             _rows(goal.position_enu_m, 3),
             _rows(goal.velocity_enu_m_s, 3),
+            _rows(goal.acceleration_enu_m_s2, 3),
             _rows(goal.yaw_rad),
+            self._offsets_m,
+            self._share_n,
+            seen.reshape(-1, self.size),
         )
-        moving, seen = _rows(motion, *motion.shape[-2:]), _rows(bodies, *bodies.shape[-2:])
-        see_bodies(moving, *of_goal, self._offsets_m, seen)
-        bodies = bodies.clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
-        tension = (tension_n / self._share_n).clip(-LARGEST_SEEN, LARGEST_SEEN).astype(np.float32)
-        made = {"load": bodies[..., 0, :], "drones": bodies[..., 1:, :], "tension": tension}
-        back = from_yaw(-goal.yaw_rad)
-        coming = [rotate(back, goal.velocity_enu_m_s / VELOCITY_M_S)]
-        coming.append(rotate(back, goal.acceleration_enu_m_s2 / ACCELERATION_M_S2))
-        seen = np.concatenate(coming, axis=-1).clip(-LARGEST_SEEN, LARGEST_SEEN)
-        made["goal"] = seen.astype(np.float32)
-        if "actions" in self.shapes:
-            made["actions"] = actions.astype(np.float32)
+        named = zip(self.shapes.items(), self._places, strict=True)
+        made = {name: seen[..., at].reshape(*worlds, *shape) for (name, shape), at in named}
+        if "actions" in made:
+            made["actions"][...] = actions
         return made
 
     def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
@@ -205,10 +203,6 @@ class Observations:
             seen.append(np.concatenate([part.reshape(*worlds, -1) for part in own], axis=-1))
         return np.stack(seen, axis=-2)
 
-    def __call__(self, motion: Array, tension_n: Array, goal: Goal, actions: Array) -> Array:
-        """All parts as one vector, (..., size)."""
-        return flat(self.parts(motion, tension_n, goal, actions), motion.shape[:-2])
-
 
 def _rows(values: Array, *shape: int) -> Array:
     """Numbers of one world or of many, contiguous, (worlds, *shape)."""
@@ -222,15 +216,18 @@ def about_vertical(yaw):
 
 
 @compiled()
-def see_bodies(motion, goal_position, goal_velocity, goal_yaw, offsets, seen):
-    """Write what `Observations` says of load and drones, (worlds, 1 + n, 18).
+def see(
+    motion, tension, goal_position, goal_velocity, goal_acceleration, goal_yaw, offsets, share, seen
+):
+    """Write what `Observations` says, but the actions, one part after the other, (worlds, size).
 
-    `motion` is (worlds, 1 + n, 16), the goals (worlds, 3) and (worlds,), `offsets` (n, 3).
+    `motion` is (worlds, 1 + n, 16), `tension` (worlds, n, 2), the goals (worlds, 3) and (worlds,),
+    `offsets` (n, 3).
     """
     for i in range(motion.shape[0]):
         turn, load = about_vertical(goal_yaw[i]), motion[i, 0]
         for k in range(motion.shape[1]):
-            body, row = motion[i, k], seen[i, k]
+            body, row = motion[i, k], seen[i, BODY_COLUMNS * k :]
             if k == 0:
                 place = sub(body, goal_position[i])
                 velocity = sub(body[3:6], goal_velocity[i])
@@ -244,12 +241,15 @@ def see_bodies(motion, goal_position, goal_velocity, goal_yaw, offsets, seen):
                 axis = axes[3 * c], axes[3 * c + 1], axes[3 * c + 2]
                 row[6 + c], row[9 + c], row[12 + c] = rotate_back_by(turn, axis)
             put(row[15:18], scale(1.0 / RATE_RAD_S, body[10:13]))
-
-
-def places_in(formation: Cone, n: int) -> Callable[[Array, Array], tuple[Array, Array]]:
-    """Function of the load's places (..., 3) and yaws (...) that gives those of the drones."""
-    offsets_m, azimuths_rad = formation.offsets_m(n), formation.azimuths_rad(n)
-    return partial(drone_poses, offsets_m=offsets_m, azimuths_rad=azimuths_rad)
+        row = seen[i, BODY_COLUMNS * motion.shape[1] :]
+        for k in range(len(offsets)):
+            row[2 * k], row[2 * k + 1] = tension[i, k, 0] / share, tension[i, k, 1] / share
+        row = row[2 * len(offsets) :]
+        put(row, rotate_back_by(turn, scale(1.0 / VELOCITY_M_S, goal_velocity[i])))
+        put(row[3:6], rotate_back_by(turn, scale(1.0 / ACCELERATION_M_S2, goal_acceleration[i])))
+        for k in range(seen.shape[1]):
+            if abs(seen[i, k]) > LARGEST_SEEN:  # what is not a number stays
+                seen[i, k] = math.copysign(LARGEST_SEEN, seen[i, k])
 
 
 def flat(parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
@@ -278,13 +278,11 @@ class Actions:
 
     Attributes:
         shape: (n, k).
-        places: Gives the drones' places in the formation.
     """
 
     def __init__(self, level: ActionLevel, setup: ControlSetup, scale: float) -> None:
         self._level, self._setup, self._scale = level, setup, scale
         self._system = system = formation_of(setup.system, "controller.kind = learned")
-        self.places = places_in(setup.formation, system.n_drones)
         columns = {
             ActionLevel.ACCELERATIONS: 5,
             ActionLevel.THRUST_MOMENT: 4,
@@ -302,6 +300,7 @@ class Actions:
         self._drones["mass"] = [drone.mass_kg for drone in drones]
         self._drones["at_load"] = [load.cable_attachments_m[i] for i in cables]
         self._drones["at_drone"] = [drone.cable_attachment_m for drone in drones]
+        self._drones["place"] = setup.formation.offsets_m(len(drones))
         self._drones["azimuth"] = setup.formation.azimuths_rad(len(drones))
         self._drones["moment_of_rate"] = attitude.drones["inertia"] * attitude.gains[1]  # J K_w
         if level is ActionLevel.FORCES:
@@ -325,10 +324,7 @@ class Actions:
             speeds: Array = low + 0.5 * (1.0 + action) * (high - low)
             return speeds
         if level is ActionLevel.DRONE_SETPOINTS:
-            turn = from_yaw(goal.yaw_rad)[..., None, :]
-            places, yaws = self.places(goal.position_enu_m, goal.yaw_rad)
-            places = places + SETPOINT_REACH_M * rotate(turn, action)
-            return np.concatenate([places, yaws[..., None]], axis=-1)
+            return self.places(goal.position_enu_m, goal.yaw_rad, SETPOINT_REACH_M * action)
         n, columns = self.shape
         forces = np.empty((*motion.shape[:-2], n, 7))
         ask_forces(
@@ -342,17 +338,48 @@ class Actions:
         )
         return forces
 
+    def places(self, position_enu_m: Array, yaw_rad: Array, shift_m: Array | float = 0.0) -> Array:
+        """Places and yaws of the drones in the formation round a load's, (..., n, 4).
+
+        `shift_m`, (..., n, 3): from their places, in axes turned by the yaw.
+        """
+        places = np.empty((*position_enu_m.shape[:-1], len(self._drones), 4))
+        places[..., :3] = shift_m
+        ask_places(
+            _rows(position_enu_m, 3),
+            _rows(yaw_rad),
+            self._drones,
+            places.reshape(-1, *places.shape[-2:]),
+        )
+        return places
+
 
 DRONE = np.dtype(
     [
         ("mass", float),
         ("at_load", float, 3),  # where its cable is fastened, in the bodies' frames
         ("at_drone", float, 3),
-        ("azimuth", float),  # in the formation
+        ("place", float, 3),  # in the formation
+        ("azimuth", float),
         ("hover", float, 3),  # force that holds it in hover at yaw 0, world
         ("moment_of_rate", float, (3, 3)),
     ]
 )
+
+
+@compiled()
+def ask_places(position, yaw, drones, places):
+    """Write places and yaws in the formation over shifts from them, (worlds, n, 4).
+
+    `position` is (worlds, 3), `yaw` (worlds,), `drones` (n,) of `DRONE`.
+    """
+    for i in range(len(places)):
+        turn = about_vertical(yaw[i])
+        for k in range(len(drones)):
+            drone, row = drones[k], places[i, k]
+            place = add(position[i], rotate_by(turn, drone.place))
+            put(row, add(place, rotate_by(turn, row)))
+            row[3] = -wrapped(-(yaw[i] + drone.azimuth + math.pi))  # pi, not -pi, as in a plan
 
 
 @compiled()
