@@ -125,7 +125,7 @@ class MemoryRecorder(Observer):
         self.layouts = {rate: Row(system, rate, asked) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
-        self._reference: tuple[Reference, float] | None = None
+        self._references: list[tuple[float, Reference, float]] = []
         self._asked: list[tuple[float, Reference, float]] = []
 
     def observe(self, time_s: float, loop: Loop) -> None:
@@ -137,9 +137,7 @@ class MemoryRecorder(Observer):
             self._append(Rate.SHAPE, time_s, *self.layouts[Rate.SHAPE].values(loop))
             self._until_shape = self._shape_every
         self._until_shape -= 1
-        if self._reference is not None:
-            reference, begin_s = self._reference
-            self._asked.append((time_s, reference, time_s - begin_s))
+        self._refer([time_s])
 
     def next_look(self, tick: int) -> float:
         """See `Observer`."""
@@ -159,24 +157,37 @@ class MemoryRecorder(Observer):
         self._extend(Rate.SHAPE, times_s, SimpleNamespace(plant=plant))
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
-        """See `Observer`; without cable shapes."""
-        self._write_if_due(times_s[-1])
+        """See `Observer`; without cable shapes, which come before."""
         self._extend(Rate.STATE, times_s, seen)
-        if self._reference is not None:
-            reference, begin_s = self._reference
-            self._asked += [(time_s, reference, time_s - begin_s) for time_s in times_s]
+        self._refer(times_s)
+        self._write_if_due(times_s[-1])
+
+    def _refer(self, times_s: Sequence[float]) -> None:
+        """Note that the load's reference of these times is to be recorded, which is set before."""
+        set_s = self._references
+        for time_s in times_s:
+            while len(set_s) > 1 and set_s[1][0] <= time_s:
+                del set_s[0]
+            if set_s:
+                _, reference, begin_s = set_s[0]
+                self._asked.append((time_s, reference, time_s - begin_s))
 
     def _extend(self, rate: Rate, times_s: Sequence[float], seen: Any) -> None:
         values = self.layouts[rate].values(seen, len(times_s))
         self.rows[rate].extend([round(time_s * 1e9) for time_s in times_s], *values)
 
     def _append(self, rate: Rate, time_s: float, *values: Array) -> None:
-        self._write_if_due(time_s)
+        self._write_before(time_s)
         if self.layouts[rate].shapes:
             self.rows[rate].append(round(time_s * 1e9), *values)
 
+    def _write_before(self, time_s: float) -> None:
+        """Called before a signal of a time is recorded; rows come later than others, and write."""
+        if not self._by_rows:
+            self._write_if_due(time_s)
+
     def _write_if_due(self, time_s: float) -> None:
-        """Called before anything is recorded; memory alone has nothing to write."""
+        """Memory alone has nothing to write."""
 
     def on_setpoint(self, time_s: float, position_enu_m: Array, orientation_wxyz: Array) -> None:
         """Record the set-points; only changes become part of a bag or a `Recording`."""
@@ -189,7 +200,7 @@ class MemoryRecorder(Observer):
     def on_reference(self, time_s: float, reference: Reference, begin_s: float) -> None:
         """Record from now on the load's reference over time."""
         if self.layouts[Rate.REFERENCE].shapes:
-            self._reference = (reference, begin_s)
+            self._references.append((time_s, reference, begin_s))
 
     def evaluate_references(self) -> None:
         """Make rows of the load's reference, all at once: a single time costs far more."""
@@ -204,7 +215,7 @@ class MemoryRecorder(Observer):
 
     def on_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing happens if it is the same as before."""
-        self._write_if_due(time_s)
+        self._write_before(time_s)
         stages = self.texts[STAGE]
         if not stages or name != stages[-1][1]:
             stages.append((round(time_s * 1e9), name))
@@ -217,7 +228,7 @@ class MemoryRecorder(Observer):
         """
         if not kind or ":" in kind:
             raise ValueError(f"kind of event is {kind!r}, must be a word without a colon")
-        self._write_if_due(time_s)
+        self._write_before(time_s)
         self.texts[EVENTS].append((round(time_s * 1e9), event_text(kind, what)))
 
 

@@ -147,6 +147,8 @@ class Stage:
         choose: Says, before each run, what compiled code does; None where that is `compiled`.
         tells: The function is called after a period, when compiled code says that it has something
             to do, or when it is due.
+        changes: It may change of what the plant consists; before it is due, what was recorded is
+            handed out.
     """
 
     name: str
@@ -155,6 +157,7 @@ class Stage:
     compiled: Parts = ()
     choose: Callable[[int], Parts] | None = None
     tells: bool = False
+    changes: bool = False
 
     @property
     def may_be_compiled(self) -> bool:

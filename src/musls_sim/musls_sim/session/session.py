@@ -26,7 +26,7 @@ from musls_sim.sensors.estimation import LoadCells, Sensors
 from musls_sim.session.collisions import CollisionWatch, SeparationWatch
 from musls_sim.session.compiled_stages.runs import Runs
 from musls_sim.session.compiled_stages.session_memory import World
-from musls_sim.session.compiled_stages.world import PIECE
+from musls_sim.session.compiled_stages.world import NEVER
 from musls_sim.session.compose import Components, MakeAutopilot, compose, mission_guidance
 from musls_sim.session.control import Control, make_controller
 from musls_sim.session.event_queue import EventQueue
@@ -266,7 +266,7 @@ class Session(TiedToMemory, Flight):
             self.observe_with(Pace())
         with self, user_code(lambda: f" at {self.time_s:.3f} s"):
             while not self.finished:
-                self._run(self.tick + PIECE)
+                self._run(NEVER)
         return self.result()
 
     def _run(self, end: int) -> None:

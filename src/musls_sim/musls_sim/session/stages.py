@@ -135,7 +135,7 @@ def _events_ask(scenario: Scenario) -> str:
 )
 def _events(flight: Flight) -> Stage:
     queue = flight.events
-    return Stage("events", queue.step, at_times(flight, lambda: queue.next_s))
+    return Stage("events", queue.step, at_times(flight, lambda: queue.next_s), changes=True)
 
 
 @entry("lost links", "imperfections.py")

@@ -19,10 +19,6 @@ PLANT = "plant"
 """Name of the stage whose outcome has to be looked at before anything else."""
 
 
-TOGETHER = 25
-"""Periods after which observers get their rows at the latest where each period is cut."""
-
-
 class _Run(NamedTuple):
     """Compiled stages between two in Python: their addresses, and whether the plant is in it."""
 
@@ -41,15 +37,14 @@ class Runs:
         """Sort the stages of a `Session`, in their order."""
         self._session, self._world = session, world
         first = next((i for i, s in enumerate(stages) if s.may_be_compiled), len(stages))
-        leading = [stage for stage in stages[:first] if stage.step is not None]
-        self._leading = [stage.step for stage in leading if stage.step is not None]
-        self._leading_due = [stage.due for stage in leading]
+        self._leading = [stage for stage in stages[:first] if stage.step is not None]
         self._rest = stages[first:]
         self._choosing = [stage for stage in self._rest if stage.choose is not None]
         self._chosen: list[Parts] | None = None
 
     def _arrange(self, chosen: list[Parts]) -> None:
         """Sort out what is compiled from now on."""
+        self._world.read_rows()
         self._chosen, parts_of = chosen, dict(zip(map(id, self._choosing), chosen, strict=True))
         self._order: list[tuple[Stage, Parts]] = []
         self._due: list[Callable[[int], float]] = []
@@ -93,27 +88,28 @@ class Runs:
             world.read_rows()
             raise
         session.tick += 1
-        if world.unread_from is not None and (
-            told or session.tick >= min(end, world.unread_from + TOGETHER) or session.finished
-        ):
+        if told or session.tick >= end or session.finished:
             world.read_rows()
 
     def _run(self, end: int) -> bool:
         """Run up to the last period, which `tick` then is; whether it has something to tell."""
         session, world, tick = self._session, self._world, self._session.tick
-        for step in self._leading:
-            step(tick)
+        for stage in self._leading:
+            if stage.changes and stage.due(tick) <= tick:
+                world.read_rows()
+            if stage.step is not None:
+                stage.step(tick)
         chosen = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
         if chosen != self._chosen:
             self._arrange(chosen)
-        if not self._always_cut:
-            world.read_rows()
         room = world.prepare(tick)
         periods = 0 if self._always_cut else self._free_periods(tick, min(end, tick + room))
         begin_s = perf_counter()
         if periods > 0:
             world.advance(self._whole, periods)
-            told = self._account(tick)
+            now = world.now
+            session.tick = int(now["tick"][0]) - 1 + int(now["failed"][0])
+            told = self._account(session.tick + 1 - tick)
         else:
             told = self._cut(tick)
         if tick:  # the first period may have compiled what it calls
@@ -133,32 +129,27 @@ class Runs:
             limit = min(limit, at)
         for stage in self._telling:
             limit = min(limit, stage.due(tick) + 1)
-        for due in self._leading_due:
-            limit = min(limit, due(tick + 1))
+        for stage in self._leading:
+            limit = min(limit, stage.due(tick + 1))
         return max(ceil(limit) - tick, 1)
 
-    def _account(self, begin: int) -> bool:
+    def _account(self, periods: int) -> bool:
         """Take note of periods in which the plant moved; whether there is something to tell."""
-        session, now = self._session, self._world.now
-        self._world.read_rows()
-        failed, verdict = int(now["failed"][0]), int(now["verdict"][0])
-        session.tick = int(now["tick"][0]) - 1 + failed
-        session.plant.account(verdict, session.inputs, session.tick + 1 - begin)
+        now = self._world.now
+        verdict = int(now["verdict"][0])
+        if verdict != 0:
+            self._world.read_rows()  # the plant may change what its shapes are made of
+        self._session.plant.account(verdict, self._session.inputs, periods)
         return verdict != 0 or bool(now["touches"][0] or now["emptied"][0])
 
     def _cut(self, tick: int) -> bool:
         """Run one period, stages in Python between compiled ones."""
-        session, world, told = self._session, self._world, not self._moves
-        now = world.now
+        world, told, now = self._world, not self._moves, self._world.now
         for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
             if not isinstance(part, _Run):
                 part(tick)
                 continue
             world.advance(part.addresses, 1)
             if part.moves:
-                verdict = int(now["verdict"][0])
-                session.plant.account(verdict, session.inputs)
-                told = verdict != 0
-        if not self._always_cut:
-            world.read_rows()
+                told = self._account(1)
         return told or bool(now["touches"][0] or now["emptied"][0])

@@ -18,6 +18,7 @@ from musls_sim.plants.interface import REFINEMENTS
 from musls_sim.sensors.estimation import MotionCapture, Truth
 from musls_sim.session.compiled_stages.world import (
     ANNOUNCE_EVERY,
+    KEPT,
     NEVER,
     PIECE,
     WORLD,
@@ -253,7 +254,7 @@ class World:
         self.address = int(self._record.ctypes.data)
         asked = len(session.command.data) * session.control.announces
         self._own = arrays_of(session)
-        self._own["asked_rows"] = np.zeros((PIECE // ANNOUNCE_EVERY, asked, 3))
+        self._own["asked_rows"] = np.zeros((KEPT // ANNOUNCE_EVERY, asked, 3))
         self._own |= ahead_of(session)
         self._sources = [(self._own[name], fill) for name, fill in sources_of(session).items()]
         self.now["drawn"][0] = PIECE
@@ -269,7 +270,7 @@ class World:
             every, keeps_every = gcd(every, taker.every), gcd(keeps_every, taker.recalls)
         if session.separation is not None:
             every = gcd(every, session.separation.every)
-        count = PIECE // every + 1 if every else 0
+        count = KEPT // every + 1 if every else 0
         rig = rig_state_of(session)
         shown, others = state_of(session) | rig | self._own, ("recent", "shown", *rig)
         names = "motion", "speed", "force", *others
@@ -312,7 +313,7 @@ class World:
     def _find_plant(self) -> None:
         """Write into the record where the plant is, which moves when it is built anew."""
         plant, every = self._session.plant, self.rows.keeps_every
-        self._plant, count = plant.record, PIECE // every + 1 if every else 0
+        self._plant, count = plant.record, KEPT // every + 1 if every else 0
         shaping = plant.shaping if count else np.zeros(0)
         self._kept = np.zeros((count, shaping.nbytes // 8))
         found = {"plant": plant.record, "shaping": shaping, "kept_rows": self._kept}
@@ -326,6 +327,8 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
+        if self.unread_from is not None and tick + PIECE > self.unread_from + KEPT:
+            self.read_rows()
         if self.unread_from is None:
             self.unread_from = tick
         guidance = self._session.guidance
@@ -350,25 +353,25 @@ class World:
         tick, self.unread_from = self.unread_from, None
         if tick is None:
             return
-        if announced := int(self.now["announced"][0]):
-            self.now["announced"][0], first = 0, -(-tick // ANNOUNCE_EVERY)
-            for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
-                self._session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
         session, rows, now = self._session, self.rows, self.now
+        if announced := int(now["announced"][0]):
+            first = -(-tick // ANNOUNCE_EVERY)
+            for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
+                session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
         count, kept = int(now["recorded"][0]), int(now["kept"][0])
-        now["recorded"][0] = now["kept"][0] = 0
-        for observer in rows.observers:
-            due, times_s = self._due(observer.every, rows.every, tick, count)
-            if times_s:
-                observer.record(times_s, _seen({k: array[due] for k, array in rows.arrays.items()}))
-            due, times_s = self._due(observer.recalls, rows.keeps_every, tick, kept)
-            if times_s:
-                observer.recall(times_s, session.plant.recalled(self._kept[due]))
+        now["recorded"][0] = now["kept"][0] = now["announced"][0] = 0
         if (separation := session.separation) is not None and count:
             due, times_s = self._due(separation.every, rows.every, tick, count)
             places = rows.arrays["motion"][due, :, :3]
             for time_s, kind, what in separation.look_at(times_s, places):
                 session.events.note(time_s, kind, what)
+        for observer in rows.observers:
+            due, times_s = self._due(observer.recalls, rows.keeps_every, tick, kept)
+            if times_s:
+                observer.recall(times_s, session.plant.recalled(self._kept[due]))
+            due, times_s = self._due(observer.every, rows.every, tick, count)
+            if times_s:
+                observer.record(times_s, _seen({k: array[due] for k, array in rows.arrays.items()}))
 
     def _due(self, apart: int, every: int, tick: int, count: int) -> tuple[slice, list[float]]:
         """Of rows since a period, one every so many: those so many periods apart, their times."""

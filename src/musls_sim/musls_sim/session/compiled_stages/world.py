@@ -78,6 +78,9 @@ from musls_sim.wind import blow
 PIECE = 50
 """Control periods of one call into compiled code, for which noise is drawn and Ctrl-C waits."""
 
+KEPT = 5 * PIECE
+"""Control periods (1 s) of which what is recorded is kept before observers get it."""
+
 ANNOUNCE_EVERY = 5
 """Control periods between two set-points of a controller that are announced: 50 Hz."""
 
@@ -396,7 +399,7 @@ def announce(address):
     w = world_at(address)
     if w.tick % ANNOUNCE_EVERY != 0:
         return
-    sent, rows = sent_of(w), grid_at(w, w.asked_rows, PIECE // ANNOUNCE_EVERY * w.n_drones, 3)
+    sent, rows = sent_of(w), grid_at(w, w.asked_rows, KEPT // ANNOUNCE_EVERY * w.n_drones, 3)
     for i in range(w.n_drones):
         put(rows[w.announced * w.n_drones + i], sent[i, 6:])
     w.announced += 1
