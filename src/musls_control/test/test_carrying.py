@@ -157,7 +157,7 @@ def test_an_abort_gives_the_weight_back_before_the_drones_spread():
     time_s = 0.0
     while player.at(time_s).stage != "hold":
         time_s += 0.2
-    before = player.at(time_s).drone_acceleration_enu_m_s2.copy()
+    before = player.at(time_s).drones.acceleration_enu_m_s2.copy()
     player.abort(time_s)
     down = player.plan
     np.testing.assert_allclose(down.drone_acceleration_enu_m_s2[0], before)

@@ -158,10 +158,10 @@ def test_the_load_is_lowered_where_it_is_and_drones_land_around_it():
     loads = np.array([now.load_pose for now in seen])
     assert np.abs(loads[:, :2] - [2.0, 1.0]).max() < 1e-9 and loads[-1, 2] < 0.05
     steps_m = np.diff(
-        [before.drone_position_enu_m, *(s.drone_position_enu_m for s in seen)], axis=0
+        [before.drones.position_enu_m, *(s.drones.position_enu_m for s in seen)], axis=0
     )
     assert np.nanmax(np.linalg.norm(steps_m[:-1], axis=2)) < 0.3  # nothing jumps
-    out = seen[-1].drone_position_enu_m[:, :2] - [2.0, 1.0]
+    out = seen[-1].drones.position_enu_m[:, :2] - [2.0, 1.0]
     assert np.linalg.norm(out, axis=1) == pytest.approx(np.full(3, 1.5))
     assert {now.stage for now in seen} == {"abort", "lower", "slacken", "spread", "land"}
 
@@ -274,7 +274,7 @@ def test_without_a_drone_the_mission_waits_for_the_person_who_paused_it(survives
         assert moved_m > 0.5
         return
     assert (player.state, player.held, now.stage) == (PlayState.PAUSED, True, "reform")
-    assert np.all(now.drone_position_enu_m == rest.drone_position_enu_m[first]) and moved_m == 0.0
+    assert np.all(now.drones.position_enu_m == rest.drone_position_enu_m[first]) and moved_m == 0.0
     player.resume(times[-1])
     assert player.at(times[-1] + 1.0).stage == "line" and player.state is PlayState.FLYING
 

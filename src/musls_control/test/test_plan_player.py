@@ -42,7 +42,7 @@ def time_of(player, stage):
 def fastest(setpoints):
     """Largest move of load and drones between two periods while not touching down."""
     load = np.array([s.load_pose[:3] for s in setpoints])
-    drones = np.array([s.drone_position_enu_m for s in setpoints])
+    drones = np.array([s.drones.position_enu_m for s in setpoints])
     steps = np.linalg.norm(np.diff(drones, axis=0), axis=2)
     return np.nanmax(np.linalg.norm(np.diff(load, axis=0), axis=1)), np.nanmax(steps)
 
@@ -63,8 +63,8 @@ def test_a_whole_flight_ends_touching_down_until_finished():
     stages = list(dict.fromkeys(s.stage for s in setpoints))
     assert stages == list(player.plan.stage_names)
     last = setpoints[-1]
-    assert np.isnan(last.drone_position_enu_m[:, 2]).all()
-    assert (last.drone_velocity_enu_m_s[:, 2] == -MISSION.landing_speed_m_s).all()
+    assert np.isnan(last.drones.position_enu_m[:, 2]).all()
+    assert (last.drones.velocity_enu_m_s[:, 2] == -MISSION.landing_speed_m_s).all()
     assert player.state is PlayState.FLYING
     player.finish()
     assert player.state is PlayState.DONE
@@ -76,7 +76,7 @@ def test_a_plan_in_the_air_is_done_at_its_end():
     player.start(0.0)
     play(player, 0.0, player.plan.duration_s)
     assert player.state is PlayState.FLYING
-    assert np.isfinite(player.at(player.plan.duration_s + 0.01).drone_position_enu_m).all()
+    assert np.isfinite(player.at(player.plan.duration_s + 0.01).drones.position_enu_m).all()
     assert player.state is PlayState.DONE
 
 
@@ -131,7 +131,7 @@ def test_an_abort_brings_all_down_without_a_jump(stage):
     fastest_load = max(MISSION.transit_speed_m_s, MISSION.vertical_speed_m_s)
     assert load_step <= fastest_load / rate + 1e-9
     assert drone_step <= 2.0 / rate  # m/s: the set-points of spreading out are the fastest
-    assert after[-1].stage == "land" and np.isnan(after[-1].drone_position_enu_m[0, 2])
+    assert after[-1].stage == "land" and np.isnan(after[-1].drones.position_enu_m[0, 2])
 
 
 def test_goals_take_the_speed_that_is_set_in_flight():
@@ -150,8 +150,8 @@ def test_an_abort_on_the_way_up_lands_on_the_spot():
     before = player.at(begin)
     player.abort(begin)
     after = player.at(begin + PERIOD_S)
-    assert np.array_equal(after.drone_position_enu_m[:, :2], before.drone_position_enu_m[:, :2])
-    assert np.isnan(after.drone_position_enu_m[:, 2]).all()
+    assert np.array_equal(after.drones.position_enu_m[:, :2], before.drones.position_enu_m[:, :2])
+    assert np.isnan(after.drones.position_enu_m[:, 2]).all()
 
 
 @pytest.mark.parametrize("stage", ["form_up", "tension"])

@@ -121,13 +121,7 @@ class InGraph(Side):
     def step(self, time_s):
         self.flight.look(time_s)
         now = self.flight.step(time_s)
-        parts = (
-            now.drone_position_enu_m,
-            now.drone_velocity_enu_m_s,
-            now.drone_acceleration_enu_m_s2,
-            now.drone_yaw_rad[:, None],
-        )
-        self.keep(time_s, np.hstack(parts), now.stage)
+        self.keep(time_s, now.drones.data[:, :10], now.stage)
 
 
 class Flights:

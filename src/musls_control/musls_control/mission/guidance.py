@@ -214,16 +214,16 @@ class FlightGuidance:
             places[1:][self.contingency.gone] = np.nan
         if delivery is not None:
             delivery.weigh(time_s)
-        setpoint = player.at(time_s, places)
-        if setpoint.stage in (*LOWERING, LANDING[0]):
+        player.play_to(time_s, places)
+        if player.stage in (*LOWERING, LANDING[0]):
             self.come_down(time_s)
         if missed := player.missed(places):
             self._out.tell(time_s, "not_in_place", missed)
         if delivery is not None and player.state is not PlayState.IDLE:
-            delivery.enter(setpoint.stage)
+            delivery.enter(player.stage)
             if player.state is PlayState.ABORTING:
                 delivery.tell_abort(time_s)
-        return setpoint
+        return player.setpoint
 
     def stand_still(self, time_s: float, gap_s: float) -> None:
         """There were no set-points for a while: the drones held, the plan goes on where it was."""
@@ -286,7 +286,7 @@ class FlightGuidance:
         while self._recent and self._recent[0][0] < time_s - LAG_S - 1e-3:
             self._recent.popleft()
         if self.player.state is not PlayState.IDLE:
-            self._recent.append((time_s, self.player.setpoint.drone_position_enu_m))
+            self._recent.append((time_s, self.player.setpoint.drones.position_enu_m))
         for drone, looks in self._held_looks.items():
             holds = self.known.phases.get(drone) == "holding"
             self._held_looks[drone] = looks + 1 if holds else 0
@@ -298,7 +298,7 @@ class FlightGuidance:
             return False
         if (watch := player.plan.rows["watch"][player.row]) and known.opens_hooks():
             lifting = bool(watch == TAKEN_UP)
-            wanted = player.setpoint.drone_position_enu_m
+            wanted = player.setpoint.drones.position_enu_m
             for loss in way.look(time_s, known.estimate, wanted, lifting=lifting):
                 if way.can_answer(loss):
                     way.note(loss)

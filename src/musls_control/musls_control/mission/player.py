@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.delivery import Delivery
 from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, set_load_down, spread_and_land
 from musls_control.mission.rows import PLAY, due_row
@@ -52,20 +53,15 @@ class FormationSetpoint:
 
     Attributes:
         load_pose: x, y, z [m], yaw [rad], (4,).
-        drone_position_enu_m: (n, 3); the height is NaN while landing.
-        drone_velocity_enu_m_s: (n, 3); only the vertical part, only while landing.
-        drone_yaw_rad: (n,).
+        drones: Places and yaws, and what is fed forward beside them; while they land a velocity in
+            place of the height.
         row: Counts the changes of the set-points.
-        drone_acceleration_enu_m_s2: What is fed forward beside the places, (n, 3).
     """
 
     load_pose: Array
-    drone_position_enu_m: Array
-    drone_velocity_enu_m_s: Array
-    drone_yaw_rad: Array
+    drones: DroneSetpoints
     stage: str
     row: int
-    drone_acceleration_enu_m_s2: Array
 
 
 @spec
@@ -234,7 +230,12 @@ class FlightPlayer:
         self.play["begun"] = time_s
 
     def at(self, time_s: float, places_enu_m: Array | None = None) -> FormationSetpoint:
-        """Set-points at a time, which must not go back; places as for `advance`."""
+        """Set-points at a time, see `play_to`."""
+        self.play_to(time_s, places_enu_m)
+        return self.setpoint
+
+    def play_to(self, time_s: float, places_enu_m: Array | None = None) -> None:
+        """Go to a time, which must not go back; places as for `advance`."""
         if self.state not in (PlayState.IDLE, PlayState.PAUSED):
             self.advance(time_s, places_enu_m)
         if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
@@ -246,7 +247,6 @@ class FlightPlayer:
         if self.state is PlayState.FLYING and self.ended and plan.landing_speed_m_s is None:
             self.state = PlayState.DONE
         self._lands = plan.lands_in(row) and self.state in _MOVING
-        return self.setpoint
 
     @property
     def setpoint(self) -> FormationSetpoint:
@@ -254,13 +254,7 @@ class FlightPlayer:
         plan, row = self.plan, self.row
         drones = plan.drone_setpoints(row, touches_down=self._lands)
         return FormationSetpoint(
-            plan.load_pose[row],
-            drones.position_enu_m,
-            drones.velocity_enu_m_s,
-            drones.yaw_enu_rad,
-            plan.stage_at(row),
-            self._rows_before + row,
-            drones.acceleration_enu_m_s2,
+            plan.load_pose[row], drones, plan.stage_at(row), self._rows_before + row
         )
 
     def reference_at(self, time_s: float) -> LoadReference:

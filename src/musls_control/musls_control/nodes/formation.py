@@ -214,17 +214,17 @@ class FormationTopics:
         `asked`: accelerations and yaws of a controller; None while it does not fly.
         """
         header = in_world(time_s)
-        pushes, yaws = asked or ([], wanted.drone_yaw_rad.tolist())
+        pushes, yaws = asked or ([], wanted.drones.yaw_enu_rad.tolist())
         for publisher, push in zip(self._accelerations, pushes, strict=False):
             publisher.publish(AccelStamped(header=header, accel=Accel(linear=vector(push))))
-        velocities, fed = wanted.drone_velocity_enu_m_s, wanted.drone_acceleration_enu_m_s2
+        velocities, fed = wanted.drones.velocity_enu_m_s, wanted.drones.acceleration_enu_m_s2
         if asked is None and np.isfinite(fed).any():  # beside the places, see `OffboardNode`
             pushes = np.nan_to_num(fed).tolist()
             velocities = np.nan_to_num(velocities)
         now = MultiDOFJointTrajectoryPoint(
             transforms=[
                 Transform(translation=vector(position), rotation=level(yaw))
-                for position, yaw in zip(wanted.drone_position_enu_m, yaws, strict=True)
+                for position, yaw in zip(wanted.drones.position_enu_m, yaws, strict=True)
             ],
             velocities=[Twist(linear=vector(v)) for v in velocities],
             accelerations=[Twist(linear=vector(push)) for push in pushes],
@@ -249,7 +249,7 @@ class FormationTopics:
         self._row = now.row
         self._publish_pose("load", now.load_pose[:3], now.load_pose[3], time_s)
         for k, drone in enumerate(self._bodies[1:]):
-            position, yaw = now.drone_position_enu_m[k], now.drone_yaw_rad[k]
+            position, yaw = now.drones.position_enu_m[k], now.drones.yaw_enu_rad[k]
             if np.isnan(position[2]):  # landing: the ground below
                 position = np.array([*position[:2], plan.drone_position_enu_m[-1, k, 2]])
             self._publish_pose(drone, position, yaw, time_s)

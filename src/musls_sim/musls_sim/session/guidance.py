@@ -134,7 +134,8 @@ class MissionGuidance(Guidance):
         self._period_s, self._out = period_s, out
         self._shown, self._heard = -1, 0
         self._queue: EventQueue | None = None
-        self.setpoint = plan.drone_setpoints(0, touches_down=plan.lands_in(0))
+        self.setpoint = flight.player.setpoint.drones
+        self._planned = self.setpoint.data.copy()
         self._by_controller = self._fresh = False
         self._headings: Array | None = None
         self._told: tuple[Reference, float] | None = None
@@ -255,7 +256,8 @@ class MissionGuidance(Guidance):
             flight.look(time_s)
         if time_s < flight.next_s - ROUNDING_S:
             return
-        shown, self._shown = self._shown, flight.step(time_s).row
+        wanted, shown = flight.step(time_s), self._shown
+        self._planned, self._shown = wanted.drones.data, wanted.row
         if self._told != (player.reference, player.begin_s):
             self._told = (player.reference, player.begin_s)
             for observer in self._observers:
@@ -272,17 +274,13 @@ class MissionGuidance(Guidance):
         self._fresh = True
         if not self._by_controller:
             self._tell_planned(time_s)
-        self._enter(time_s, self.plan.stage_at(self.row))
+        self._enter(time_s, self.flight.player.stage)
 
     def _fly_row(self) -> None:
         """Send the set-points of the plan's present row."""
-        self.setpoint.data[:] = self._planned()
+        self.setpoint.data[:] = self._planned
         if (way := self.flight.contingency) is not None:
             self.setpoint.armed[way.gone] = 0.0
-
-    def _planned(self) -> Array:
-        plan, row = self.plan, self.row
-        return plan.drone_setpoints(row, touches_down=plan.lands_in(row)).data
 
     def on_controller_setpoints(self, tick: int) -> None:
         """Announce the controller's set-points instead of the formation's poses.
@@ -293,7 +291,7 @@ class MissionGuidance(Guidance):
         if not self._fresh and tick % ANNOUNCE_EVERY:
             return
         asked = self.setpoint.data
-        asked = np.where(np.isnan(asked), self._planned(), asked)
+        asked = np.where(np.isnan(asked), self._planned, asked)
         position, turn = self._planned_poses()
         position, turn = np.vstack([position[:1], asked[:, 0:3]]), turn[:1]
         self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(asked[:, 9])]))
