@@ -205,14 +205,15 @@ class CompiledStage:
     """A function of one address (of a record) that compiled code calls by its own address.
 
     Whoever calls it takes over nothing of its code, so that it is compiled once for all of them:
-    see `records.call_at`. It gives nothing back.
+    see `records.call_at`, for which it gives nothing back.
 
     Attributes:
         wait: Waits for another process that compiles it, if there is one.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], gives: types.Type = types.void) -> None:
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+        self._gives = gives
         self.wait: Callable[[], object] = lambda: None
 
     def __call__(self, address: int) -> None:
@@ -241,7 +242,7 @@ class CompiledStage:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
         make: Any = numba.cfunc(
-            types.void(types.int64), cache=True, error_model="numpy", fastmath=False
+            self._gives(types.int64), cache=True, error_model="numpy", fastmath=False
         )
         with global_compiler_lock:  # first, as everywhere: numba compiles it while it is made
             return _cached_in(self._folder, lambda: make(function))

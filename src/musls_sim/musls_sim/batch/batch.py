@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import cycle, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,15 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.records import TiedToMemory, distance, pack, places_in
 from musls_sim.batch.host import Decided, Host
-from musls_sim.batch.noise import FILL_NORMAL, FILL_UNIFORM, STREAM, Noise, draw
+from musls_sim.batch.noise import (
+    FILL_NORMAL,
+    FILL_UNIFORM,
+    STREAMS,
+    begin_gusts,
+    draw,
+    generator,
+    streams_of,
+)
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.compiled_stages.control import COLUMNS, PARTS, law_of, sampled
 from musls_sim.session.compiled_stages.session_memory import (
@@ -187,23 +195,13 @@ class Batch(TiedToMemory):
         self._memory = np.zeros((self.worlds, len(start.memory)))
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
         self._noisy, self._kept = start.noisy, start.kept
-        self._noise = [
-            self._new_noise(k, seed)
-            for k, seed in zip(self._start_of.tolist(), seeds, strict=True)
-            if self._noisy
-        ]
-        self._streams = np.zeros(self.worlds, STREAM)
+        self._generator = generator()
         self._decided = np.empty(self.worlds, object)  # `Decided` of each
         self._threads = min(threads or os.cpu_count() or 1, self.worlds)
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # process that its threads are in
         self._view()
-        self.reset()
-
-    def _new_noise(self, k: int, seed: int) -> Noise:
-        """Noise of a world that begins as scenario k."""
-        start = self._starts[k]
-        return Noise(start.scenario, start.plant.period_s, seed, with_load=start.with_load)
+        self.reset(seeds=seeds)
 
     def _view(self) -> None:
         start, system = self._starts[0], self._starts[0].scenario.system
@@ -221,7 +219,7 @@ class Batch(TiedToMemory):
             "largest_tension_n": self._of(parts["largest"]),
             "command": self._of(parts["asked"])[..., :columns],
         }
-        self._wind = [self._of(parts[name]) for name in ("wind", "mean_wind", "gust")]
+        self._streams = self._of(parts["streams"])
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """Array of a name in the start's memory, in all worlds, (worlds, ...)."""
@@ -319,7 +317,8 @@ class Batch(TiedToMemory):
         """Advance some of the worlds; draws the noise of these periods first."""
         first, apart = int(self._first[low]), self._memory.strides[0]
         if self._noisy:
-            draw(FILL_NORMAL, FILL_UNIFORM, self._streams[low:high], first, apart, periods)
+            own, count = self._generator.copy(), high - low
+            draw(FILL_NORMAL, FILL_UNIFORM, own, first, apart, count, periods)
         ends = self.records["tick"][low:high] + periods
         advance_worlds(self._stages, first, apart, high - low, periods)
         if not self._decides:
@@ -358,25 +357,22 @@ class Batch(TiedToMemory):
                 if not 0 <= k < len(self._starts):
                     raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
             self._start_of[chosen] = scenarios
-        for k, start in enumerate(self._starts):
-            begins = chosen[self._start_of[chosen] == k]
+        streams = self._streams[chosen]
+        if seeds is not None and self._noisy:
+            streams[...] = [streams_of(seed) for seed in seeds]
+        for k in set(self._start_of[chosen].tolist()):
+            start, its = self._starts[k], self._start_of[chosen] == k
+            begins = chosen[its]
             self._memory[begins], self._decided[begins] = start.memory, start.host.first
-        if not self._noisy:
-            return
-        for j, i in enumerate(chosen):
-            if seeds is not None:
-                self._noise[i] = self._new_noise(self._start_of[i], seeds[j])
-            wind = self._noise[i].begin()
-            given = wind.velocity_enu_m_s, wind.mean_enu_m_s, wind.gust_enu_m_s
-            for view, values in zip(self._wind, given, strict=True):
-                view[i] = values
-            self._streams[i] = self._noise[i].stream
+            self._streams[begins] = streams[its]
+            if self._noisy:
+                deviation = np.array(start.scenario.wind.gust_std_m_s)
+                begin_gusts(FILL_NORMAL, self._generator.copy(), self._first[begins], deviation)
 
     def snapshot(self, worlds: Worlds) -> Snapshot:
         """All of a world, or of several, as they are now (raises ConfigError)."""
         chosen = self._chosen(worlds)
-        noise = [self._noise[i].state for i in chosen.tolist()] if self._noisy else []
-        return Snapshot(self, self._memory[chosen, : self._kept], noise, self._decided[chosen])
+        return Snapshot(self, self._memory[chosen, : self._kept], self._decided[chosen])
 
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
@@ -395,8 +391,6 @@ class Batch(TiedToMemory):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
         self._memory[chosen, : self._kept] = snapshot.memory
         self._decided[chosen] = snapshot.decided
-        for i, noise in zip(chosen.tolist(), cycle(snapshot.noise), strict=False):
-            self._noise[i].state = noise
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         if worlds is None:
@@ -421,13 +415,11 @@ class Snapshot:
 
     Attributes:
         memory: All that is not drawn anew, (worlds, words).
-        noise: That is to come, `Noise.state` of each; empty without.
         decided: What Python knows of each, `Decided`, which is never changed.
     """
 
     batch: Batch
     memory: Array
-    noise: list[dict[str, Any]]
     decided: NDArray[np.object_]
 
 
@@ -478,7 +470,6 @@ class _Start:
             self._record(session, mission)
             self._command(mission)
         world = self.parts["world"][0]
-        self.with_load = world["first"] == 0
         self.structure = (
             scenario.cable_model,
             [(name, array.shape) for name, array in arrays.items()],
@@ -538,6 +529,7 @@ class _Start:
             "sent": session.guidance.setpoint.data,
             "setpoint": np.zeros(0) if late is None else late.heard.data,
             "found": session.guidance.flight.found,
+            "streams": np.zeros((len(STREAMS), 4), np.uint64),
             **arrays_of(session),
         }
 

@@ -234,6 +234,7 @@ WORLD = np.dtype(
         ("winch_ramp", np.int64),
         ("targets", np.int64),
         ("rig_ahead", np.int64),
+        ("streams", np.int64),  # of a batch's world: of its noise, see `batch.noise`
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
         ("cells_ahead", np.int64),
