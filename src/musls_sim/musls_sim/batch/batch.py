@@ -393,16 +393,12 @@ class Batch(TiedToMemory):
         self._decided[chosen] = snapshot.decided
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
-        if worlds is None:
-            return np.arange(self.worlds)
-        given = np.atleast_1d(np.asarray(worlds))
-        if given.size == 0:
-            return np.zeros(0, np.intp)
+        given = np.arange(self.worlds) if worlds is None else np.atleast_1d(np.asarray(worlds))
         if given.dtype == bool and given.shape == (self.worlds,):
             return np.flatnonzero(given)
-        if not np.issubdtype(given.dtype, np.integer) or given.ndim != 1:
+        if given.size and (given.dtype.kind not in "iu" or given.ndim != 1):
             raise ConfigError(f"worlds: must be numbers or a mask of {self.worlds}")
-        if not (given.min() >= 0 and given.max() < self.worlds):
+        if given.size and not (given.min() >= 0 and given.max() < self.worlds):
             raise ConfigError(
                 f"worlds: {given.min()} to {given.max()}, must be 0 to {self.worlds - 1}"
             )

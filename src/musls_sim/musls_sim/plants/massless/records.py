@@ -130,7 +130,8 @@ EVENT = np.dtype(
 SLACKENED, TIGHTENED, IMPACT = 0, 1, 2
 """Kinds: a cable went slack, a slack one taut; a taut one took part in the others' impact."""
 
-MAX_EVENTS = 512
+MAX_EVENTS = 64
+"""Events of a period that are told; the others are counted."""
 
 
 class MasslessTables(NamedTuple):
