@@ -172,6 +172,15 @@ def _eliminate(rows, cable, reach):
 @compiled()
 def substitute_back(rows, cable):
     """Solution of the eliminated rows, in place of the right-hand side."""
+    if cable.bends:
+        _substitute_back(rows, cable, 9)
+    else:
+        _substitute_back(rows, cable, 6)
+
+
+@compiled()
+def _substitute_back(rows, cable, reach):
+    """Solution of rows that couple as those of `_eliminate`."""
     shift = cable.end_shift
     for k in range(cable.end - 3, cable.begin - 1, -3):
         r, s, t = rows[k].band, rows[k + 1].band, rows[k + 2].band
@@ -180,7 +189,7 @@ def substitute_back(rows, cable):
             x -= rows[k].border[c] * shift[6 + c]
             y -= rows[k + 1].border[c] * shift[6 + c]
             z -= rows[k + 2].border[c] * shift[6 + c]
-        for i in range(BAND, 2, -1):
+        for i in range(reach - 1, 2, -1):
             v = rows[k + i].right
             x -= r[i] * v
             y -= s[i - 1] * v

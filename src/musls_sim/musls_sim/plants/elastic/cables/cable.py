@@ -101,74 +101,47 @@ def _pull(cable, laws, segment, a, b, feed, faster, since):
 
 
 @compiled()
-def acted_on(cable, node, system):
-    """Whether air, ground or obstacles may act on a node of a cable."""
-    airy = cable.drag_across > 0.0 or cable.drag_along > 0.0
-    return airy or cable.surfaces > 0 or node.stage.position[2] < system.ground
-
-
-@compiled()
-def outside_force(t, cable, i, losses, dh):
-    """Force of air, ground and obstacles on node i of a cable, and minus its derivative."""
+def surface_force(t, cable, i, losses, dh):
+    """Force of ground and obstacles on inner node i of a cable, and minus its derivative."""
     point = nodes_of(t)[cable.first_node + i].stage
-    first = cable.first_segment + i
     force, slope = (0.0, 0.0, 0.0), NOTHING
-    share, inner = 0.0, 0 < i < cable.segments
-    if i > 0:
-        share += 0.5 * segments_of(t)[first - 1].rest_length
-    if i < cable.segments:
-        share += 0.5 * segments_of(t)[first].rest_length
-    if inner and cable.surfaces > 0:
+    if cable.surfaces > 0:
         for k in range((i - 1) * cable.surfaces, i * cable.surfaces):
             corner = corners_of(t)[cable.first_corner + k]
             block = push_corner(t, corner, point.position, point.velocity, dh)
             if corner.normal_force > 0.0:
                 force, slope = add(force, corner.force), sum_of(slope, block)
                 losses.ground -= dot(corner.force, point.velocity)
-    elif inner and point.position[2] < t.ground:
-        # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
-        mass = nodes_of(t)[cable.first_node + i].mass
-        stiff, damp = mass * GROUND_STIFFNESS_1_S2, mass * GROUND_DAMPING_1_S
-        v, depth = point.velocity, t.ground - point.position[2]
-        up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
-        force, slope = (
-            (-damp * v[0], -damp * v[1], up),
-            (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep),
-        )
-        losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
-    if cable.drag_across > 0.0 or cable.drag_along > 0.0:
-        # Quadratic drag of the length at the node, across and along its direction.
-        along = _direction_at(t, cable, i)
-        flow = sub(point.velocity, t.wind)
-        speed = dot(flow, along)
-        side = add_scaled(flow, -speed, along)
-        across = share * cable.drag_across * norm(side)
-        length = share * cable.drag_along * abs(speed)
-        drag = add(scale(-across, side), scale(-length * speed, along))
-        more = (across + length) / dh
-        force, slope = add(force, drag), sum_of(slope, (more, 0.0, 0.0, more, 0.0, more))
-        losses.air += dot(drag, point.velocity)
-    return force, slope
+        return force, slope
+    # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
+    mass = nodes_of(t)[cable.first_node + i].mass
+    stiff, damp = mass * GROUND_STIFFNESS_1_S2, mass * GROUND_DAMPING_1_S
+    v, depth = point.velocity, t.ground - point.position[2]
+    up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
+    losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
+    return (-damp * v[0], -damp * v[1], up), (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep)
+
+
+@compiled()
+def air_drag(cable, length, both, flow):
+    """Quadratic drag of the air on a length of cable, and its damping, the same in all directions.
+
+    `both` is the sum of the directions of the unbroken segments there.
+    """
+    size, along = norm(both), both
+    if size > 1e-9:  # else folded flat, or broken on both sides: no direction, all drag is across
+        along = both[0] / size, both[1] / size, both[2] / size
+    speed = dot(flow, along)
+    side = add_scaled(flow, -speed, along)
+    across = length * cable.drag_across * norm(side)
+    lengthwise = length * cable.drag_along * abs(speed)
+    return add_scaled(scale(-across, side), -lengthwise * speed, along), across + lengthwise
 
 
 @compiled()
 def sum_of(a, b):
     """Sum of two symmetric matrices in six numbers."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
-
-
-@compiled()
-def _direction_at(t, cable, i):
-    """Direction of a cable at a node: the mean of its unbroken neighbouring segments."""
-    first, mean = cable.first_segment + i, (0.0, 0.0, 0.0)
-    if i > 0 and segments_of(t)[first - 1].alive > 0.0:
-        mean = add(mean, segments_of(t)[first - 1].direction)
-    if i < cable.segments and segments_of(t)[first].alive > 0.0:
-        mean = add(mean, segments_of(t)[first].direction)
-    size = norm(mean)
-    if size > 1e-9:  # else folded flat, or broken on both sides: no direction, all drag is across
-        mean = mean[0] / size, mean[1] / size, mean[2] / size
-    return mean
 
 
 # ---------- Equations
@@ -182,24 +155,35 @@ def _direction_at(t, cable, i):
 def assemble_cable(t, cable, losses, dh):
     """Tensions, inertia, weight, air and ground of a cable."""
     nodes, segments, rows, laws = nodes_of(t), segments_of(t), rows_of(t), laws_of(t)
-    below, pulled, faster = NOTHING, (0.0, 0.0, 0.0), 1.0 / dh
-    feed = cable.rest_length_rate / cable.rest_length
+    faster, feed = 1.0 / dh, cable.rest_length_rate / cable.rest_length
+    airy, surfaces = cable.drag_across > 0.0 or cable.drag_along > 0.0, cable.surfaces > 0
+    # Of the segment before: stiffness, pull, direction (none where it is broken), half its length.
+    below, pulled, behind, half = NOTHING, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0
     clear_ends(rows, cable)
     for i in range(cable.segments + 1):
         node = nodes[cable.first_node + i]
-        block, pull = NOTHING, (0.0, 0.0, 0.0)
+        block, pull, ahead, length = NOTHING, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), half
         if i < cable.segments:
             segment, far = segments[cable.first_segment + i], nodes[cable.first_node + i + 1]
             _pull(cable, laws, segment, node.stage, far.stage, feed, faster, t.since)
             block, pull = _stiffness_block(segment), scale(segment.tension, segment.direction)
+            ahead, half = scale(segment.alive, segment.direction), 0.5 * segment.rest_length
+            length += half
         a, inertia = node.stage.acceleration, node.mass * (faster * faster)
         force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
         own = sum_of(sum_of(below, block), (inertia, 0.0, 0.0, inertia, 0.0, inertia))
-        if acted_on(cable, node, t):
-            more, slope = outside_force(t, cable, i, losses, dh)
-            force, own = add(force, more), sum_of(own, slope)
+        outer, slope = (0.0, 0.0, 0.0), NOTHING
+        if (surfaces or node.stage.position[2] < t.ground) and 0 < i < cable.segments:
+            outer, slope = surface_force(t, cable, i, losses, dh)
+        if airy:
+            flow = sub(node.stage.velocity, t.wind)
+            drag, damping = air_drag(cable, length, add(behind, ahead), flow)
+            outer, more = add(outer, drag), damping / dh
+            slope = sum_of(slope, (more, 0.0, 0.0, more, 0.0, more))
+            losses.air += dot(drag, node.stage.velocity)
+        force, own = add(force, outer), sum_of(own, slope)
         set_rows(rows, cable, row_of(cable, i), own, block if cable.row_step > 0 else below, force)
-        below, pulled = block, pull
+        below, pulled, behind = block, pull, ahead
 
 
 @compiled()
