@@ -121,17 +121,20 @@ class _Garbage(Listener):
 register("numba:compile", _Garbage())
 
 
-def compiled(*signatures: Any, shared: bool = False) -> Callable[[Function], Function]:
+def compiled(
+    *signatures: Any, shared: bool = False, inlined: bool = False
+) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
 
     `shared`: Python and compiled code both call it: it is compiled once, with both entries.
+    `inlined`: callers take it over whatever its size; for what one or two of them call in a loop.
 
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
     inf as in C++ and costs no branch. The compiled code releases Python's global lock.
     """
 
     def decorate(function: Function) -> Function:
-        made = CompiledFunction(function, signatures, shared=shared)
+        made = CompiledFunction(function, signatures, shared=shared, inlined=inlined)
         return cast(Function, made)  # is called as itself
 
     return decorate
@@ -161,10 +164,15 @@ class CompiledFunction:
     """
 
     def __init__(
-        self, function: Callable[..., Any], signatures: Sequence[Any], *, shared: bool
+        self,
+        function: Callable[..., Any],
+        signatures: Sequence[Any],
+        *,
+        shared: bool,
+        inlined: bool,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._signatures, self._shared = signatures, shared
+        self._signatures, self._shared, self._inlined = signatures, shared, inlined
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it from Python."""
@@ -190,6 +198,7 @@ class CompiledFunction:
         folder = _cache_folder(function.__module__) / caller
         # Options of `jit` that numba's types do not know.
         options: dict[str, Any] = {"no_cfunc_wrapper": True, **entries}
+        options["forceinline"] = self._inlined  # said in any case, or callees would inherit it
         make: Any = numba.njit(
             cache=True, error_model="numpy", fastmath=False, nogil=True, **options
         )

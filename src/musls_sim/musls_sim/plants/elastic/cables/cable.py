@@ -82,7 +82,7 @@ def _stretch(segment, a, b, feed):
     return direction, length, rate, length * inverse - 1.0, (rate - feed * length) * inverse
 
 
-@compiled()
+@compiled(inlined=True)
 def _pull(cable, laws, segment, a, b, feed, faster, since):
     """Tension and stiffness of a segment between two points, about which it is linear."""
     direction, length, rate, strain, strain_rate = _stretch(segment, a, b, feed)
@@ -122,7 +122,7 @@ def surface_force(t, cable, i, losses, dh):
     return (-damp * v[0], -damp * v[1], up), (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep)
 
 
-@compiled()
+@compiled(inlined=True)
 def air_drag(cable, length, both, flow):
     """Quadratic drag of the air on a length of cable, and its damping, the same in all directions.
 

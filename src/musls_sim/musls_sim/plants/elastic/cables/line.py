@@ -241,7 +241,7 @@ def _own(axial, memory, strain, strain_rate, dt):
     )  # fmt: skip
 
 
-@compiled()
+@compiled(inlined=True)
 def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
     """Tension of a segment with damping, the part that stores energy, and its slope by the strain.
 
