@@ -169,7 +169,7 @@ def read3(a):
 # ---------- The algorithm
 
 
-@compiled()
+@compiled(inlined=True)
 def own_inertia(body, gravity):
     """A body's inertia about its joint, and what its weight, turning and wrench need there."""
     r, mass, w = body.rotation, body.mass, read3(body.omega)
@@ -224,7 +224,7 @@ def yield_at(body, arm, b):
     increase_by(body.inert, b)
 
 
-@compiled()
+@compiled(inlined=True)
 def eliminate(t, k, h):
     """Take a body's joint away and add what is left of the body to its parent.
 
@@ -315,7 +315,7 @@ def pull_of(row, h):
     return pull, 0.25 * h * h * row.stiffness + 0.5 * h * row.damping
 
 
-@compiled()
+@compiled(inlined=True)
 def accelerate(t, k):
     """Acceleration of a body and of its coordinates, from its parent's."""
     bodies, rows, change = bodies_of(t), coordinates_of(t), numbers_at(t.change)

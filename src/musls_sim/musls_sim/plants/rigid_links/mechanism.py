@@ -582,7 +582,7 @@ def universally_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     return turn, np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
 
 
-@compiled()
+@compiled(inlined=True)
 def bend_on(q, u1, u2, h):
     """Attitude of a joint that bends without twist a time later, at rates u; to second order."""
     w, y, z, k = q[0], q[2], q[3], 0.5 / (1.0 + q[0])
@@ -709,7 +709,7 @@ def place_bodies(t):
             increase(body.position, scale(row.length, row.along))
 
 
-@compiled()
+@compiled(inlined=True)
 def place_even(body, rows, angle, x, y, z):
     """Frame of an even joint beyond it, from that before; writes its axes, and angles of springs.
 
