@@ -178,17 +178,18 @@ def add_body_drag(body, drag, wind, wrench):
 @compiled()
 def spin_rotors(speed, command, rotors, dt):
     """Advance all rotor speeds by their first-order lag (exact for a command held over dt)."""
-    last = share = 0.0
+    up = down = rise = fall = 0.0
     for i in range(speed.shape[0]):
         for j in range(speed.shape[1]):
-            gap = command[i, j] - speed[i, j]
-            lag = rotors[i, j].up if gap > 0.0 else rotors[i, j].down
-            if lag != last:
-                last, share = lag, 1.0 - np.exp(-dt / lag)
-            speed[i, j] += gap * share
+            rotor, gap = rotors[i, j], command[i, j] - speed[i, j]
+            if rotor.up != up:
+                up, rise = rotor.up, 1.0 - np.exp(-dt / rotor.up)
+            if rotor.down != down:
+                down, fall = rotor.down, 1.0 - np.exp(-dt / rotor.down)
+            speed[i, j] += gap * (rise if gap > 0.0 else fall)
 
 
-@compiled()
+@compiled(inlined=True)
 def add_rotors(body, rotors, speed, wind, wrench):
     """Add thrust, reaction torque and drag of one drone's rotors to its wrench."""
     r = body.rotation

@@ -228,7 +228,7 @@ def solve_with_factor(load, cables):
     sum_pulls(load, cables)
 
 
-@compiled()
+@compiled(inlined=True)
 def solve_for_left(load, cables):
     """Add to the solution what is left of the right-hand side asks for."""
     y = load.right
@@ -250,11 +250,12 @@ def sum_pulls(load, cables):
     """Wrench of all cables on the load, G^T z."""
     for i in range(6):
         load.pull[i] = 0.0
-        for c in cables:
+    for c in cables:
+        for i in range(6):
             load.pull[i] += c.lever[i] * c.solution
 
 
-@compiled()
+@compiled(inlined=True)
 def back_substitute(factor, y):
     """Solve with a Cholesky factor whose diagonal is inverted, in place."""
     for i in range(6):
