@@ -20,8 +20,12 @@ from musls_sim.session.session import Session
 STATE = ("motion", "rotor_speed_rad_s", "tension_n")
 
 
+def shipped(name, *overrides):
+    return load_scenario(SCENARIOS / f"{name}.yaml", list(overrides))
+
+
 def scenario(*overrides, name="circle"):
-    return load_scenario(SCENARIOS / f"{name}.yaml", ["cable_model=massless", *overrides])
+    return shipped(name, "cable_model=massless", *overrides)
 
 
 def assert_same(batch, world, session):
@@ -100,6 +104,43 @@ def test_a_world_is_the_flight_alone(overrides):
     assert_same(batch, 1, session)
     broke = any(event.kind == "cable_broken" for event in session.events.happened)
     assert broke == any("break_force_n" in one for one in overrides)
+
+
+RIGS = {
+    "a crane": ("crane",),
+    "a parallel robot on rods": ("cdpr_drone_fails",),
+    "winches driven by torques": ("gravity_rig",),
+    "two drones, one after the other": ("tethered", "wind.gust_std_m_s=[0.5, 0.5, 0.2]"),
+    "a winch that an event takes over": (
+        "winch_delivery",
+        "events=[{kind: winch, feed_m_s: 0.3, ramp_s: 0.2, when: {time_s: 0.5}}, "
+        "{kind: winch, feed_m_s: 0, when: {event: winch, after_s: 0.6}}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("given", RIGS.values(), ids=RIGS)
+def test_a_rig_in_a_batch_is_the_rig_alone(given):
+    """In a world that begins anew later than the others, too."""
+    batch = Batch(shipped(*given), worlds=3, seeds=[0, 7, 1], threads=2)
+    batch.advance(70)
+    batch.reset([1], seeds=[7])
+    batch.advance(300)
+    with Session(shipped(*given, "seed=7")) as session:
+        session.advance(300)
+    assert_same(batch, 1, session)
+
+
+def test_worlds_have_rigs_of_their_own():
+    drives = [f"rig.winches.winch_1={{time_s: [0, 1], feed_m_s: [0, {v}]}}" for v in (0.2, 0.4)]
+    made = [shipped("winch_delivery", drive) for drive in drives]
+    batch = Batch(made, threads=1)
+    batch.advance(300)
+    for i, one in enumerate(made):
+        with Session(one) as session:
+            session.advance(300)
+        assert_same(batch, i, session)
+    assert batch.position_enu_m[0, 0, 2] > batch.position_enu_m[1, 0, 2] + 0.02
 
 
 EVENTS = (

@@ -8,7 +8,7 @@ from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python
 
 PYTHON = {
-    "a rig": ("cdpr_reel", [], "rig"),
+    "a rig": ("cdpr_reel", [], None),
     "contingency": ("quad_survives", [], None),
     "hooks of rigid links": ("quad_survives", ["cable_model=rigid_links"], "reference"),
     "chains that break": ("hold", ["system.cables.elastic.break_force_n=500"], "plant"),

@@ -604,8 +604,15 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
     if rows > begun:
         stage[begun:] = len(stage_names)
         stage_names = (*stage_names, OWN_PATHS)
+    fed, share = plan.drone_acceleration_enu_m_s2, plan.share
     return replace(
-        plan, drone_position_enu_m=places, drone_yaw_rad=yaws, stage=stage, stage_names=stage_names
+        plan,
+        drone_position_enu_m=places,
+        drone_yaw_rad=yaws,
+        stage=stage,
+        stage_names=stage_names,
+        drone_acceleration_enu_m_s2=None if fed is None else lasting(fed),
+        share=None if share is None else lasting(share),
     )
 
 

@@ -40,6 +40,7 @@ from musls_sim.session.compiled_stages.session_memory import (
     arrays_of,
     fill_world,
     numbers_of,
+    rig_state_of,
     sources_of,
     state_of,
 )
@@ -443,6 +444,7 @@ class _Start:
         stages: What is done in a period.
         structure: What must be the same in all worlds of a batch.
         noisy: Whether noise has to be drawn.
+        driver: Of anchors and winches; worlds share its numbers.
         setpoint: What the autopilots have of what is sent.
     """
 
@@ -453,7 +455,7 @@ class _Start:
         by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
         with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
             self.scenario, self.level, self.plant = scenario, level, session.components.plant
-            law = self._fly_law(session, like)
+            law, self.driver = self._fly_law(session, like), session.driver
             arrays = self._arrays(session) | law
             self.host = Host(session, arrays, flies=mission)
             self._share(like)
@@ -531,7 +533,7 @@ class _Start:
 
     def _record(self, session: Session, mission: bool) -> None:
         """Fill the record of the world."""
-        state, first = state_of(session), self.host.first
+        state, first = state_of(session) | rig_state_of(session), self.host.first
         told = self.own(state.pop("told"), "throttle" if session.latency is None else "late")
         own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
         values: dict[str, Any] = {
@@ -567,6 +569,8 @@ class _Start:
 
     def own(self, array: NDArray[Any], part: str = "memory") -> NDArray[Any]:
         """Copy, in this memory, of an array in one of the session's: by default in its plant's."""
+        if not array.size:
+            return array
         begin = distance(self._packed[part], array)
         assert 0 <= begin < self._packed[part].nbytes
         at = distance(self.memory, self.parts[part]) + begin

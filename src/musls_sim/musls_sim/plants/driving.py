@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from musls_control.trajectories.recorded import read_bag_poses, read_table
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import copy_numbers
 from musls_description.numerics.vectors import put, rotate_by
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
@@ -50,13 +48,19 @@ def recorded_path(drive: AnchorRecording) -> tuple[Array, Array]:
     return 1e-9 * (stamps_ns - stamps_ns[:1]).astype(np.float64), poses[:, :3]
 
 
-# ---------- Paths and inputs over time, evaluated for many control periods at once
+# ---------- Paths and inputs over time
 
 ROUNDING_S = 1e-9
 
 
 class Polynomials:
-    """Numbers over time by polynomials between knots, held before the first and after the last."""
+    """Numbers over time by polynomials between knots, held before the first and after the last.
+
+    Attributes:
+        knots_s: Begin of each piece, and the end of the last, (pieces + 1,).
+        coefficients: Those of the highest power first, (degree + 1, pieces, columns).
+        area: Those of their integral over time, likewise.
+    """
 
     def __init__(
         self, knots_s: Array, coefficients: Array, first: Array, last: Array, derivatives: int = 0
@@ -69,14 +73,17 @@ class Polynomials:
         around = np.zeros((len(coefficients), len(knots_s) + 1, len(first)))
         around[:, 1:-1] = coefficients
         around[-1, 0], around[-1, -1] = first, last
-        self._knots = np.concatenate([knots_s[:1] - 1.0, knots_s, knots_s[-1:] + 1.0])
-        pieces = scipy.interpolate.PPoly(around, self._knots)
-        self._area = pieces.antiderivative()
-        self._pieces = [pieces.derivative(order).c for order in range(derivatives + 1)]
+        self.knots_s = np.concatenate([knots_s[:1] - 1.0, knots_s, knots_s[-1:] + 1.0])
+        pieces = scipy.interpolate.PPoly(around, self.knots_s)
+        self.area = pieces.antiderivative().c
+        columns = [pieces.derivative(order).c for order in range(derivatives + 1)]
+        columns = [np.pad(c, [(len(around) - len(c), 0), (0, 0), (0, 0)]) for c in columns]
+        self.coefficients = np.concatenate(columns, axis=2)
 
     def means(self, time_s: Array) -> Array:
         """Exact means over consecutive periods with k + 1 borders, (k, columns)."""
-        means: Array = np.diff(self._area(time_s), axis=0) / np.diff(time_s)[:, None]
+        areas = values_at(self.knots_s, self.area, time_s, 0.0)
+        means: Array = np.diff(areas, axis=0) / np.diff(time_s)[:, None]
         return means
 
     def ends(self, time_s: Array) -> Array:
@@ -84,19 +91,37 @@ class Polynomials:
 
         At a jump each end takes the side within its period.
         """
-        return np.stack([self._at(time_s[:-1], 1.0), self._at(time_s[1:], -1.0)], axis=1)
+        sides = (time_s[:-1], ROUNDING_S), (time_s[1:], -ROUNDING_S)
+        ends = [values_at(self.knots_s, self.coefficients, at, side) for at, side in sides]
+        return np.stack(ends, axis=1)
 
-    def _at(self, time_s: Array, side: float) -> Array:
-        piece = np.searchsorted(self._knots, time_s + side * ROUNDING_S, side="right") - 1
-        piece = np.clip(piece, 0, len(self._knots) - 2)
-        since = (time_s - self._knots[piece])[:, None]
-        found = []
-        for coefficients in self._pieces:
-            value = np.zeros((len(time_s), coefficients.shape[2]))
-            for coefficient in coefficients:  # Horner, in the piece of the side
-                value = value * since + coefficient[piece]
-            found.append(value)
-        return np.concatenate(found, axis=1)
+
+@compiled(shared=True)
+def value_at(knots: Array, coefficients: Array, column: int, time: float, side: float) -> float:
+    """Value of a column at a time, by the piece that there is a little later (`side`)."""
+    piece = np.searchsorted(knots, time + side, side="right") - 1
+    piece = min(max(piece, 0), len(knots) - 2)
+    value = 0.0
+    for order in range(len(coefficients)):  # Horner
+        value = value * (time - knots[piece]) + coefficients[order, piece, column]
+    return value
+
+
+@compiled()
+def mean_of(knots: Array, area: Array, column: int, begin: float, end: float) -> float:
+    """Mean of a column between two times, from its integral."""
+    before = value_at(knots, area, column, begin, 0.0)
+    return (value_at(knots, area, column, end, 0.0) - before) / (end - begin)
+
+
+@compiled()
+def values_at(knots: Array, coefficients: Array, times: Array, side: float) -> Array:
+    """Values of all columns at times, (times, columns)."""
+    values = np.empty((len(times), coefficients.shape[2]))
+    for k in range(len(times)):
+        for column in range(coefficients.shape[2]):
+            values[k, column] = value_at(knots, coefficients, column, times[k], side)
+    return values
 
 
 def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False) -> Polynomials:
@@ -148,90 +173,76 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
     return Polynomials(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, 2)
 
 
-BLOCK = 1000
-"""Periods that are evaluated at once."""
-
 MOTION, FORCE, THRUST, WINCH, BRAKE = range(5)
 """Kinds of inputs: see `write_inputs`."""
 
-TARGET = np.dtype([("kind", np.int64), ("index", np.int64), ("first", np.int64)])
-"""Input of an anchor or winch (from 0), and the first of its numbers in a row."""
-
-_Rows = Callable[[Array], Array]
-"""Rows of an input over consecutive periods, from their borders."""
+TARGET = np.dtype(
+    [
+        ("kind", np.int64),
+        ("index", np.int64),  # of its anchor or winch, from 0
+        ("first", np.int64),  # of its numbers: knots, then coefficients
+        ("orders", np.int64),
+        ("pieces", np.int64),
+        ("columns", np.int64),
+    ]
+)
+"""An input of an anchor or winch."""
 
 
 class RigDriver:
-    """The scenario's `rig` inputs, a row a period.
+    """The scenario's `rig` inputs over time.
 
     Attributes:
-        targets: What the numbers of a row are, `TARGET`.
-        width: Numbers in a row.
+        targets: What is driven, `TARGET`.
+        numbers: Knots and coefficients of all, one after another.
     """
 
     def __init__(self, rig: RigSpec, system: RigSystem, period_s: float) -> None:
-        self.width, self._period_s, self._block = 0, period_s, np.zeros((0, 0))
-        self._tick = 0
-        self._rows: list[_Rows] = []
-        targets: list[tuple[int, int, int]] = []
+        self._period_s = period_s
+        targets, numbers, count = list[tuple[int, ...]](), [np.zeros(0)], 0
 
-        def add(kind: int, index: int, rows: _Rows) -> None:
-            targets.append((kind, index, self.width))
-            self._rows.append(rows)
-            self.width += rows(np.array([0.0, period_s])).size
+        def add(kind: int, index: int, given: Polynomials) -> None:
+            nonlocal count
+            coefficients = given.area if kind in (FORCE, THRUST) else given.coefficients
+            targets.append((kind, index, count, *coefficients.shape))
+            numbers.extend([given.knots_s, coefficients.ravel()])
+            count += given.knots_s.size + coefficients.size
 
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
             if isinstance(drive, AnchorForce):
-                add(FORCE, i, straight(drive.time_s, drive.force_enu_n).means)
+                add(FORCE, i, straight(drive.time_s, drive.force_enu_n))
             elif isinstance(drive, AnchorThrust):
                 moments = drive.moment_body_n_m or ((0.0, 0.0, 0.0),) * len(drive.time_s)
                 wrench = np.column_stack([moments, np.array(drive.thrust_n)])
-                add(THRUST, i, straight(drive.time_s, wrench).means)
+                add(THRUST, i, straight(drive.time_s, wrench))
             elif drive is not None and not isinstance(drive, AnchorFree):
-                add(MOTION, i, path_motion(drive, anchor.position_enu_m).ends)
+                add(MOTION, i, path_motion(drive, anchor.position_enu_m))
         for i in range(len(system.winches)):
             winch = rig.winches.get(f"winch_{i + 1}")
             if winch is None:
                 continue
-            add(WINCH, i, straight(winch.time_s, winch.value).ends)
+            add(WINCH, i, straight(winch.time_s, winch.value))
             if winch.brake is not None:
-                closed = straight(winch.time_s, winch.brake, steps=True)
-                add(BRAKE, i, partial(_begins, closed))
+                add(BRAKE, i, straight(winch.time_s, winch.brake, steps=True))
         self.targets = np.array(targets, TARGET)
-
-    def fill(self, ahead: Array) -> None:
-        """Write the rows of the next periods, (periods, width), from the first one on."""
-        ahead[:] = self._ahead(len(ahead))
-        self._tick += len(ahead)
-
-    def _ahead(self, periods: int) -> Array:
-        """Rows of the next periods, of which a block has a whole number."""
-        row = self._tick % BLOCK
-        if row == 0:
-            borders = (np.arange(BLOCK + 1.0) + self._tick) * self._period_s
-            rows = [evaluate(borders).reshape(BLOCK, -1) for evaluate in self._rows]
-            self._block = np.concatenate([np.zeros((BLOCK, 0)), *rows], axis=1)
-        return self._block[row : row + periods]
+        self.numbers = np.concatenate(numbers)
 
     def start(self, inputs: PlantInputs, state: PlantState) -> None:
         """Write the inputs of the first period."""
         write_inputs(
-            self.targets, self._ahead(1)[0], state.anchor_motion, inputs.anchor_motion,
-            inputs.anchor_wrench_enu, inputs.winch, inputs.winch_brake, inputs.winch_taken,
-            inputs.winch_ramp,
+            self.targets, self.numbers, 0.0, self._period_s, state.anchor_motion,
+            inputs.anchor_motion, inputs.anchor_wrench_enu, inputs.winch, inputs.winch_brake,
+            inputs.winch_taken, inputs.winch_ramp,
         )  # fmt: skip
-
-
-def _begins(signal: Polynomials, borders: Array) -> Array:
-    """Values at the begin of each period."""
-    return signal.ends(borders)[:, 0]
 
 
 @compiled(shared=True)
 def write_inputs(
     targets: Any,
-    row: Array,
+    numbers: Array,
+    begin: float,
+    end: float,
     anchors: Array,
     motion: Array,
     wrench: Array,
@@ -240,26 +251,37 @@ def write_inputs(
     taken: NDArray[np.int64],
     ramp: Array,
 ) -> None:
-    """Write a row of inputs into those of the plant; winches that events command go their way.
+    """Write the inputs of a period into those of the plant.
 
-    `anchors`: their state, (n_anchors, 16): a thrust acts along the z axis of one. The others are
-    fields of `PlantInputs`.
+    Winches that events command go their way. `anchors`: their state, (n_anchors, 16): a thrust acts
+    along the z axis of one. The arrays after it are fields of `PlantInputs`.
     """
     for target in targets:
-        i, values = target.index, row[target.first :]
+        i, columns = target.index, target.columns
+        first = target.first + target.pieces + 1
+        knots, count = numbers[target.first : first], target.orders * target.pieces * columns
+        p = numbers[first : first + count].reshape((target.orders, target.pieces, columns))
         if target.kind == MOTION:
-            for end in range(2):
-                copy_numbers(motion[i, end], values[9 * end : 9 * end + 9])
+            for column in range(columns):
+                motion[i, 0, column] = value_at(knots, p, column, begin, ROUNDING_S)
+                motion[i, 1, column] = value_at(knots, p, column, end, -ROUNDING_S)
         elif target.kind == FORCE:
-            put(wrench[i, 3:], values)
+            for column in range(columns):
+                wrench[i, 3 + column] = mean_of(knots, p, column, begin, end)
         elif target.kind == THRUST:
             q = anchors[i, 6:10]
-            put(wrench[i, :3], rotate_by(q, values))
-            put(wrench[i, 3:], rotate_by(q, (0.0, 0.0, values[3])))
+            moment = (
+                mean_of(knots, p, 0, begin, end),
+                mean_of(knots, p, 1, begin, end),
+                mean_of(knots, p, 2, begin, end),
+            )
+            put(wrench[i, :3], rotate_by(q, moment))
+            put(wrench[i, 3:], rotate_by(q, (0.0, 0.0, mean_of(knots, p, 3, begin, end))))
         elif taken[i] == 0 and target.kind == WINCH:
-            winch[i, 0], winch[i, 1] = values[0], values[1]
+            winch[i, 0] = value_at(knots, p, 0, begin, ROUNDING_S)
+            winch[i, 1] = value_at(knots, p, 0, end, -ROUNDING_S)
         elif taken[i] == 0:
-            brake[i] = 1 if values[0] != 0.0 else 0
+            brake[i] = value_at(knots, p, 0, begin, ROUNDING_S) != 0.0
     for i in range(len(taken)):
         if taken[i] != 0:
             continue_ramp(winch[i], ramp[i])

@@ -766,6 +766,7 @@ class WinchCommand(Event):
     """
 
     kind: Literal["winch"] = "winch"
+    changes_numbers_only: ClassVar[bool] = True
     winch: One = 1
     feed_m_s: Finite | None = None
     torque_n_m: Finite | None = None

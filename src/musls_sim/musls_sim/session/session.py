@@ -200,7 +200,7 @@ class Session(TiedToMemory, Flight):
         self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
         self.driver = driver = RigDriver(scenario.rig, plant.system, period_s)
-        if driver.width or plant.system.winches:
+        if len(driver.targets) or plant.system.winches:
             driver.start(inputs, plant.state)
             plant.start_driving(inputs)
         self.set_stages(stages_of(self))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
-from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.scenario.aerodynamics import CompiledModel
 from musls_sim.scenario.events import AUTOMATIC_KINDS, CableCut
 from musls_sim.scenario.scenario import Scenario
@@ -207,10 +206,9 @@ def _wind(flight: Flight) -> Stage | None:
 @entry(
     "moves anchors and winches",
     "plants/driving.py",
-    lambda s: "rig" if s.rig.anchors or s.rig.winches or s.system.winches else "",
 )
 def _rig(flight: Flight) -> Stage | None:
-    driven = flight.driver.width or flight.plant.system.winches
+    driven = len(flight.driver.targets) or flight.plant.system.winches
     return Stage("rig", compiled=(compiled.drive_rig,)) if driven else None
 
 
@@ -259,8 +257,6 @@ def _plant_asks(scenario: Scenario) -> str:
     breaks = any(cable.elastic.break_force_n for cable in scenario.system.cables)
     if breaks and scenario.cable_model != "elastic":
         return "system.cables.elastic.break_force_n"
-    if not isinstance(scenario.system, SlungLoadSystem) or not scenario.system.drones:
-        return f"system = {scenario.system.name} (drones with a load do not)"
     return ""
 
 

@@ -49,8 +49,6 @@ def sources_of(session: Flight) -> dict[str, Callable[[Array], None]]:
         sources["cells_ahead"] = session.load_cells.fill
     if link is not None and link.jitters:
         sources["jitter_ahead"] = link.fill
-    if session.driver.width:
-        sources["rig_ahead"] = session.driver.fill
     return sources
 
 
@@ -62,7 +60,6 @@ def ahead_of(session: Flight) -> Arrays:
         "noise_ahead": (1 + n, 13),
         "cells_ahead": (len(session.load_cells.records), 2),
         "jitter_ahead": (n,),
-        "rig_ahead": (session.driver.width,),
     }
     return {name: np.ones((PIECE * (name in sources), *shape)) for name, shape in each.items()}
 
@@ -174,7 +171,8 @@ def numbers_of(session: Flight) -> dict[str, Any]:
         "n_anchors": len(session.plant.state.anchor_motion),
         "n_winches": len(system.winches),
         "n_targets": len(session.driver.targets),
-        "driven": session.driver.width,
+        "rig_numbers": session.driver.numbers,
+        "rig_size": len(session.driver.numbers),
         "n_lengths": len(session.plant.state.free_length_m),
         "latency": 0 if latency is None else len(latency.ring),
         "gusty": not wind.steady,
@@ -195,7 +193,7 @@ def numbers_of(session: Flight) -> dict[str, Any]:
     }
 
 
-SHARED = "reference", "table", "waits", "plan_rows"
+SHARED = "reference", "table", "waits", "plan_rows", "rig_numbers"
 """Arrays that worlds share: the record has their addresses."""
 
 

@@ -149,7 +149,8 @@ WORLD = np.dtype(
         ("n_fastened", np.int64),
         ("n_obstacles", np.int64),
         ("n_targets", np.int64),  # of `RigDriver`
-        ("driven", np.int64),  # its numbers in a period
+        ("rig_numbers", np.int64),  # address of its numbers, which worlds share
+        ("rig_size", np.int64),
         ("n_lengths", np.int64),  # cables whose free length is shown
         ("obstacle_solids", np.int64),
         # Where things are, in bytes from this record. In the plant's memory:
@@ -233,7 +234,6 @@ WORLD = np.dtype(
         ("winch_taken", np.int64),  # of `PlantInputs`
         ("winch_ramp", np.int64),
         ("targets", np.int64),
-        ("rig_ahead", np.int64),
         ("streams", np.int64),  # of a batch's world: of its noise, see `batch.noise`
         ("gusts_ahead", np.int64),
         ("noise_ahead", np.int64),
@@ -455,7 +455,9 @@ def drive_rig(address):
     anchors, winches = w.n_anchors, w.n_winches
     write_inputs(
         carray(beyond(w, w.targets), (w.n_targets,), TARGET),
-        carray(beyond(w, w.rig_ahead + 8 * w.driven * w.drawn), (w.driven,), np.float64),
+        carray(pointer(w.rig_numbers), (w.rig_size,), np.float64),
+        w.tick * w.period,
+        (w.tick + 1) * w.period,
         grid_at(w, w.anchors, anchors, 16),
         carray(beyond(w, w.anchor_motion), (anchors, 2, 18), np.float64),
         grid_at(w, w.anchor_wrench, anchors, 6),
