@@ -39,8 +39,8 @@ from musls_sim.specs.physics import CONTROL_PERIOD_S
 FLOWN = {1: "solo", 3: "circle", 6: "hexa"}
 """Scenarios by their number of drones."""
 
-TURN = 125
-"""Control periods of a turn, half a second of flight."""
+TURN = 500
+"""Control periods of a turn, two seconds of flight: each end of one cuts what is done together."""
 
 Turn = Callable[[], tuple[float, float]]
 """Does a turn; the time it took [s], and the control periods of all worlds in it."""
@@ -54,7 +54,7 @@ def spent_s(function: Callable[[], object]) -> float:
 
 
 def flight(name: str, overrides: Sequence[str], kind: str, folder: Path) -> Turn:
-    """Half a second of a flight; one that is over begins again."""
+    """A turn of a flight; one that is over begins again."""
     scenario = find_scenario(name, overrides)
     session: Session | None = None
     flights = 0
@@ -70,12 +70,12 @@ def flight(name: str, overrides: Sequence[str], kind: str, folder: Path) -> Turn
             new.observe_with(bag)
         elif kind != "unrecorded":
             new.observe_with(MemoryRecorder(scenario.system, step_period_s=CONTROL_PERIOD_S))
-        new.advance(2 * TURN)
+        new.advance(TURN)
         return new
 
     def turn() -> tuple[float, float]:
         nonlocal session
-        if session is None or session.time_s > session.guidance.planned_s - 0.5:
+        if session is None or session.time_s > session.guidance.planned_s - TURN * CONTROL_PERIOD_S:
             session = begin()
         plant_s = session.plant_s
         loop_s = spent_s(lambda: session.advance(TURN))
