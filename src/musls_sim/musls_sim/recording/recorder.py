@@ -1,8 +1,8 @@
 """Recorders of a flight: in memory, and as a rosbag2 bag.
 
-While flying only numbers are copied. For a bag, every `buffer_s` of flight, and at least once a
-second of real time, they become messages all at once and go into the file as one chunk, in the
-order of time. So a process that is killed leaves a file that is readable up to there.
+While flying only numbers are copied. For a bag, every `buffer_s` of flight, and every second of it
+where that is slow, they become messages all at once and go into the file as one chunk, in the order
+of time. So a process that is killed leaves a file that is readable up to there.
 Stamps (headers, log and publish times) are simulated time.
 """
 

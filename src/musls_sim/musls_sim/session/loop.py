@@ -46,7 +46,7 @@ class Observer:
         return -(-tick // self.every) * self.every
 
     def takes_rows(self, loop: Loop) -> bool:
-        """Whether from now on `record` and `recall` are called afterwards, `observe` idles."""
+        """Whether `record` and `recall` are called, up to a second later; `observe` idles."""
         return False
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
