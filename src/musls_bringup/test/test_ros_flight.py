@@ -55,25 +55,31 @@ def test_a_flight_through_the_graph_is_the_flight_in_process(flown):
     shift = ros.stages[0].start_s - here.stages[0].start_s
     time_s = np.arange(0.0, here.stages[-2].end_s - 0.1, 0.02)
     apart = load_path(ros, time_s + shift) - load_path(here, time_s)
-    assert np.sqrt((apart**2).sum(axis=1).mean()) < 0.02
     middle_s = np.arange(0.1, time_s[-1], 0.2)  # of the set-points' periods
     spans = {stage.name: stage for stage in here.stages}
+    # On the way down the load waits until it is still: that may take a look (6 cm) more or less.
+    sinks_s = spans["lower"].start_s - 0.1
+    for part, allowed_m in ((time_s < sinks_s, 0.005), (time_s > sinks_s, 0.08)):
+        assert np.sqrt((apart[part] ** 2).sum(axis=1).mean()) < allowed_m
     asked = load_path(ros, time_s + shift, "references") - load_path(here, time_s, "references")
-    # As of the set-points below; on the way down the load waits until it is still.
-    assert np.abs(asked[time_s < spans["lower"].start_s - 0.1]).max() < 0.005
+    # As of the set-points below.
+    assert np.abs(asked[time_s < sinks_s]).max() < 0.005
     in_formation = (middle_s > spans["tension"].start_s) & (middle_s < spans["spread"].start_s)
     # The wait for all to be in place may end a set-point earlier or later.
     (slacken,) = (stage for stage in ros.stages if stage.name == "slacken")
     late_s = slacken.start_s - spans["slacken"].start_s
     assert abs(late_s - shift) < 0.41
     then_s = middle_s + np.where(middle_s < spans["slacken"].start_s, shift, late_s)
+    sinking = (middle_s > sinks_s) & (middle_s < spans["slacken"].start_s)
     for body in here.setpoints:
         ours = here.setpoints[body].held_at(middle_s).position_enu_m
         theirs = ros.setpoints[body].held_at(then_s).position_enu_m
         # When the node plans, the load has sunk into the ground by 0.5 mm (STATIC_SINK_M).
-        assert ours[in_formation] == pytest.approx(theirs[in_formation], abs=6e-4)
+        steady = in_formation & ~sinking
+        assert ours[steady] == pytest.approx(theirs[steady], abs=6e-4)
+        assert ours[sinking] == pytest.approx(theirs[sinking], abs=0.065)
         # Until the node planned, the cables had fallen and pulled the drones on by 3 mm.
-        assert ours == pytest.approx(theirs, abs=0.005)
+        assert ours[~sinking] == pytest.approx(theirs[~sinking], abs=0.005)
     assert np.diff(ros.bodies["load"].time_s).max() < 0.0201  # nothing lost
     assert through["warnings"] == inside["warnings"]
     for name in ("translational_error_m", "held_translational_error_m"):
