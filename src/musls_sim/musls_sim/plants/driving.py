@@ -96,7 +96,7 @@ class Polynomials:
         return np.stack(ends, axis=1)
 
 
-@compiled(shared=True)
+@compiled()
 def value_at(knots: Array, coefficients: Array, column: int, time: float, side: float) -> float:
     """Value of a column at a time, by the piece that there is a little later (`side`)."""
     piece = np.searchsorted(knots, time + side, side="right") - 1
