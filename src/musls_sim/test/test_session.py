@@ -156,7 +156,7 @@ def test_energy_from_nothing_or_lost_is_an_event(work_j, what):
 def test_a_session_has_the_steps_that_its_flight_needs():
     with Session(scenario()) as session:
         assert session.step_names == (
-            "reference", "events", "links", "separation", "observers", "rows", "control",
+            "reference", "events", "links", "separation", "observers", "plan", "rows", "control",
             "plant", "cable_events", "collisions", "estimation",
         )  # fmt: skip
     windy = scenario("wind.gust_std_m_s=[1, 1, 0]", "imperfections.command_latency_s=0.008",

@@ -185,7 +185,7 @@ class FlightPlan:
         )
 
     @cached_property
-    def _drones_at_places(self) -> Array:
+    def setpoints(self) -> Array:
         """`DroneSetpoints` of all rows, armed, as places, (k, n, columns)."""
         rows, n = self.drone_yaw_rad.shape
         drones = DroneSetpoints.unset(rows * n)
@@ -210,9 +210,21 @@ class FlightPlan:
         """Whether the drones touch down in a row: the last one of a plan that lands."""
         return self.landing_speed_m_s is not None and row == len(self.stage) - 1
 
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """Rows in which a stage begins, (k,)."""
+        return np.diff(self.stage, prepend=-1) != 0
+
+    @cached_property
+    def plain(self) -> NDArray[np.bool_]:
+        """Rows that nothing but time leads away from: the load is carried, no row waits, (k,)."""
+        plain = self.rows["phase"] == CARRIES
+        plain[np.clip(self.waits["row"] - 1, 0, len(plain) - 1)] = plain[-1] = False
+        return plain
+
     def drone_setpoints(self, row: int, *, touches_down: bool) -> DroneSetpoints:
         """Set-points of the drones, armed; as a place, or to sink to the ground below it."""
-        setpoints = DroneSetpoints(self._drones_at_places[row].copy())
+        setpoints = DroneSetpoints(self.setpoints[row].copy())
         if touches_down:
             assert self.landing_speed_m_s is not None
             # As PX4's land mode: hold the place, sink at a speed. A position below the ground

@@ -13,13 +13,12 @@ from enum import Enum
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.delivery import Delivery
 from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, set_load_down, spread_and_land
-from musls_control.mission.rows import PLAY, due_row
+from musls_control.mission.rows import PLAY, ROUNDING_ROWS, due_row
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.config.schema import spec
@@ -87,8 +86,7 @@ class FlightPlayer:
     At its gates it waits for a delivery that passes them.
 
     Attributes:
-        row: Present row of the plan.
-        play: Where in the plan it is, `PLAY`, (1,).
+        play: Where in the plan it is, `PLAY`, (1,); compiled code may go on in it.
     """
 
     def __init__(
@@ -100,7 +98,7 @@ class FlightPlayer:
         keeper: Delivery | None = None,
     ) -> None:
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
-        self.keeper = keeper
+        self.keeper, self.play = keeper, np.zeros(1, PLAY)
         self._rest: Reference | None
         self._take(plan, 0.0)
         self.state, self.goals = PlayState.IDLE, goals
@@ -108,18 +106,22 @@ class FlightPlayer:
         self._rest = Reference.rest(plan.load_pose[0])
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
-        self._rows_before, self._lands = 0, False
+        self._rows_before = 0
         self._down: WayDown | None = None
         self._held, self._hold_row = False, -1
 
     def _take(self, plan: FlightPlan, time_s: float) -> None:
         """Fly a plan from a time on."""
-        self.plan, self.row, self._next_s = plan, 0, time_s
-        self._rest = None
-        self.play = np.zeros(1, PLAY)
-        self.play["begun"], self.play["rate"] = time_s, plan.rate_hz
+        self.plan, self._rest = plan, None
+        self.play[0] = np.zeros(1, PLAY)[0]
+        self.play["row"], self.play["begun"], self.play["rate"] = -1, time_s, plan.rate_hz
         self._gates = [] if self.keeper is None else list(plan.gates)
         self._waits, self._due, self._missed = False, -1, 0
+
+    @property
+    def row(self) -> int:
+        """Present row of the plan."""
+        return max(int(self.play["row"][0]), 0)
 
     @property
     def begin_s(self) -> float:
@@ -128,8 +130,24 @@ class FlightPlayer:
 
     @property
     def next_s(self) -> float:
-        """Time at which the next row is due; now while it waits, and after the last row."""
-        return np.inf if self.state is PlayState.PAUSED else self._next_s
+        """Time at which the next row is due; in the past while it waits, and after the last row."""
+        if self.state is PlayState.PAUSED:
+            return np.inf
+        if self._waits or self.ended:
+            return 0.0
+        rows = int(self.play["row"][0]) + 1 - 2.0 * ROUNDING_ROWS  # never later than `due_row`
+        return self.begin_s + rows / self.plan.rate_hz
+
+    @property
+    def plays(self) -> bool:
+        """Whether nothing but time leads from the present row to the next one."""
+        moves = self.state in _MOVING and self.keeper is None and self._hold_row < 0
+        return moves and bool(self.plan.plain[self.row])
+
+    @property
+    def number(self) -> int:
+        """Of the present row, of all that were flown in this flight."""
+        return self._rows_before + self.row
 
     @property
     def stage(self) -> str:
@@ -167,19 +185,11 @@ class FlightPlayer:
             else:
                 del self._gates[0]
         self._due = due
-        self.row = min(max(due, 0), rows - 1)
+        self.play["row"] = min(max(due, 0), rows - 1)
         if self.play["waited"][0] == 0:
             self._rest = None
         elif self._rest is None:
             self._rest = Reference.rest(plan.load_pose[self.row])
-        held = self._waits or due >= rows
-        self._next_s = time_s if held else self.begin_s + (due + 1) / rate
-
-    def go_on_at(self, row: int, play: NDArray[np.void]) -> None:
-        """Go on where compiled code has come to in the plan; `play` has the fields of `PLAY`."""
-        for name in PLAY.names or ():
-            self.play[name] = play[name]
-        self.row, self._lands = row, self.plan.lands_in(row)
 
     def missed(self, places_enu_m: Array) -> str:
         """What was not in place when the last wait ran out of time; empty if nothing new."""
@@ -211,12 +221,12 @@ class FlightPlayer:
     @property
     def moving(self) -> bool:
         """Whether set-points move, and may be paused."""
-        return self.state in _MOVING and not self._lands
+        return self.state in _MOVING and not self.touches_down
 
     @property
     def touches_down(self) -> bool:
         """Whether the drones sink to the ground."""
-        return self._lands
+        return self.state in _MOVING and self.plan.lands_in(self.row)
 
     def start(self, time_s: float) -> None:
         """Begin to fly.
@@ -243,19 +253,16 @@ class FlightPlayer:
             self.advance(time_s)
         if 0 <= self._hold_row <= self.row and self.state in _MOVING:
             self.pause(time_s)
-        plan, row = self.plan, self.row
-        if self.state is PlayState.FLYING and self.ended and plan.landing_speed_m_s is None:
+        lands = self.plan.landing_speed_m_s is not None
+        if self.state is PlayState.FLYING and self.ended and not lands:
             self.state = PlayState.DONE
-        self._lands = plan.lands_in(row) and self.state in _MOVING
 
     @property
     def setpoint(self) -> FormationSetpoint:
         """Present set-points."""
         plan, row = self.plan, self.row
-        drones = plan.drone_setpoints(row, touches_down=self._lands)
-        return FormationSetpoint(
-            plan.load_pose[row], drones, plan.stage_at(row), self._rows_before + row
-        )
+        drones = plan.drone_setpoints(row, touches_down=self.touches_down)
+        return FormationSetpoint(plan.load_pose[row], drones, plan.stage_at(row), self.number)
 
     def reference_at(self, time_s: float) -> LoadReference:
         """Set-point of the load at a time, with derivatives; at rest while paused or idle."""
@@ -272,7 +279,7 @@ class FlightPlayer:
             return
         if self.state not in _MOVING:
             raise CommandRefusal(f"cannot pause: {self.state.value}")
-        if self._lands:
+        if self.touches_down:
             raise CommandRefusal("cannot pause: touching down")
         self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
         self._held, self._hold_row = not by_guard, -1
@@ -299,7 +306,6 @@ class FlightPlayer:
             return
         gap_s = min(gap_s, max(time_s - self.begin_s, 0.0))
         self.play["begun"] += gap_s
-        self._next_s += gap_s
         if self.keeper is not None:
             self.keeper.stand_still(gap_s)
 

@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S
 from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
@@ -27,6 +28,7 @@ ROUNDING_ROWS = 1e-6
 
 PLAY = np.dtype(
     [
+        ("row", np.int64),  # -1 before the first
         ("begun", float),  # when the plan began, or would have begun without its waits [s]
         ("rate", float),  # rows in a second
         ("next_wait", np.int64),  # of the waits
@@ -130,8 +132,8 @@ UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
 """Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
 
 ROW = np.dtype([("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)])
-"""Of a plan's row: share of the load's weight that is fed forward; phases as above; whether a world
-of a batch asks Python what to do in it."""
+"""Of a plan's row: share of the load's weight that is fed forward; phases as above; whether Python
+is asked what to do in it."""
 
 DOWN = np.dtype(
     [
@@ -141,9 +143,7 @@ DOWN = np.dtype(
         ("spread_rows", np.int64),  # in which they do
     ]
 )
-"""What was looked at; `NOTHING_SEEN` before."""
-
-NOTHING_SEEN = {"looked": -1, "spread_from": -1}
+"""What was looked at; see `nothing_found`."""
 
 SEEN, HELD, ASIDE, FOUND_COLUMNS = 0, 2, 4, 6
 """Columns x, y of what was found, a row for each drone: sum of what it was seen to hold [m/s^2];
@@ -153,8 +153,7 @@ what it holds when nothing pulls; how far its place to land is aside of the plan
 def nothing_found(n_drones: int) -> tuple[NDArray[np.void], Array]:
     """Arrays for the places found before the descent: (1,) and (n, 6), nothing found yet."""
     down = np.zeros(1, DOWN)
-    for name, value in NOTHING_SEEN.items():
-        down[name] = value
+    down["looked"] = down["spread_from"] = -1
     return down, np.zeros((n_drones, FOUND_COLUMNS))
 
 
@@ -248,3 +247,30 @@ def move_aside(places, aside, begun, rows, row):
     for i in range(aside.shape[0]):
         for k in range(2):
             places[i, k] += part * aside[i, k]
+
+
+# ---------- After the last row
+
+LANDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
+"""Since when all drones are found landed, and when they were disarmed [s], NaN for not; whether
+they had landed by then."""
+
+
+def not_landed() -> NDArray[np.void]:
+    """The end of a flight before it comes, `LANDING`, (1,)."""
+    return np.array([(np.nan, np.nan, 0)], LANDING)
+
+
+@compiled(shared=True)
+def wait_for_landing(landing, down, late, time):
+    """Whether a flight is over; disarms what is `down` for long enough, or `late`."""
+    if math.isfinite(landing.disarmed_at):
+        return time - landing.disarmed_at >= AFTER_DISARM_S
+    if not down:
+        landing.since = math.nan
+    elif not math.isfinite(landing.since):
+        landing.since = time
+    landing.landed = 1 if down and time - landing.since >= DISARM_AFTER_LANDING_S else 0
+    if landing.landed != 0 or late:
+        landing.disarmed_at = time
+    return False

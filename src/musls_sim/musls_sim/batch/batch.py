@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
-from musls_control.mission.rows import NOTHING_SEEN
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
@@ -220,7 +219,7 @@ class Batch(TiedToMemory):
             "largest_tension_n": self._of(parts["largest"]),
             "command": self._of(parts["asked"])[..., :columns],
         }
-        self._streams = self._of(parts["streams"])
+        self._streams, self._ending = self._of(parts["streams"]), self._of(parts["ending"])[:, 0]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """Array of a name in the start's memory, in all worlds, (worlds, ...)."""
@@ -268,7 +267,7 @@ class Batch(TiedToMemory):
     @property
     def landed(self) -> NDArray[np.bool_]:
         """Whether the drones of each world had landed when its mission ended, (worlds,)."""
-        return self.records["landed"] != 0
+        return self._ending["landed"] != 0
 
     @property
     def failed(self) -> NDArray[np.bool_]:
@@ -502,8 +501,7 @@ class _Start:
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
         own: dict[str, Parts] = {
-            "reference": (follow_plan,) if mission else (),
-            "events": (),
+            "plan": (follow_plan,) if mission else (),
             "rows": (),
             "announcements": (),
             "control": (*self._by_law, *session.control.parts_of(self.level)),
@@ -526,7 +524,7 @@ class _Start:
             "memory": self.plant.memory,
             "sent": session.guidance.setpoint.data,
             "setpoint": np.zeros(0) if late is None else late.heard.data,
-            "found": session.guidance.flight.found,
+            **session.guidance.arrays,
             "streams": np.zeros((len(STREAMS), 4), np.uint64),
             **arrays_of(session),
         }
@@ -541,14 +539,10 @@ class _Start:
             **own,
             **{name: self.own(array) for name, array in state.items()},
             "told": told,
-            "row": -1,
             "due": self.host.due(first, 0),
-            "down_since": np.nan,
-            "disarmed_at": np.nan,
             "reference": self.reference,
             "reference_rows": len(self.reference),
             **first.flown,
-            **NOTHING_SEEN,
             "wanted": self.parts["sent"],
         }
         if session.setpoint_link is None:

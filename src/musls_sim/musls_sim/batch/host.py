@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
-from musls_control.mission.rows import ARMED, ASIDE, CARRIES, DOWN, PLAY, SPREADS
+from musls_control.mission.rows import ASIDE, CARRIES, SPREADS
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.session.compiled_stages.session_memory import fill_world
+from musls_sim.session.compiled_stages.session_memory import fill_world, rows_of
 from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, follow_plan
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
@@ -52,29 +52,16 @@ class Decided:
 
 
 def flown(plan: FlightPlan, events: EventQueue, gone: NDArray[np.bool_]) -> dict[str, Any]:
-    """Numbers of a plan in `WORLD`, and arrays that it leads to: nobody asks for what is gone."""
-    count = len(plan.stage)
-    table = np.stack(
-        [plan.drone_setpoints(k, touches_down=plan.lands_in(k)).data for k in range(count)]
+    """See `rows_of`: worlds ask when stages begin or end that events wait for."""
+    named, spreads = (
+        np.isin(plan.stage_names, events.stages)[plan.stage],
+        plan.rows["phase"] == SPREADS,
     )
-    table[:, gone, ARMED] = 0.0
-    rows, begins = plan.rows.copy(), np.diff(plan.stage, prepend=-1) != 0
-    named = np.isin(plan.stage_names, events.stages)[plan.stage]
-    rows["asks"] = begins & (named | np.roll(named, 1))
+    asks = plan.begins & (named | np.roll(named, 1) | (spreads & gone.any()))
+    made = rows_of(plan, gone, asks)
     if gone.any():  # what lies on the ground is Python's
-        rows["asks"] |= begins & (rows["phase"] == SPREADS)
-        rows["phase"] = CARRIES
-    return {
-        "table": table,
-        "rows": count,
-        "rate": plan.rate_hz,
-        "waits": plan.waits,
-        "n_waits": len(plan.waits),
-        "plan_rows": rows,
-        "lies": tuple(plan.load_pose[-1]),
-        "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
-        "lands": plan.landing_speed_m_s is not None,
-    }
+        made["plan_rows"]["phase"] = CARRIES
+    return made
 
 
 class Host:
@@ -101,7 +88,7 @@ class Host:
         gone, plan = np.zeros(len(guidance.setpoint.data), bool), guidance.plan
         self.first = Decided(self, flight, events, plan, flown(plan, events, gone))
         scenario = session.scenario
-        shared = events.context, flight.known, flight.found, *scenario.events
+        shared = events.context, flight.known, *guidance.arrays.values(), *scenario.events
         shared = self, *shared, scenario.mission, scenario.formation
         self._shared = {id(one): one for one in shared}
 
@@ -130,21 +117,19 @@ class Host:
     def _decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
         flight, tick = known.flight, int(record["tick"][0])
         time_s, way, record["due"] = tick * self._period_s, flight.contingency, NEVER
-        self._take(flight, memory, record, self._arrays)
+        self._take(memory, self._arrays)
         if way is not None and (way.has_news or flight.next_reaction_s - ROUNDING_S <= time_s):
             flight.look(time_s)
-            self._give(known, record)
+            self._give(known, memory, record)
         if self._flies:
-            self._follow(flight, memory, record)
+            self._follow(memory, record)
             spreads = flight.player.plan.rows["phase"][flight.player.row] == SPREADS
-            if way is not None and way.gone.any() and spreads and record["spread_from"] < 0:
+            if way is not None and way.gone.any() and spreads and flight.down["spread_from"] < 0:
                 flight.come_down(time_s)
-                for name in DOWN.names or ():
-                    record[name] = flight.down[name]
                 flight.found[:, ASIDE:] = 0.0  # is in the plan now
-                self._put(memory, ("found",))
-                self._give(known, record)
-                self._follow(flight, memory, record)
+                self._put(memory, ("found", "down"))
+                self._give(known, memory, record)
+                self._follow(memory, record)
         self._guidance.stage = flight.player.stage
         known.events.step(tick)
         if self._plant.record is not self._record:
@@ -152,27 +137,22 @@ class Host:
         self._put(memory, self._arrays)
         record["due"] = self.due(known, tick + 1)
 
-    def _follow(self, flight: FlightGuidance, memory: Array, record: NDArray[np.void]) -> None:
+    def _follow(self, memory: Array, record: NDArray[np.void]) -> None:
         """Have compiled code go to the row that is due."""
         advance_worlds(_FOLLOW, record.ctypes.data, 0, 1, 1)
-        self._take(flight, memory, record, ("sent", "found"))
+        self._take(memory, ("sent", "found", "play", "down"))
 
-    def _take(
-        self, flight: FlightGuidance, memory: Array, record: NDArray[np.void], names: Iterable[str]
-    ) -> None:
-        """Take over arrays of a world, and where in its plan it is."""
+    def _take(self, memory: Array, names: Iterable[str]) -> None:
+        """Take over arrays of a world."""
         for array, place in (self._arrays[name] for name in names):
             array[...] = memory[place].view(array.dtype).reshape(array.shape)
-        flight.player.go_on_at(max(int(record["row"][0]), 0), record)
-        for name in DOWN.names or ():
-            flight.down[name] = record[name]
 
     def _put(self, memory: Array, names: Iterable[str]) -> None:
         """Give the world its arrays back."""
         for array, place in (self._arrays[name] for name in names):
             memory[place].view(array.dtype).reshape(array.shape)[...] = array
 
-    def _give(self, known: Decided, record: NDArray[np.void]) -> None:
+    def _give(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
         """Give the world another plan, if there is one."""
         player, way = known.flight.player, known.flight.contingency
         assert way is not None
@@ -180,6 +160,5 @@ class Host:
             return
         known.plan = player.plan
         known.flown = flown(player.plan, known.events, way.gone)
-        fill_world(record, known.flown | {"row": -1})
-        for name in PLAY.names or ():
-            record[name] = player.play[name]
+        fill_world(record, known.flown)
+        self._put(memory, ("play",))

@@ -6,9 +6,11 @@ the estimate of each period, and its set-points are handed out and announced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_control.autopilot import (
     AFTER_DISARM_S,
@@ -16,13 +18,12 @@ from musls_control.autopilot import (
     LANDING_TIMEOUT_S,
     Autopilot,
     DroneSetpoints,
-    LandingTimer,
 )
 from musls_control.mission.delivery import Delivery, Outlet, hook_requests
 from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlayState
-from musls_control.mission.rows import UNWATCHED
+from musls_control.mission.rows import PLAY, UNWATCHED, not_landed, wait_for_landing
 from musls_control.mission.spec import GROUND_PHASES, DeliverySpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
@@ -44,12 +45,22 @@ class Guidance:
         setpoint: What the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
         landed: Whether the drones were found landed at the end.
+        arrays: That compiled code works on, by their names in `WORLD`.
+        plays: Whether it may play the plan, up to a row that asks for Python.
     """
+
+    plays = False
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
         self.setpoint = DroneSetpoints.unset(n_drones)
         self.stage, self.finished, self.landed = "", False, False
         self.can_abort = can_abort
+        self.arrays: dict[str, NDArray[Any]] = {"play": np.zeros(1, PLAY)}
+
+    @property
+    def plan(self) -> FlightPlan | None:
+        """Plan that is flown now."""
+        return None
 
     @property
     def planned_s(self) -> float:
@@ -60,6 +71,11 @@ class Guidance:
     def next_s(self) -> float:
         """Time of the next `step` that does something; in the past for every one."""
         return 0.0
+
+    @property
+    def asks_s(self) -> float:
+        """Until when compiled code may run on, unless it finds a reason not to."""
+        return self.next_s
 
     @property
     def begin_s(self) -> float:
@@ -95,6 +111,9 @@ class Guidance:
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
+
+    def on_played(self, ticks_and_rows: Iterable[tuple[int, int]]) -> None:
+        """Compiled code has played these rows of the plan, in these periods."""
 
     def on_controller_setpoints(self, tick: int) -> None:
         """A controller has written places into `setpoint`."""
@@ -136,11 +155,16 @@ class MissionGuidance(Guidance):
         self._queue: EventQueue | None = None
         self.setpoint = flight.player.setpoint.drones
         self._planned = self.setpoint.data.copy()
+        self._ending = not_landed()
+        self.arrays = {
+            "play": flight.player.play,
+            "down": flight.down,
+            "found": flight.found,
+            "ending": self._ending,
+        }
         self._by_controller = self._fresh = False
         self._headings: Array | None = None
         self._told: tuple[Reference, float] | None = None
-        self._landing = LandingTimer()
-        self._disarmed_at_s: float | None = None
         flight.begin(0.0)
 
     def act_through(self, queue: EventQueue) -> None:
@@ -170,6 +194,11 @@ class MissionGuidance(Guidance):
         """See `Guidance`."""
         fed = self.plan.drone_acceleration_enu_m_s2
         return super().fed_m_s2 if fed is None else fed[self.row]
+
+    @property
+    def plays(self) -> bool:  # type: ignore[override]
+        """See `Guidance`."""
+        return self.flight.player.plays
 
     @property
     def watched(self) -> int:
@@ -210,13 +239,23 @@ class MissionGuidance(Guidance):
         return min(next_s, flight.next_reaction_s) - ROUNDING_S
 
     @property
+    def asks_s(self) -> float:
+        """See `Guidance`."""
+        return self.flight.next_reaction_s - ROUNDING_S if self.plays else self.next_s
+
+    @property
     def _landing_s(self) -> float:
         """When the landing is over; in the past where a drone has been found landed, or not."""
-        if self._disarmed_at_s is not None:
-            return self._disarmed_at_s + AFTER_DISARM_S
-        if self._are_down != self._landing.landed:
+        since_s, disarmed_at_s = (
+            float(self._ending["since"][0]),
+            float(self._ending["disarmed_at"][0]),
+        )
+        if np.isfinite(disarmed_at_s):
+            return disarmed_at_s + AFTER_DISARM_S
+        if self._are_down != np.isfinite(since_s):
             return 0.0
-        return min(self._landing.due_s, self.begin_s + self.plan.duration_s + LANDING_TIMEOUT_S)
+        latest_s = self.begin_s + self.plan.duration_s + LANDING_TIMEOUT_S
+        return float(np.fmin(since_s + DISARM_AFTER_LANDING_S, latest_s))
 
     @property
     def _are_down(self) -> bool:
@@ -257,28 +296,35 @@ class MissionGuidance(Guidance):
         if time_s < flight.next_s - ROUNDING_S:
             return
         wanted, shown = flight.step(time_s), self._shown
-        self._planned, self._shown = wanted.drones.data, wanted.row
+        self._shown = wanted.row
         if self._told != (player.reference, player.begin_s):
             self._told = (player.reference, player.begin_s)
             for observer in self._observers:
                 observer.on_reference(time_s, *self._told)
         if self._shown != shown:
-            self._hand_out(time_s)
+            self._hand_out(time_s, wanted.drones.data)
         elif player.state is PlayState.DONE:
             self.finished = True
         elif player.ended:
             self._wait_for_landing(time_s)
 
-    def _hand_out(self, time_s: float) -> None:
-        self._fly_row()
+    def on_played(self, ticks_and_rows: Iterable[tuple[int, int]]) -> None:
+        """See `Guidance`."""
+        before = self.flight.player.number - self.row
+        for tick, row in ticks_and_rows:
+            self._shown = before + row
+            self._tell_planned(tick * self._period_s, row)
+
+    def _hand_out(self, time_s: float, planned: Array) -> None:
+        self._fly_row(planned)
         self._fresh = True
         if not self._by_controller:
-            self._tell_planned(time_s)
+            self._tell_planned(time_s, self.row)
         self._enter(time_s, self.flight.player.stage)
 
-    def _fly_row(self) -> None:
+    def _fly_row(self, planned: Array) -> None:
         """Send the set-points of the plan's present row."""
-        self.setpoint.data[:] = self._planned
+        self._planned = self.setpoint.data[:] = planned
         if (way := self.flight.contingency) is not None:
             self.setpoint.armed[way.gone] = 0.0
 
@@ -292,7 +338,7 @@ class MissionGuidance(Guidance):
             return
         asked = self.setpoint.data
         asked = np.where(np.isnan(asked), self._planned, asked)
-        position, turn = self._planned_poses()
+        position, turn = (part[self.row] for part in self.plan.poses)
         position, turn = np.vstack([position[:1], asked[:, 0:3]]), turn[:1]
         self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(asked[:, 9])]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
@@ -307,26 +353,22 @@ class MissionGuidance(Guidance):
         """Announce the formation's poses again."""
         if self._headings is not None:
             self._headings = None
-            self._tell_planned(tick * self._period_s)
+            self._tell_planned(tick * self._period_s, self.row)
         if self._by_controller:
             self._by_controller = False
-            self._fly_row()
-            self._tell_planned(tick * self._period_s)
+            self._fly_row(self.flight.player.setpoint.drones.data)
+            self._tell_planned(tick * self._period_s, self.row)
 
     def keep_headings(self, time_s: float, yaw_enu_rad: Array) -> None:
         """Announce these headings instead of the formation's."""
         self._headings = np.array(yaw_enu_rad)
-        self._tell_planned(time_s)
+        self._tell_planned(time_s, self.row)
 
-    def _tell_planned(self, time_s: float) -> None:
-        position, turn = self._planned_poses()
+    def _tell_planned(self, time_s: float, row: int) -> None:
+        position, turn = (part[row] for part in self.plan.poses)
         if self._headings is not None:
             turn = np.vstack([turn[:1], from_yaw(self._headings)])
         self._tell(time_s, position, turn)
-
-    def _planned_poses(self) -> tuple[Array, Array]:
-        positions, turns = self.plan.poses
-        return positions[self.row], turns[self.row]
 
     def _tell(self, time_s: float, position: Array, turn: Array) -> None:
         self._fresh = False
@@ -345,13 +387,11 @@ class MissionGuidance(Guidance):
                 observer.on_stage(time_s, stage)
 
     def _wait_for_landing(self, time_s: float) -> None:
-        if self._disarmed_at_s is not None:
-            self.finished = time_s - self._disarmed_at_s >= AFTER_DISARM_S
-            return
-        self.landed = self._landing.update(time_s, self._are_down)
-        if self.landed or time_s - self.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S:
+        late = time_s - self.begin_s - self.plan.duration_s > LANDING_TIMEOUT_S
+        self.finished = wait_for_landing(self._ending[0], self._are_down, late, time_s)
+        self.landed = bool(self._ending["landed"][0])
+        if np.isfinite(self._ending["disarmed_at"][0]):
             self.setpoint.armed[:] = 0.0
-            self._disarmed_at_s = time_s
             self._enter(time_s, "disarmed")
 
 

@@ -112,7 +112,7 @@ def _mission_asks(scenario: Scenario) -> str:
 )
 def _reference(flight: Flight) -> Stage:
     guidance = flight.guidance
-    return Stage("reference", guidance.step, at_times(flight, lambda: guidance.next_s))
+    return Stage("reference", guidance.step, at_times(flight, lambda: guidance.asks_s))
 
 
 def _events_ask(scenario: Scenario) -> str:
@@ -154,6 +154,12 @@ def _observers(flight: Flight) -> Stage:
         return min((observer.next_look(tick) for observer in flight.observers), default=NEVER)
 
     return Stage("observers", flight.look, due)
+
+
+@entry("plays the plan between two looks of the guidance", "session/compiled_stages/world.py")
+def _plan(flight: Flight) -> Stage:
+    guidance = flight.guidance
+    return Stage("plan", choose=lambda tick: (compiled.follow_plan,) if guidance.plays else ())
 
 
 @entry(

@@ -38,6 +38,7 @@ from musls_description.numerics.vectors import put
 from musls_sim.session.compiled_stages.world import (
     asked_of,
     estimate_of,
+    play_of,
     sent_of,
     setpoint_of,
     throttle_of,
@@ -227,7 +228,7 @@ def sampled(reference: Reference, period_s: float, duration_s: float) -> Array:
 @compiled()
 def reference_of(w):
     """The load's reference now: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
-    in_plan = max(w.tick - round(w.begun / w.period), 0)
+    in_plan = max(w.tick - round(play_of(w).begun / w.period), 0)
     row = w.reference + 8 * COLUMNS * min(in_plan, w.reference_rows - 1)
     tilt = carray(pointer(row + 8 * 20), (5, 2), np.float64)
     return carray(pointer(row), (5, 4), np.float64), tilt

@@ -94,6 +94,7 @@ class Runs:
     def _run(self, end: int) -> bool:
         """Run up to the last period, which `tick` then is; whether it has something to tell."""
         session, world, tick = self._session, self._world, self._session.tick
+        world.tell_played()
         for stage in self._leading:
             if stage.changes and stage.due(tick) <= tick:
                 world.read_rows()
@@ -109,7 +110,8 @@ class Runs:
             world.advance(self._whole, periods)
             now = world.now
             session.tick = int(now["tick"][0]) - 1 + int(now["failed"][0])
-            told = self._account(session.tick + 1 - tick)
+            ran = session.tick + 1 - tick
+            told = ran > 0 and self._account(ran)
         else:
             told = self._cut(tick)
         if tick:  # the first period may have compiled what it calls

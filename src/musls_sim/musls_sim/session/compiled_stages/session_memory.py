@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.mission.plan import FlightPlan
+from musls_control.mission.rows import ARMED
 from musls_control.px4.cascade import Px4Cascade
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import fill
@@ -202,6 +204,29 @@ def fill_world(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
     fill(record, {name: v.ctypes.data if name in SHARED else v for name, v in values.items()})
 
 
+def rows_of(plan: FlightPlan, gone: NDArray[np.bool_], asks: NDArray[np.bool_]) -> dict[str, Any]:
+    """Numbers of a plan in `WORLD`, and arrays that it leads to: nobody asks for what is gone.
+
+    `asks`: rows in which Python has something to do, (k,).
+    """
+    count = len(plan.stage)
+    table, lands = plan.setpoints.copy(), plan.lands_in(count - 1)
+    table[-1] = plan.drone_setpoints(count - 1, touches_down=lands).data
+    table[:, gone, ARMED] = 0.0
+    rows = plan.rows.copy()
+    rows["asks"] = asks
+    return {
+        "table": table,
+        "rows": count,
+        "waits": plan.waits,
+        "n_waits": len(plan.waits),
+        "plan_rows": rows,
+        "lies": tuple(plan.load_pose[-1]),
+        "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
+        "lands": lands,
+    }
+
+
 CHANGING = (
     "tick",
     "due",
@@ -214,7 +239,7 @@ CHANGING = (
     "recorded",
     "announced",
     "kept",
-    "begun",
+    "played",
 )
 """Numbers of the record that Python reads, or sets, in flight."""
 
@@ -253,9 +278,10 @@ class World:
         asked = len(session.command.data) * session.control.announces
         self._own = arrays_of(session)
         self._own["asked_rows"] = np.zeros((KEPT // ANNOUNCE_EVERY, asked, 3))
-        self._own |= ahead_of(session)
+        self._own |= {"played_rows": np.zeros((KEPT, 2), np.int64)} | ahead_of(session)
         self._sources = [(self._own[name], fill) for name, fill in sources_of(session).items()]
         self.now["drawn"][0] = PIECE
+        self._plan: FlightPlan | None = None
         self.unread_from: int | None = None
         self.rows = self._make_rows()
         self.refresh()
@@ -285,6 +311,7 @@ class World:
             **state_of(session),
             **rig_state_of(session),
             **{f"{name}_rows": array for name, array in self.rows.arrays.items()},
+            **session.guidance.arrays,
             "sent": session.control.sent.data,
             "wanted": session.guidance.setpoint.data,
             "setpoint": session.control.heard.data,
@@ -317,6 +344,14 @@ class World:
         found = {"plant": plant.record, "shaping": shaping, "kept_rows": self._kept}
         fill_world(self._record, found | {"words": self._kept.shape[1]})
 
+    def _find_plan(self) -> None:
+        """Write into the record what the plan is that is flown now."""
+        self._plan, way = self._session.guidance.plan, self._session.contingency
+        assert self._plan is not None
+        gone = np.zeros(len(self._arrays["motors"]), bool) if way is None else way.gone
+        self._flown = rows_of(self._plan, gone, self._plan.begins | ~self._plan.plain)
+        fill_world(self._record, self._flown)
+
     @property
     def asked(self) -> NDArray[Any]:
         """Commands of a controller in compiled code, (n, at least 7)."""
@@ -325,30 +360,41 @@ class World:
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
         now = self.now
-        if self.unread_from is not None and tick + PIECE > self.unread_from + KEPT:
+        if self.unread_from is not None and tick >= self.unread_from + KEPT:
             self.read_rows()
         if self.unread_from is None:
             self.unread_from = tick
         guidance = self._session.guidance
-        now["tick"][0], now["begun"][0], now["due"][0] = tick, guidance.begin_s, NEVER
-        now["watch"][0] = guidance.watched
+        now["tick"][0], now["due"][0], now["watch"][0] = tick, NEVER, guidance.watched
+        if guidance.plays and guidance.plan is not self._plan:
+            self._find_plan()
         if self._session.plant.record is not self._plant:
             self._find_plant()
-        if not self._sources:
-            return PIECE
-        if now["drawn"][0] == PIECE:
-            now["drawn"][0] = 0
-            for ahead, fill in self._sources:
-                fill(ahead)
-        return PIECE - int(now["drawn"][0])
+        return self.unread_from + KEPT - tick
+
+    def tell_played(self) -> None:
+        """Tell observers what rows of the plan were played since the last time."""
+        if count := int(self.now["played"][0]):
+            self.now["played"][0] = 0
+            self._session.guidance.on_played(self._own["played_rows"][:count].tolist())
 
     def advance(self, stages: NDArray[np.int64], periods: int) -> None:
-        """Call compiled stages."""
-        advance_worlds(stages, self.address, 0, 1, periods)
+        """Call compiled stages, a piece after the other; noise is drawn for each."""
+        while True:
+            if self.now["drawn"][0] == PIECE:
+                self.now["drawn"][0] = 0
+                for ahead, fill in self._sources:
+                    fill(ahead)
+            piece = min(periods, PIECE - int(self.now["drawn"][0]))
+            periods -= piece
+            ended = advance_worlds(stages, self.address, 0, 1, piece)
+            if not (ended and periods) or self._session.stopped:
+                break
 
     def read_rows(self) -> None:
         """Hand out the rows since the last time, and note how close the drones came."""
         tick, self.unread_from = self.unread_from, None
+        self.tell_played()
         if tick is None:
             return
         session, rows, now = self._session, self.rows, self.now

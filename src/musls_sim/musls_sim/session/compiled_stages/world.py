@@ -10,13 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from musls_control.autopilot import AFTER_DISARM_S, DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
+from musls_control.autopilot import LANDING_TIMEOUT_S
 from musls_control.estimate import MOTION
 from musls_control.mission.contingency import LOSS, look_for_losses
 from musls_control.mission.rows import (
     ASIDE,
     DOWN,
     FOUND_COLUMNS,
+    LANDING,
+    PLAY,
     ROW,
     TAKEN_UP,
     UNWATCHED,
@@ -25,6 +27,7 @@ from musls_control.mission.rows import (
     give_back,
     look_down,
     move_aside,
+    wait_for_landing,
 )
 from musls_control.px4.layout import STATE_DTYPE
 from musls_description.numerics.compiled import CompiledStage, compiled
@@ -95,12 +98,8 @@ WORLD = np.dtype(
         *STEP.descr,  # what the plant is given
         ("tick", np.int64),  # control periods so far
         ("due", np.int64),  # period before which Python has something to decide
-        ("row", np.int64),  # of the plan; -1 before the first
         ("watch", np.int64),  # whether losses are looked for in it, see `ROW`
         ("finished", np.int64),
-        ("landed", np.int64),
-        ("down_since", float),  # NaN in the air
-        ("disarmed_at", float),  # NaN before
         ("drawn", np.int64),  # periods whose noise was used since it was drawn
         ("touches", np.int64),  # whether bodies touched, or a cable was near a rotor, then
         ("emptied", np.int64),  # whether a battery became empty then
@@ -109,20 +108,12 @@ WORLD = np.dtype(
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("kept", np.int64),  # copies of what cables' shapes are made of, likewise
-        ("begun", float),  # the plan, and its waits: see `musls_control.mission.rows.PLAY`
-        ("next_wait", np.int64),
-        ("waited", np.int64),
-        ("missed", np.int64),
-        ("still", np.int64),
-        ("seen_x", float),
-        ("seen_y", float),
-        *DOWN.descr,  # what was looked at on the way down
+        ("played", np.int64),  # rows of the plan since they were told
         # What does not change in a flight.
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
         ("reference_rows", np.int64),
         ("table", np.int64),  # address of the plan's set-points, (rows, n, 12), which worlds share
         ("rows", np.int64),
-        ("rate", float),  # of the rows [Hz]
         ("waits", np.int64),  # address of its rows that wait, which worlds share
         ("n_waits", np.int64),
         ("plan_rows", np.int64),  # address of what else is known of its rows, which worlds share
@@ -170,7 +161,11 @@ WORLD = np.dtype(
         ("under_way", np.int64),
         ("sensed", np.int64),  # motion as sensors find it, and their faults
         ("faults", np.int64),
-        ("found", np.int64),  # on the way down, (n, 6)
+        ("play", np.int64),  # where it is in the plan, what was looked at and found on the way down
+        ("down", np.int64),
+        ("found", np.int64),
+        ("ending", np.int64),  # what comes after the plan
+        ("played_rows", np.int64),  # periods and rows of the plan that began in them
         ("estimate", np.int64),
         ("tension", np.int64),  # estimated, (n_cables, 2)
         ("constants", np.int64),
@@ -249,11 +244,13 @@ def advance_worlds(stages, address, apart, count, periods):
 
     `stages`: addresses of what is done in a period, or in a part of one, in its order. A world
     that is watched rests after a period of which there is something to tell, too; each where
-    Python has to decide something, in a period that then begins anew.
+    Python has to decide something, in a period that then begins anew. Returns whether the last one
+    came to its end.
     """
+    ended = False
     for i in range(count):
         at = address + i * apart
-        w = world_at(at)
+        w, ended = world_at(at), False
         for _ in range(periods):
             if w.finished != 0 or w.failed != 0 or w.tick >= w.due:
                 break
@@ -264,6 +261,9 @@ def advance_worlds(stages, address, apart, count, periods):
             told = w.verdict != 0 or w.touches != 0 or w.emptied != 0 or w.landing != 0
             if w.watched != 0 and told:
                 break
+        else:
+            ended = True
+    return ended
 
 
 @compiled()
@@ -317,60 +317,71 @@ def asked_of(w):
 # ---------- Before the plant
 
 
+@compiled()
+def play_of(w):
+    """Where a world is in its plan."""
+    return carray(beyond(w, w.play), (1,), PLAY)[0]
+
+
 @CompiledStage
 def follow_plan(address):
     """Send the plan's row that is due; after the last one wait for the landing and disarm."""
     w = world_at(address)
-    time, setpoint = w.tick * w.period, sent_of(w)
+    time, setpoint, play = w.tick * w.period, sent_of(w), play_of(w)
     planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
     waits = carray(pointer(w.waits), (w.n_waits,), WAIT)
     places = estimate_of(w)
-    due = due_row(w, waits, planned, places, time)
+    due = due_row(play, waits, planned, places, time)
     row = max(0, min(due, w.rows - 1))
-    if row != w.row:
-        w.row = row
+    if row != play.row:
+        planned_row = carray(pointer(w.plan_rows), (w.rows,), ROW)[row]
+        if planned_row.asks != 0:
+            w.due = w.tick
+            if w.watched != 0:
+                return  # Python plays it
+        play.row = row
         for i in range(w.n_drones):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
-        come_down(w, planned)
-        planned_row = carray(pointer(w.plan_rows), (w.rows,), ROW)[row]
+        come_down(w, planned, row)
+        copy_row(w, w.wanted, 0, w.sent, 12 * w.n_drones)
         w.watch = planned_row.watch
-        if planned_row.asks != 0:
-            w.due = w.tick
-        return
-    if due < w.rows:
-        return
-    if w.lands == 0:
-        w.finished = 1
-    elif np.isfinite(w.disarmed_at):
-        w.finished = 1 if time - w.disarmed_at >= AFTER_DISARM_S else 0
-    else:
-        states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
-        down = True
-        for i in range(w.n_drones):
-            down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
-        if not down:
-            w.down_since = np.nan
-        elif not np.isfinite(w.down_since):
-            w.down_since = time
-        w.landed = 1 if down and time - w.down_since >= DISARM_AFTER_LANDING_S else 0
-        if w.landed != 0 or time - w.begun - w.rows / w.rate > LANDING_TIMEOUT_S:
-            w.disarmed_at = time
-            for i in range(w.n_drones):
-                setpoint[i, 11] = 0.0
+        if w.watched != 0:
+            played = carray(beyond(w, w.played_rows), (PIECE, 2), np.int64)
+            played[w.played, 0], played[w.played, 1] = w.tick, row
+            w.played += 1
+    elif due >= w.rows:
+        w.finished = 1 if w.lands == 0 or is_over(w, play, setpoint, time) else 0
 
 
 @compiled()
-def come_down(w, planned):
+def is_over(w, play, setpoint, time):
+    """Whether the flight is over after the plan's last row; disarms drones that have landed."""
+    ending = carray(beyond(w, w.ending), (1,), LANDING)[0]
+    states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
+    down = True
+    for i in range(w.n_drones):
+        down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
+    late = time - play.begun - w.rows / play.rate > LANDING_TIMEOUT_S
+    over = wait_for_landing(ending, down, late, time)
+    if np.isfinite(ending.disarmed_at):
+        for i in range(w.n_drones):
+            setpoint[i, 11] = 0.0
+    return over
+
+
+@compiled()
+def come_down(w, planned, row):
     """Change the set-points of a row by what was found on the way down, and look for more."""
     rows = carray(pointer(w.plan_rows), (w.rows,), ROW)
     found = grid_at(w, w.found, w.n_drones, FOUND_COLUMNS)
-    setpoint, fed, spots = sent_of(w), planned[w.row, :, 6:], planned[w.rows - 1]
-    if w.spread_from >= 0:
-        move_aside(setpoint, found[:, ASIDE:], w.spread_from, w.spread_rows, w.row)
-    give_back(setpoint[:, 6:], found, rows[w.row].share)
+    down = carray(beyond(w, w.down), (1,), DOWN)[0]
+    setpoint, fed, spots = sent_of(w), planned[row, :, 6:], planned[w.rows - 1]
+    if down.spread_from >= 0:
+        move_aside(setpoint, found[:, ASIDE:], down.spread_from, down.spread_rows, row)
+    give_back(setpoint[:, 6:], found, rows[row].share)
     places = estimate_of(w)
-    look_down(w, found, rows, w.row, fed, spots, w.lies, w.carried_length, places)
+    look_down(down, found, rows, row, fed, spots, w.lies, w.carried_length, places)
 
 
 @CompiledStage
