@@ -47,8 +47,10 @@ from musls_sim.session.compiled_stages.world import (
     PIECE,
     WORLD,
     advance_worlds,
+    come_down,
+    end_flight,
     end_period,
-    follow_plan,
+    play_plan,
 )
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
@@ -501,7 +503,7 @@ class _Start:
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
         own: dict[str, Parts] = {
-            "plan": (follow_plan,) if mission else (),
+            "plan": (play_plan, come_down, end_flight) if mission else (),
             "rows": (),
             "announcements": (),
             "control": (*self._by_law, *session.control.parts_of(self.level)),

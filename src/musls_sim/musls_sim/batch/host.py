@@ -24,12 +24,17 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.session.compiled_stages.session_memory import fill_world, rows_of
-from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, follow_plan
+from musls_sim.session.compiled_stages.world import (
+    NEVER,
+    advance_worlds,
+    come_down,
+    play_plan,
+)
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
 from musls_sim.session.session import Session
 
-_FOLLOW = np.array([follow_plan.address])
+_FOLLOW = np.array([play_plan.address, come_down.address])
 
 
 @dataclass

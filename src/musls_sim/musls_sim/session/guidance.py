@@ -46,10 +46,7 @@ class Guidance:
         stage: Name of the present phase or stage.
         landed: Whether the drones were found landed at the end.
         arrays: That compiled code works on, by their names in `WORLD`.
-        plays: Whether it may play the plan, up to a row that asks for Python.
     """
-
-    plays = False
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
         self.setpoint = DroneSetpoints.unset(n_drones)
@@ -71,6 +68,11 @@ class Guidance:
     def next_s(self) -> float:
         """Time of the next `step` that does something; in the past for every one."""
         return 0.0
+
+    @property
+    def plays(self) -> bool:
+        """Whether compiled code may play the plan, up to a row that asks for Python."""
+        return False
 
     @property
     def asks_s(self) -> float:
@@ -196,7 +198,7 @@ class MissionGuidance(Guidance):
         return super().fed_m_s2 if fed is None else fed[self.row]
 
     @property
-    def plays(self) -> bool:  # type: ignore[override]
+    def plays(self) -> bool:
         """See `Guidance`."""
         return self.flight.player.plays
 

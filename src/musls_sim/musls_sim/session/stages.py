@@ -159,7 +159,7 @@ def _observers(flight: Flight) -> Stage:
 @entry("plays the plan between two looks of the guidance", "session/compiled_stages/world.py")
 def _plan(flight: Flight) -> Stage:
     guidance = flight.guidance
-    return Stage("plan", choose=lambda tick: (compiled.follow_plan,) if guidance.plays else ())
+    return Stage("plan", choose=lambda tick: (compiled.play_plan,) if guidance.plays else ())
 
 
 @entry(

@@ -224,6 +224,7 @@ def rows_of(plan: FlightPlan, gone: NDArray[np.bool_], asks: NDArray[np.bool_]) 
         "lies": tuple(plan.load_pose[-1]),
         "carried_length": 0.0 if plan.carried is None else plan.carried.length_m,
         "lands": lands,
+        "asked_in": -1,
     }
 
 

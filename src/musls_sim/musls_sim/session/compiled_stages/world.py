@@ -108,6 +108,9 @@ WORLD = np.dtype(
         ("recorded", np.int64),  # rows since they were read
         ("announced", np.int64),  # rows of accelerations, likewise
         ("kept", np.int64),  # copies of what cables' shapes are made of, likewise
+        ("is_new", np.int64),  # whether a row of the plan has begun in this period
+        ("ended", np.int64),  # whether its last one is over
+        ("asked_in", np.int64),  # its last row in which Python was asked, -1 for none
         ("played", np.int64),  # rows of the plan since they were told
         # What does not change in a flight.
         ("reference", np.int64),  # address of the load's, a row a period, which worlds share
@@ -324,8 +327,8 @@ def play_of(w):
 
 
 @CompiledStage
-def follow_plan(address):
-    """Send the plan's row that is due; after the last one wait for the landing and disarm."""
+def play_plan(address):
+    """Send the plan's row that is due."""
     w = world_at(address)
     time, setpoint, play = w.tick * w.period, sent_of(w), play_of(w)
     planned = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64)
@@ -333,46 +336,31 @@ def follow_plan(address):
     places = estimate_of(w)
     due = due_row(play, waits, planned, places, time)
     row = max(0, min(due, w.rows - 1))
-    if row != play.row:
+    w.is_new, w.ended = 1 if row != play.row else 0, 1 if due >= w.rows else 0
+    if w.is_new != 0:
         planned_row = carray(pointer(w.plan_rows), (w.rows,), ROW)[row]
-        if planned_row.asks != 0:
-            w.due = w.tick
-            if w.watched != 0:
-                return  # Python plays it
+        if planned_row.asks != 0 and w.asked_in != row:
+            w.asked_in, w.due = row, w.tick
+            return
         play.row = row
         for i in range(w.n_drones):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
-        come_down(w, planned, row)
         copy_row(w, w.wanted, 0, w.sent, 12 * w.n_drones)
         w.watch = planned_row.watch
         if w.watched != 0:
-            played = carray(beyond(w, w.played_rows), (PIECE, 2), np.int64)
+            played = carray(beyond(w, w.played_rows), (KEPT, 2), np.int64)
             played[w.played, 0], played[w.played, 1] = w.tick, row
             w.played += 1
-    elif due >= w.rows:
-        w.finished = 1 if w.lands == 0 or is_over(w, play, setpoint, time) else 0
 
 
-@compiled()
-def is_over(w, play, setpoint, time):
-    """Whether the flight is over after the plan's last row; disarms drones that have landed."""
-    ending = carray(beyond(w, w.ending), (1,), LANDING)[0]
-    states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
-    down = True
-    for i in range(w.n_drones):
-        down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
-    late = time - play.begun - w.rows / play.rate > LANDING_TIMEOUT_S
-    over = wait_for_landing(ending, down, late, time)
-    if np.isfinite(ending.disarmed_at):
-        for i in range(w.n_drones):
-            setpoint[i, 11] = 0.0
-    return over
-
-
-@compiled()
-def come_down(w, planned, row):
-    """Change the set-points of a row by what was found on the way down, and look for more."""
+@CompiledStage
+def come_down(address):
+    """Change the set-points of a new row by what was found on the way down, and look for more."""
+    w = world_at(address)
+    if w.is_new == 0:
+        return
+    planned, row = carray(pointer(w.table), (w.rows, w.n_drones, 12), np.float64), play_of(w).row
     rows = carray(pointer(w.plan_rows), (w.rows,), ROW)
     found = grid_at(w, w.found, w.n_drones, FOUND_COLUMNS)
     down = carray(beyond(w, w.down), (1,), DOWN)[0]
@@ -382,6 +370,28 @@ def come_down(w, planned, row):
     give_back(setpoint[:, 6:], found, rows[row].share)
     places = estimate_of(w)
     look_down(down, found, rows, row, fed, spots, w.lies, w.carried_length, places)
+
+
+@CompiledStage
+def end_flight(address):
+    """Wait for the landing after the plan's last row, and disarm."""
+    w = world_at(address)
+    if w.ended == 0 or w.is_new != 0:
+        return
+    if w.lands == 0:
+        w.finished = 1
+        return
+    time, setpoint, play = w.tick * w.period, sent_of(w), play_of(w)
+    ending = carray(beyond(w, w.ending), (1,), LANDING)[0]
+    states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
+    down = True
+    for i in range(w.n_drones):
+        down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
+    late = time - play.begun - w.rows / play.rate > LANDING_TIMEOUT_S
+    w.finished = 1 if wait_for_landing(ending, down, late, time) else 0
+    if np.isfinite(ending.disarmed_at):
+        for i in range(w.n_drones):
+            setpoint[i, 11] = 0.0
 
 
 @CompiledStage
