@@ -252,7 +252,7 @@ class BagRecorder(MemoryRecorder):
         rate_hz: float = 50.0,
         shape_rate_hz: float = 10.0,
         asked: Asked = NOTHING,
-        buffer_s: float = 2.0,
+        buffer_s: float = 5.0,
     ) -> None:
         """Create the bag; the rates are those of `MemoryRecorder`.
 
