@@ -1,4 +1,4 @@
-"""What completes a level of control down to the rotors: attitude, INDI, mixing."""
+"""What completes a level of control down to the rotors: attitude, body rates, INDI, mixing."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ DRONE = np.dtype(
         ("acceleration", np.float64, 3),  # its derivative
         ("thrust", np.float64),  # result along the body's z axis, never negative
         ("moment", np.float64, 3),  # result [N m, body]
+        ("unmodelled_force", np.float64, 3),  # what `Incremental` finds, else 0 [N, ENU]
+        ("unmodelled_moment", np.float64, 3),  # likewise [N m, body]
     ]
 )
 
@@ -110,14 +112,6 @@ class GeometricAttitude:
         inertia = np.array([drone.inertia_kg_m2 for drone in drones])
         return cls(inertia, (tilting, tilting, tilting / 3.0))
 
-    def step(self, motion: BodyMotion) -> None:
-        """Compute thrust and moment of all drones from their measured motion.
-
-        Without a force, thrust is zero and the present direction of thrust is kept; where the force
-        is along the desired heading, the present left side of the body is.
-        """
-        attitude_moments(self.drones, self.gains, motion.orientation_wxyz, motion.omega_body_rad_s)
-
 
 @compiled()
 def desired_axes(desired, force, yaw_rad, present):
@@ -146,7 +140,11 @@ def attitude_error(r, desired):
 
 @compiled()
 def attitude_moments(drones, gains, orientation, omega):
-    """Compute thrust and moment of all drones, see `GeometricAttitude.step`."""
+    """Compute thrust and moment of all drones from their measured motion.
+
+    Without a force, thrust is zero and the present direction of thrust is kept; where the force
+    is along the desired heading, the present left side of the body is.
+    """
     r, desired = np.empty((3, 3)), np.empty((3, 3))
     for i in range(drones.shape[0]):
         drone, w = drones[i], omega[i]
@@ -192,6 +190,48 @@ def _product(a, b):
     return cross(a[0], b[0]), one, two
 
 
+# ---------- Body rates
+
+
+LARGEST_MISS_RAD = 0.3
+"""Largest integral of the error of a body rate."""
+
+RATE = np.dtype(
+    [
+        ("inertia", float, (3, 3)),
+        ("gain", float, 3),  # K, about each axis of the body [1/s]
+        ("missed", float, 3),  # integral of the error [rad]
+    ]
+)
+"""Memory of the rate controller of a drone."""
+
+
+def rate_control(drones: Sequence[Drone]) -> Records:
+    """The rate controllers of drones, (n,) of `RATE`, with gains that suit their rotors."""
+    records: Records = np.zeros(len(drones), RATE)
+    records["inertia"] = [drone.inertia_kg_m2 for drone in drones]
+    records["gain"] = np.array([2.0, 2.0, 1.0]) * tilting_rad_s(drones)
+    return records
+
+
+@compiled()
+def rate_moments(drones, wanted, omega, period, moment):
+    """Compute the moments that bring body rates to the wanted ones, (n, 3).
+
+    J w' = J (K e + K^2 / 8 int e), e = w_d - w: damped by sqrt(2), and the integral (at most
+    `LARGEST_MISS_RAD`) carries the moment of a cable that pulls beside the middle.
+    """
+    for i in range(len(drones)):
+        drone, w = drones[i], omega[i]
+        error, k = sub(wanted[i], w), drone.gain
+        for axis in range(3):
+            missed = drone.missed[axis] + period * error[axis]
+            drone.missed[axis] = min(max(missed, -LARGEST_MISS_RAD), LARGEST_MISS_RAD)
+        integral = elementwise(scale(1.0 / 8.0, elementwise(k, k)), drone.missed)
+        turning = rotate(drone.inertia, add(elementwise(k, error), integral))
+        put(moment[i], add(turning, cross(w, rotate(drone.inertia, w))))
+
+
 # ---------- Incremental control
 
 
@@ -209,6 +249,7 @@ SENSED = np.dtype(
         ("counted", float, 3),  # f_c, late as the thrust is
         ("share", float, 3),  # of a new sample in it
         ("begun", float),  # 0 before the first sample
+        ("filter", float, 5),  # coefficients of H
         ("force", SMOOTHED),  # f - f_c, world [N]
         ("moment", SMOOTHED),  # tau - tau_c, body [N m]
     ]
@@ -244,6 +285,7 @@ class Incremental:
 
     Attributes:
         drones: (n,) records of `SENSED`.
+        wrench: Of the rotors over their squared speeds, (n, 4, n_rotors).
     """
 
     def __init__(self, drones: Sequence[Drone], period_s: float, turn_s: float) -> None:
@@ -252,11 +294,10 @@ class Incremental:
         self.drones["mass"] = [drone.mass_kg for drone in drones]
         self.drones["inertia"] = [drone.inertia_kg_m2 for drone in drones]
         thrust = [[rotor.thrust_coefficient_n_s2 for rotor in drone.rotors] for drone in drones]
-        self._wrench = np.array([wrench_of_thrusts(drone) for drone in drones])
-        self._wrench *= np.array(thrust)[:, None, :]
+        self.wrench = np.array([wrench_of_thrusts(drone) for drone in drones])
+        self.wrench *= np.array(thrust)[:, None, :]
         numerator, denominator = scipy.signal.butter(2, CUT_OFF_HZ, fs=1.0 / period_s)
-        self._filter = np.array([*numerator, *denominator[1:]])
-        self._period_s = period_s
+        self.drones["filter"] = [*numerator, *denominator[1:]]
         for record, drone in zip(self.drones, drones, strict=True):
             late = np.array([turn_s, turn_s, rotor_lag_s(drone)])
             record["share"] = period_s / (period_s + late)
@@ -268,38 +309,26 @@ class Incremental:
             self.drones[name] = 0.0
         self.drones["begun"] = 0.0
 
-    def correct(
-        self, attitude: GeometricAttitude, commands: Array, motion: BodyMotion, speeds: Array
-    ) -> None:
-        """Correct the forces and moments in `attitude.drones` by what was measured.
-
-        Commands are those of `ControlLevel.FORCES`, (n, 3 to 10); speeds are the rotors' present
-        ones, (n, n_rotors) [rad/s]. Without columns of counted forces the forces stay as they are.
-        """
-        measure(
-            self.drones, motion.records, speeds**2, self._wrench, commands, self._filter,
-            self._period_s,
-        )  # fmt: skip
-        if commands.shape[1] == 10:
-            attitude.drones["force"] -= self.drones["force"]["value"]
-
 
 @compiled()
-def measure(drones, bodies, speeds2, wrenches, commands, coefficients, period):
-    """Filter the part of each drone's measured force and moment that the model does not explain."""
+def measure(drones, bodies, speeds, wrenches, commands, period):
+    """Filter the part of each drone's measured force and moment that the model does not explain.
+
+    Commands are those of `ControlLevel.FORCES`, (n, 10): where the force that is counted on is NaN,
+    the moment alone is measured. Speeds are those of the rotors, (n, n_rotors) [rad/s].
+    """
     for i in range(len(drones)):
         drone, body = drones[i], bodies[i]
-        wrench = wrenches[i] @ speeds2[i]
+        wrench = wrenches[i] @ (speeds[i] * speeds[i])
         omega = (body.omega[0], body.omega[1], body.omega[2])
         turning = scale(1.0 / period, sub(omega, drone.rate))
         put(drone.rate, omega)
         gyroscopic = cross(omega, rotate(drone.inertia, omega))
         moment = add(rotate(drone.inertia, turning), gyroscopic)
         moment = sub(moment, (wrench[1], wrench[2], wrench[3]))
-        if commands.shape[1] > 4:
-            moment = add(moment, commands[i, 4:7])
-        smooth(drone.moment, (moment[0], moment[1], 0.0), coefficients)  # not in yaw, see above
-        if commands.shape[1] > 7:
+        moment = add(moment, commands[i, 4:7])
+        smooth(drone.moment, (moment[0], moment[1], 0.0), drone.filter)  # not in yaw, see above
+        if np.isfinite(commands[i, 7]):
             force = scale(drone.mass, body.acceleration)
             force = sub(force, rotate_by(body.attitude, (0.0, 0.0, wrench[0])))
             counted = commands[i, 7:10]
@@ -307,7 +336,7 @@ def measure(drones, bodies, speeds2, wrenches, commands, coefficients, period):
                 put(drone.counted, counted)
                 drone.begun = 1.0
             increase(drone.counted, elementwise(drone.share, sub(counted, drone.counted)))
-            smooth(drone.force, sub(force, drone.counted), coefficients)
+            smooth(drone.force, sub(force, drone.counted), drone.filter)
 
 
 @compiled()
@@ -541,5 +570,5 @@ def ask_autopilot(setpoint, commands, throttle, thrust):
         row[:6] = math.nan
         row[6], row[7] = GRAVITY_M_S2 * x / z, GRAVITY_M_S2 * y / z
         row[8] = GRAVITY_M_S2 * (drone.ratio_now * z / size - 1.0)
-        if commands.shape[1] > 3:
+        if commands.shape[1] > 3 and np.isfinite(commands[i, 3]):
             row[9] = commands[i, 3]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from musls_control.chain import GeometricAttitude, reference_rates
+from musls_control.chain import GeometricAttitude, attitude_moments, reference_rates
 from musls_control.estimate import Estimate
 
 INERTIA = np.array([[0.02, 0.001, -0.0005], [0.001, 0.03, 0.0], [-0.0005, 0.0, 0.05]])
@@ -26,7 +26,9 @@ def run(force, yaw, rotation, omega, rate=None, acceleration=None, inertia=INERT
     drone["acceleration"] = 0.0 if acceleration is None else acceleration
     motion = Estimate.zeros(1).drones
     motion.orientation_wxyz[:], motion.omega_body_rad_s[:] = wxyz(rotation), omega
-    control.step(motion)
+    attitude_moments(
+        control.drones, control.gains, motion.orientation_wxyz, motion.omega_body_rad_s
+    )
     return float(drone["thrust"]), drone["moment"].copy()
 
 

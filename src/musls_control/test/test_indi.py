@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import butter, lfilter
 from scipy.spatial.transform import Rotation
 
-from musls_control.chain import CUT_OFF_HZ, GeometricAttitude, Incremental, RotorMixer
+from musls_control.chain import CUT_OFF_HZ, Incremental, RotorMixer, measure
 from musls_control.estimate import Estimate
 from musls_description.system.system_files import load_system
 
@@ -18,11 +18,14 @@ def drone():
     return load_system("x500_trio_swivel").drones[0]
 
 
+def measured_once(measured, command, motion, speeds):
+    measure(measured.drones, motion.records, speeds, measured.wrench, command, PERIOD_S)
+
+
 def test_the_difference_is_found_through_the_filter(drone):
     """Any motion: force and moment that no rotor gave, as SciPy's filter smooths them."""
     rng = np.random.default_rng(1)
     measured = Incremental([drone], PERIOD_S, turn_s=0.0)
-    attitude = GeometricAttitude(np.array([drone.inertia_kg_m2]))
     motion, inertia = Estimate.zeros(1).drones, np.array(drone.inertia_kg_m2)
     mixer, speeds = RotorMixer([drone]), np.zeros((1, 4))
     omega = np.cumsum(rng.normal(0.0, 0.004, (200, 3)), axis=0)
@@ -42,14 +45,12 @@ def test_the_difference_is_found_through_the_filter(drone):
         push = turn.apply([0.0, 0.0, thrust]) + force
         motion.acceleration_enu_m_s2[0] = push / drone.mass_kg
         command = np.concatenate([[1.0, 2.0, 20.0, 0.0], hook, counted])[None]
-        attitude.drones["force"] = command[:, 0:3]
-        measured.correct(attitude, command, motion, speeds)
-        found.append(np.r_[measured.drones["force"]["value"][0], attitude.drones["force"][0]])
+        measured_once(measured, command, motion, speeds)
+        found.append(measured.drones["force"]["value"][0].copy())
         forces.append(force - counted)
         moments.append(moment + hook)
     smooth = lfilter(*butter(2, CUT_OFF_HZ, fs=1.0 / PERIOD_S), forces, axis=0)
-    assert np.allclose(np.array(found)[:, :3], smooth, atol=1e-10)
-    assert np.allclose(np.array(found)[:, 3:], [1.0, 2.0, 20.0] - smooth, atol=1e-10)
+    assert np.allclose(found, smooth, atol=1e-10)
     smooth = lfilter(*butter(2, CUT_OFF_HZ, fs=1.0 / PERIOD_S), moments, axis=0)
     roll_and_pitch = smooth[-1] * [1.0, 1.0, 0.0]
     assert np.allclose(measured.drones["moment"]["value"][0], roll_and_pitch, atol=1e-10)
@@ -59,15 +60,14 @@ def test_what_is_counted_on_comes_late(drone):
     """A step of the counted force, of which nothing is felt: the answer of lag and filter."""
     turn_s = 0.1
     measured = Incremental([drone], PERIOD_S, turn_s)
-    attitude = GeometricAttitude(np.array([drone.inertia_kg_m2]))
     motion, speeds = Estimate.zeros(1).drones, np.zeros((1, 4))
     command = np.zeros((1, 10))
     measured.start(motion)
-    measured.correct(attitude, command, motion, speeds)
+    measured_once(measured, command, motion, speeds)
     command[0, 7] = 1.0
     found = []
     for _ in range(250):
-        measured.correct(attitude, command, motion, speeds)
+        measured_once(measured, command, motion, speeds)
         found.append(-measured.drones["force"]["value"][0, 0])
     share = PERIOD_S / (PERIOD_S + turn_s)
     late = 1.0 - (1.0 - share) ** np.arange(1, 251)
@@ -77,9 +77,9 @@ def test_what_is_counted_on_comes_late(drone):
 
 def test_commands_without_a_counted_force_leave_the_forces_alone(drone):
     measured = Incremental([drone], PERIOD_S, turn_s=0.1)
-    attitude = GeometricAttitude(np.array([drone.inertia_kg_m2]))
     motion = Estimate.zeros(1).drones
     measured.start(motion)
-    attitude.drones["force"] = 1.0, 2.0, 3.0
-    measured.correct(attitude, np.zeros((1, 4)), motion, np.zeros((1, 4)))
-    assert np.array_equal(attitude.drones["force"][0], [1.0, 2.0, 3.0])
+    command = np.array([[1.0, 2.0, 3.0, 0.0, 0.1, 0.0, 0.0, np.nan, np.nan, np.nan]])
+    measured_once(measured, command, motion, np.zeros((1, 4)))
+    assert not measured.drones["force"]["value"].any()
+    assert measured.drones["moment"]["value"].any()

@@ -112,13 +112,6 @@ class SetpointLink:
         """Draw the share of the jitter that set-points of the next periods take, (periods, n)."""
         luck[:] = self._generator.random(luck.shape)
 
-    def step(self, tick: int) -> None:
-        """Deliver set-points as the compiled stage does, for an autopilot that Python calls."""
-        luck = np.zeros(len(self.links))
-        if self.jitters:
-            self.fill(luck)
-        bring_setpoints(self._sent, self.links, self.under_way, luck, tick, self.heard.data)
-
 
 @compiled()
 def bring_setpoints(sent, links, under_way, luck, tick, heard):

@@ -356,6 +356,9 @@ CONTROLLED = {
     ),
     "payload, direct, tensions and distances": (DIRECT, "wind.gust_std_m_s=[0.5, 0.5, 0.2]"),
     "payload, rods": (RODS, "cable_model=rigid_rods"),
+    "payload, incremental": (
+        "controller={kind: payload, output: direct}", "autopilot.tracker=indi",
+    ),
     "rotortm": (
         "controller=rotortm", "formation={}",
         "system.load.cable_attachments_m=[[0.6, 0, 0.1], [-0.3, 0.52, 0.1], [-0.3, -0.52, 0.1]]",
@@ -408,15 +411,24 @@ class Constant(Controller):
 LEVELS = {
     "forces": np.array([[0.3, -0.2, 22.0]] * 3),
     "forces, yaws and moments": np.array([[0.3, -0.2, 22.0, 0.4, 0.01, -0.02, 0.003]] * 3),
+    "forces, and forces counted on": np.array(
+        [[0.3, -0.2, 22.0, 0.4, 0.01, -0.02, 0.003, 0.2, -0.3, -9.0]] * 3
+    ),
     "thrust_moment": np.array([[22.0, 0.002, -0.001, 0.003]] * 3),
+    "thrust_rates": np.array([[22.0, 0.2, -0.1, 0.3]] * 3),
     "rotor_speeds": np.full((3, 4), 790.0) + np.arange(4),
 }
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_commands_from_outside(level):
+@pytest.mark.parametrize(
+    ("level", "tracker"),
+    [*((level, "geometric") for level in LEVELS if "counted" not in level)]
+    + [(level, "indi") for level in LEVELS if level.startswith("forces")],
+)
+def test_commands_from_outside(level, tracker):
     command, level = LEVELS[level], level.partition(",")[0]
-    made = scenario("start=air", "imperfections.command_latency_s=0.008")
+    late = "imperfections.command_latency_s=0.008"
+    made = scenario("start=air", late, f"autopilot.tracker={tracker}")
     batch = Batch(made, worlds=2, level=level, seeds=[made.seed, 9])
     batch.command[..., : command.shape[1]] = command
     batch.advance(150)
@@ -479,7 +491,6 @@ REFUSED = {
         "cable_model=rigid_links; system.cables.elastic.break_force_n=500",
         "break_force_n",
     ),
-    "tracker": ("autopilot.tracker=indi", "autopilot.tracker = indi"),
     "pid": ("controller=pid; start=air", "controller.kind = pid"),
     "payload from the ground": ("controller=payload", "start.kind = ground"),
 }

@@ -7,7 +7,7 @@ from musls_bringup.api import load_scenario
 from musls_control.autopilot import DroneSetpoints
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import relative, rotate, yaw_of
-from musls_sim.imperfections import SetpointLink, weakened
+from musls_sim.imperfections import SetpointLink, bring_setpoints, weakened
 from musls_sim.session.session import Session
 from musls_sim.specs.imperfections import Imperfections
 
@@ -113,12 +113,20 @@ def test_spread_of_motors_is_drawn_once_and_as_wide_as_asked():
     assert np.mean(shares) == pytest.approx(1.0, abs=0.005)
 
 
+def bring(sent, link, tick):
+    """Do what `delay_setpoints` does."""
+    luck = np.zeros(len(sent.data))
+    if link.jitters:
+        link.fill(luck)
+    bring_setpoints(sent.data, link.links, link.under_way, luck, tick, link.heard.data)
+
+
 def test_set_points_come_exactly_so_many_periods_late():
     sent = DroneSetpoints(np.zeros((2, 12)))
     link = SetpointLink(sent, Imperfections(setpoint_delay_s=0.048), PERIOD_S, None)
     for tick in range(100):
         sent.data[:] = max(0, tick // 5)  # a new one every fifth period
-        link.step(tick)
+        bring(sent, link, tick)
         assert (link.heard.data == max(0, (tick - 12) // 5)).all()
 
 
@@ -129,7 +137,7 @@ def test_jitter_is_bounded_and_nothing_overtakes():
     arrived = np.zeros((3, 200))
     for tick in range(1000):
         sent.data[:] = tick // 5
-        link.step(tick)
+        bring(sent, link, tick)
         newest = link.heard.data[:, 0].astype(int)
         for drone in range(3):
             column = arrived[drone, 1 : newest[drone] + 1]

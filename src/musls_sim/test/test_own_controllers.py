@@ -170,12 +170,12 @@ def test_rotors_carry_what_ideal_wrenches_carried(own):
         assert not rotors.any()
         wrench = session.inputs.wrench_body[1:].copy()
         session.guidance.stage = "land"
-        session.control.step(session.tick)
+        session.control.choose_law(session.tick)
         coefficient = [r.thrust_coefficient_n_s2 for r in mine.system.drones[0].rotors]
         assert (coefficient * rotors**2).sum(axis=1) == pytest.approx(wrench[:, 5], rel=1e-9)
-        assert not session.inputs.wrench_body.any()
         sinking = session.state.velocity_enu_m_s[:, 2].copy()
         session.advance(10)
+        assert not session.inputs.wrench_body.any()
         # 40 ms of free fall would be 0.4 m/s.
         assert np.abs(session.state.velocity_enu_m_s[:, 2] - sinking).max() < 0.05
 
@@ -263,16 +263,70 @@ def test_thrust_and_moment_are_what_the_rotors_then_give(own):
     session = Session(mine)
     with session:
         session.advance(25)
-    for drone, speeds in zip(
-        session.scenario.system.drones, session.command.omega_cmd_rad_s, strict=True
+    for given in commanded_wrenches(session):
+        assert given == pytest.approx(wanted, rel=1e-9)
+
+
+def commanded_wrenches(session):
+    """Thrusts and moments that the commanded rotor speeds give, (n, 4)."""
+    given = np.zeros((3, 4))
+    for row, drone, speeds in zip(
+        given, session.scenario.system.drones, session.command.omega_cmd_rad_s, strict=True
     ):
-        given = np.zeros(4)
         for rotor, speed in zip(drone.rotors, speeds, strict=True):
             thrust = rotor.thrust_coefficient_n_s2 * speed**2
             x, y, _ = rotor.position_m
             sign = -1.0 if rotor.spin == "ccw" else 1.0
-            given += [thrust, y * thrust, -x * thrust, sign * rotor.moment_ratio_m * thrust]
-        assert given == pytest.approx(wanted, rel=1e-9)
+            row += [thrust, y * thrust, -x * thrust, sign * rotor.moment_ratio_m * thrust]
+    return given
+
+
+def test_incremental_control_takes_off_what_was_measured(own):
+    """From the force before the drone turns there, and from the moment; what is added stays."""
+    mine = own(
+        """
+        class Mine(Controller):
+            level = ControlLevel.FORCES
+
+            def step(self, time_s, reference, estimate):
+                row = [0.2, 0.1, 26.0, 0.4, 0.01, 0.02, 0.003, 0.0, 0.0, -6.0]
+                return np.tile(row, (self.setup.system.n_drones, 1))
+        """,
+        "autopilot.tracker=indi",
+    )
+    with Session(mine) as session:
+        session.advance(5)
+    arrays = session.control.arrays
+    attitude, measured = arrays["attitude"], arrays["measured"]
+    force, moment = measured["force"]["value"], measured["moment"]["value"]
+    assert np.abs(force).min() > 0.0 and np.abs(moment[:, :2]).min() > 1e-5
+    assert attitude["force"] == pytest.approx(np.array([0.2, 0.1, 26.0]) - force)
+    left = attitude["moment"] + [0.01, 0.02, 0.003] - moment
+    given = commanded_wrenches(session)
+    assert given[:, 0] == pytest.approx(attitude["thrust"], rel=1e-9)
+    assert given[:, 1:3] == pytest.approx(left[:, :2], rel=1e-9)  # not all of the yaw fits
+
+
+def test_columns_that_are_left_out_ask_for_nothing(own):
+    """Also where they were given in the period before."""
+    mine = own(
+        """
+        class Mine(Controller):
+            level = ControlLevel.FORCES
+
+            def step(self, time_s, reference, estimate):
+                columns = 7 if time_s == 0.0 else 3
+                return np.tile([[0.0, 0.0, 26.0, 0.1, 0.2, 0.3, 0.4][:columns]], (3, 1))
+        """
+    )
+    with Session(mine) as session:
+        session.advance(1)
+        given = session.control.arrays["asked"][0].copy()
+        session.advance(1)
+        left = session.control.arrays["asked"][0]
+    none = np.nan
+    assert np.array_equal(given[3:], [0.1, 0.2, 0.3, 0.4, none, none, none], equal_nan=True)
+    assert np.array_equal(left[3:], [none, 0.0, 0.0, 0.0, none, none, none], equal_nan=True)
 
 
 def test_from_the_ground_a_controller_takes_over_between_lift_and_lowering(tmp_path, own):

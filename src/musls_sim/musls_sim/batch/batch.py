@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.controllers import Controller, ControlLevel, level_of
+from musls_control.controllers import Controller, ControlLevel
 from musls_control.estimate import Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
@@ -32,8 +32,8 @@ from musls_sim.batch.noise import (
     generator,
     streams_of,
 )
-from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compiled_stages.control import COLUMNS, PARTS, law_of, sampled
+from musls_sim.scenario.scenario import Scenario, Tracker
+from musls_sim.session.compiled_stages.control import COLUMNS, ask_for_places
 from musls_sim.session.compiled_stages.session_memory import (
     ahead_of,
     arrays_of,
@@ -44,6 +44,7 @@ from musls_sim.session.compiled_stages.session_memory import (
     state_of,
 )
 from musls_sim.session.compiled_stages.world import (
+    COMMAND_COLUMNS,
     PIECE,
     WORLD,
     advance_worlds,
@@ -64,6 +65,7 @@ LEVELS = (
     ControlLevel.DRONE_SETPOINTS,
     ControlLevel.FORCES,
     ControlLevel.THRUST_MOMENT,
+    ControlLevel.THRUST_RATES,
     ControlLevel.ROTOR_SPEEDS,
 )
 """Levels that may be commanded from outside."""
@@ -122,10 +124,11 @@ class Batch(TiedToMemory):
         rotor_speed_rad_s: (worlds, n, rotors).
         setpoint: What the autopilots follow, columns as `DroneSetpoints.data`, (worlds, n, 12).
         command: What is commanded from outside, or by the scenario's controller, at the level of
-            the batch: place and yaw [m, rad,
-            ENU] (worlds, n, 4), NaN for the mission's; force [N, ENU], yaw [rad] (NaN for the
-            mission's) and moment that is added [N m, body] (worlds, n, 7); thrust and moment
-            [N, N m, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
+            the batch: place and yaw [m, rad, ENU] (worlds, n, 4), NaN for the mission's; force
+            [N, ENU], yaw [rad] (NaN for the mission's) and moment that is added [N m, body]
+            (worlds, n, 7), with `autopilot.tracker: indi` also the force that is counted on
+            [N, ENU] (NaN for none) (worlds, n, 10); thrust and moment, or body rates
+            [N, N m, rad/s, body] (worlds, n, 4); rotor speeds [rad/s] (worlds, n, rotors).
         motors: Share of their commanded speed that the motors of each drone turn at, (worlds, n);
             0 is a drone that is lost.
         wrench_enu: Moment and force on load and drones from outside, world,
@@ -154,7 +157,7 @@ class Batch(TiedToMemory):
                 modulo their number.
             worlds: How many; by default as many as there are scenarios.
             level: What `command` is: drone_setpoints, with which the built-in autopilot flies the
-                mission unless told otherwise; forces, thrust_moment or rotor_speeds.
+                mission unless told otherwise; forces, thrust_moment, thrust_rates or rotor_speeds.
             seeds: Of each world's noise; by default those of the scenarios, and of one scenario its
                 seed and the numbers that follow.
             threads: Threads that share the work; by default one a core.
@@ -210,7 +213,9 @@ class Batch(TiedToMemory):
         state, parts = start.plant.state, start.parts
         self.n_drones, self.period_s = system.n_drones, start.plant.period_s
         self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
-        wide = {ControlLevel.FORCES: 7, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
+        incremental = start.scenario.autopilot.tracker is Tracker.INDI
+        forces = COMMAND_COLUMNS if incremental else 7
+        wide = {ControlLevel.FORCES: forces, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
         columns = wide.get(self.level, 4)
         same = ("estimate", "wrench_enu", "motors", "batteries")
         self.parts = {name: self._of(parts[name]) for name in same} | {
@@ -455,9 +460,13 @@ class _Start:
         _check(scenario, level, mission)
         by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
         with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
-            self.scenario, self.level, self.plant = scenario, level, session.components.plant
-            law, self.driver = self._fly_law(session, like), session.driver
-            arrays = self._arrays(session) | law
+            self.scenario, self.plant = scenario, session.components.plant
+            self.driver, control = session.driver, session.control
+            if session.flying is not None:
+                control.take_over(0.0)
+            self.level = control.level
+            self.reference: Array = control.arrays.pop("reference", np.zeros((0, COLUMNS)))
+            arrays = self._arrays(session)
             self.host = Host(session, arrays, flies=mission)
             self._share(like)
             self.kept = sum(array.nbytes for array in arrays.values()) // 8
@@ -467,7 +476,8 @@ class _Start:
             self._packed = arrays
             self.memory, self.parts = pack(arrays)
             self._record(session, mission)
-            self._command(mission)
+            if not mission:
+                self.parts["sent"][:] = self.setpoint[:] = self.host.first.flown["table"][0]
         world = self.parts["world"][0]
         self.structure = (
             scenario.cable_model,
@@ -476,19 +486,6 @@ class _Start:
             [int(world[name]) for name in ("latency", "gusty", "first", "way_size")],
             [stage.address for stage in self.stages],
         )
-
-    def _fly_law(self, session: Session, like: _Start | None) -> dict[str, NDArray[Any]]:
-        """Sample the load's reference for a controller; returns the arrays of its law."""
-        plan, law = session.components.plan, dict.fromkeys(PARTS, np.zeros(0))
-        self._by_law: Parts = ()
-        self.reference = np.zeros((0, COLUMNS))
-        if session.scenario.controller.kind != "formation" and session.flying is not None:
-            session.control.take_over(0.0)
-            fly, arrays = law_of(session.flying)
-            law |= arrays
-            self.level, self._by_law = level_of(session.flying), (fly,)
-            self.reference = sampled(plan.reference, self.plant.period_s, plan.duration_s)
-        return law
 
     def _share(self, like: _Start | None) -> None:
         """Take over tables that are the same: those of scenarios that differ in a mass."""
@@ -502,11 +499,11 @@ class _Start:
 
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
+        played: Parts = (play_plan, come_down, end_flight) if mission else ()
+        asked: Parts = (ask_for_places,) if self.level is ControlLevel.DRONE_SETPOINTS else ()
         own: dict[str, Parts] = {
-            "plan": (play_plan, come_down, end_flight) if mission else (),
+            "plan": (*played, *asked),
             "rows": (),
-            "announcements": (),
-            "control": (*self._by_law, *session.control.parts_of(self.level)),
             "collisions": (),
         }
         parts: list[CompiledStage] = []
@@ -518,7 +515,7 @@ class _Start:
         return (*parts, end_period)
 
     def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
-        """Arrays of a world by their names in `WORLD`, but those of the law."""
+        """Arrays of a world by their names in `WORLD`."""
         late = session.setpoint_link
         assert isinstance(session.guidance, MissionGuidance)
         return {
@@ -553,15 +550,6 @@ class _Start:
             values["sensed"] = values["motion"]
         self.setpoint: Array = values["setpoint"]
         fill_world(self.parts["world"], values)
-
-    def _command(self, mission: bool) -> None:
-        """Command nothing, or the mission's first set-points."""
-        asked = self.parts["asked"]
-        asked[:, :4] = np.nan if self.level is ControlLevel.DRONE_SETPOINTS else 0.0
-        if self.level is ControlLevel.FORCES:
-            asked[:, 3] = np.nan  # the mission's yaw
-        if not mission:
-            self.parts["sent"][:] = self.setpoint[:] = self.host.first.flown["table"][0]
 
     def own(self, array: NDArray[Any], part: str = "memory") -> NDArray[Any]:
         """Copy, in this memory, of an array in one of the session's: by default in its plant's."""

@@ -1,4 +1,4 @@
-"""The control step: autopilot or controller, down to what acts on the plant."""
+"""Control: from a controller, or an autopilot, down to what acts on the plant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands, NoAutopilot
@@ -15,7 +14,7 @@ from musls_control.chain import (
     GeometricAttitude,
     Incremental,
     RotorMixer,
-    tilting_rad_s,
+    rate_control,
 )
 from musls_control.controllers import (
     Controller,
@@ -30,24 +29,26 @@ from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.rotations import yaw_of
 from musls_sim.imperfections import DroneLinks, SetpointLink
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import (
+    LAWS,
     OF_LEVEL,
+    ask_for_forces,
     fly_autopilots,
-    has_law,
-    law_of,
+    law_arrays,
+    measure_drones,
+    no_commands,
+    release_bodies,
     sampled,
 )
-from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY, announce, delay_setpoints
+from musls_sim.session.compiled_stages.world import COMMAND_COLUMNS, announce, delay_setpoints
 from musls_sim.session.compose import Components
 from musls_sim.session.guidance import Guidance
-from musls_sim.session.loop import Parts
-
-LARGEST_MISS_RAD = 0.3
-"""Largest integral of the error of a body rate."""
+from musls_sim.session.loop import NEVER, Parts
 
 ABSURD = 10.0
 """Over the largest speed of a rotor, or thrust of a drone: a command beyond is a mistake."""
@@ -95,19 +96,19 @@ def make_controller(
 
 
 class Control:
-    """A step of the session: writes rotor commands, or wrenches, into the plant's inputs.
+    """Stages of the session: controller, set-points of the autopilots, rotor commands or wrenches.
 
     Wrenches in the bodies' frames are those of one period; what acts beside adds to them.
 
     Attributes:
-        attitude: Turns the drones at the level of forces.
-        ask: Asks the autopilot for them at its level of forces.
-        mixer: Mixes thrust and moment at the levels that need it.
+        arrays: What the compiled stages work on, by their names in `WORLD`; `asked` are the
+            controller's commands, `reference` the load's for a compiled one.
+        late: Compiled stages that bring set-points to the autopilots late.
+        setpoints: Those from the controller's commands to the autopilots' set-points, while it
+            flies.
+        rotors: Those from there, or from its commands, to the rotors, likewise.
+        level: Level of its commands; drone_setpoints without one.
     """
-
-    attitude: GeometricAttitude
-    ask: ForcesToSetpoints
-    mixer: RotorMixer
 
     def __init__(
         self,
@@ -127,24 +128,23 @@ class Control:
         inputs.rotor_command_rad_s = command.omega_cmd_rad_s
         self._system, self._period_s = components.scenario.system, components.plant.period_s
         self._state, self._estimate = components.plant.state, components.estimator.estimate
-        self._autopilot = components.autopilot
-        self._setpoint_link, self.sent = setpoint_link, links.heard
+        self._autopilot, self.sent = components.autopilot, links.heard
         self.heard = (links if setpoint_link is None else setpoint_link).heard
-        self._by_cascade: Parts = ()
-        if type(components.autopilot) in (Px4Cascade, NoAutopilot):
-            late = () if setpoint_link is None else (delay_setpoints,)
-            self._by_cascade = (*late, fly_autopilots)
-        self._by_law: Parts = ()
-        self.law_arrays: dict[str, NDArray[Any]] = {}
+        compiled = type(components.autopilot) in (Px4Cascade, NoAutopilot)
+        self._cascade: Parts = (release_bodies, fly_autopilots) if compiled else ()
+        self.late: Parts = () if setpoint_link is None else (delay_setpoints,)
+        self.setpoints, self.rotors = self.late, self._cascade
+        self._law: CompiledStage | None = None
         self._controller: WatchedController | None = None
         self._flies = False
-        self.step: Callable[[int], None] = self._step_autopilot
+        level = ControlLevel.DRONE_SETPOINTS if controller is None else level_of(controller)
+        self.level = level
+        self._nothing = no_commands(level, self._system.n_drones, self._system.n_rotors)
+        self.arrays: dict[str, NDArray[Any]] = {"asked": self._nothing.copy()}
         if controller is None:
             return
-        self._level = level = level_of(controller)
-        self._tracker = components.scenario.autopilot.tracker
-        self._measured: Incremental | None = None
-        if self._tracker is Tracker.INDI and level is not ControlLevel.FORCES:
+        tracker = components.scenario.autopilot.tracker
+        if tracker is Tracker.INDI and level is not ControlLevel.FORCES:
             raise ConfigError(
                 "autopilot.tracker = indi turns forces into rotor speeds, but the controller's "
                 f"level is {level.value}: choose one of level forces, such as payload with "
@@ -156,16 +156,15 @@ class Control:
                 f"{' or '.join(able.value for able in BY_AUTOPILOT)}, or autopilot.kind: builtin"
             )
         self._flown, self._plan = controller, components.plan
-        self._lawful = has_law(controller) and self._law_can_fly()
-        self._apply, widths = self._chain(level)
+        self._law = LAWS.get(type(controller))
+        self._complete(level, tracker)
         self._controller = WatchedController(
             controller,
-            tuple((self._system.n_drones, width) for width in widths),
+            tuple((self._system.n_drones, width) for width in self._widths(level)),
             takes_nan=level is ControlLevel.DRONE_SETPOINTS,
             largest=self._largest(level),
         )
         self._asked_of: Reference | None = None
-        self.step = self._step_controller
 
     @property
     def mean_step_us(self) -> float | None:
@@ -174,152 +173,49 @@ class Control:
             return None
         return self._controller.total_s / self._controller.calls * 1e6
 
-    def _step_autopilot(self, tick: int) -> None:
-        self._inputs.wrench_body.fill(0.0)
-        if self._setpoint_link is not None:
-            self._setpoint_link.step(tick)
-        self._autopilot.step(tick * self._period_s, self.heard, self._estimate, self._command)
+    @property
+    def _controls(self) -> bool:
+        """Whether the controller flies in the coming period."""
+        return self._controller is not None and self._guidance.controls
 
-    def _step_controller(self, tick: int) -> None:
-        """The controller while the load hangs in the air, else the autopilot alone."""
-        controller = self._controller
-        if controller is None or not self._guidance.controls:
+    # ---------- Stages: a controller in Python or compiled, set-points, autopilot
+
+    def choose_law(self, tick: int) -> Parts:
+        """Choose the compiled controller from this period on; none where `command` is called."""
+        if not self._controls:
             if self._flies:
                 self._hand_back()
                 self._guidance.on_controller_end(tick)
-            self._step_autopilot(tick)
-            return
-        time_s = tick * self._period_s
+            return ()
+        if self._law is None or self._guidance.reference not in (None, self._plan.reference):
+            return ()  # what people ask for beside the plan, `command` follows
+        if not self._flies:
+            if self.level is ControlLevel.IDEAL_THRUST_MOMENT:
+                return ()  # `command` takes over: rotors rest, but not before they are recorded
+            self.take_over(tick * self._period_s)
+        return (self._law,)
+
+    def next_command(self, tick: int) -> float:
+        """First period, from one on, in which `command` has something to do."""
+        return tick if self._controls else NEVER
+
+    def command(self, tick: int) -> None:
+        """Write the commands of a controller in Python."""
+        controller, time_s = self._controller, tick * self._period_s
+        assert controller is not None
         if not self._flies:
             self.take_over(time_s)
-        self._inputs.wrench_body.fill(0.0)
         in_plan = tick - round(self._guidance.begin_s / self._period_s)
-        asked = self._guidance.reference or self._plan.reference
-        if asked is not self._asked_of:
-            self._asked_of, self._reference = asked, asked.stepped(self._period_s)
-        self._apply(controller.step(time_s, self._reference.at(in_plan), self._estimate), tick)
-        if self._level in BY_AUTOPILOT:
-            self._step_autopilot(tick)
-
-    # ------------------------------------------------------------------- the same in compiled code
-
-    def choose(self, tick: int) -> Parts:
-        """Choose the compiled stage that controls from this period on; none where Python does."""
-        controller = self._controller
-        if controller is None or (self._by_cascade and not self._guidance.controls):
-            if self._flies:
-                self._hand_back()
-                self._guidance.on_controller_end(tick)
-            return self._by_cascade
-        if not (self._lawful and self._guidance.controls):
-            return ()
-        if self._guidance.reference not in (None, self._plan.reference):
-            return ()  # what people ask for beside the plan, `step` follows
-        if not self._flies:
-            if self._level is ControlLevel.IDEAL_THRUST_MOMENT:
-                return ()  # `step` takes over: the rotors rest, but not before they are recorded
-            self.take_over(tick * self._period_s)
-        if not self._by_law:
-            law = law_of(self._flown)
-            reference = sampled(self._plan.reference, self._period_s, self._plan.duration_s)
-            self.law_arrays = law.arrays | {"reference": reference}
-            self._by_law = (law.fly, *self.parts_of(self._level))
-        return self._by_law
-
-    def parts_of(self, level: ControlLevel) -> Parts:
-        """Compiled functions that apply commands of a level."""
-        return (*OF_LEVEL[level], *(self._by_cascade if level in BY_AUTOPILOT else ()))
-
-    def _law_can_fly(self) -> bool:
-        plain = self._tracker is Tracker.GEOMETRIC
-        if self._level in BY_AUTOPILOT:
-            plain &= bool(self._by_cascade)
-        return plain and self._level in OF_LEVEL
-
-    @property
-    def announces(self) -> bool:
-        """Whether a controller in compiled code asks the autopilots for what is to be announced."""
-        controls = self._controller is not None and self._lawful
-        return controls and self._level is ControlLevel.AUTOPILOT_FORCES
-
-    def choose_announcements(self, tick: int) -> Parts:
-        """Compiled stage that announces the controller's commands while it flies."""
-        return (announce,) if self._flies else ()
-
-    def next_events(self, tick: int) -> float:
-        """First period, from one on, in which the controller may report an event."""
-        lawful = self._controller is not None and self._lawful
-        return -(-(tick + 1) // REPORT_EVERY) * REPORT_EVERY - 1 if lawful else tick
-
-    def take_over(self, time_s: float) -> None:
-        """Give control to the controller."""
-        assert self._controller is not None
-        self._flies, self._by_law = True, ()
-        if self._level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
-            hover = self._autopilot.hover_thrust
-            self.ask.start(self._state.rotor_speed_rad_s, self._estimate.drones, hover)
-        elif self._level is ControlLevel.THRUST_RATES:
-            self._missed[:] = 0.0
-        elif self._measured is not None:
-            self._measured.start(self._estimate.drones)
-        elif self._level is ControlLevel.IDEAL_THRUST_MOMENT:
-            self._command.data[:] = 0.0
-            self._state.rotor_speed_rad_s[:] = 0.0
-        self._controller.start(time_s, self._estimate)
-        if self._controller.keeps_headings:
-            self._guidance.keep_headings(time_s, yaw_of(self._estimate.orientation_wxyz[1:]))
-
-    def _hand_back(self) -> None:
-        """Give control back to the autopilot at the present thrust, as after a long hover."""
-        self._flies = False
-        wrench, speeds = self._inputs.wrench_body, self._state.rotor_speed_rad_s
-        if self._level is ControlLevel.IDEAL_THRUST_MOMENT:  # the rotors carry what these carried
-            self.mixer = RotorMixer(self._system.drones)
-            self._mix(np.column_stack([wrench[1:, 5], wrench[1:, 0:3]]), 0)
-            speeds[:] = self._command.omega_cmd_rad_s
-        if self._level is not ControlLevel.DRONE_SETPOINTS:
-            carried, aside = self._plan.carried, None
-            if carried is not None:
-                load_yaw_rad = float(yaw_of(self._estimate.orientation_wxyz[0]))
-                aside = carried.aside_m_s2(1.0, load_yaw_rad)
-            self._autopilot.resume(speeds, self._estimate, self._guidance.fed_m_s2, aside)
-
-    # What completes the chain from each level down to the plant.
-
-    def _chain(self, level: ControlLevel) -> tuple[Callable[[Array, int], None], tuple[int, ...]]:
-        """Function that applies commands of a level, and the numbers of columns they may have."""
-        drones = self._system.drones
-        if level is ControlLevel.DRONE_SETPOINTS:
-            return self._follow_setpoints, (4, SETPOINT_COLUMNS)
-        if level is ControlLevel.ROTOR_SPEEDS:
-            return self._turn_rotors, (self._system.n_rotors,)
-        if level is ControlLevel.IDEAL_THRUST_MOMENT:
-            return self._push_bodies, (4,)
-        if level is ControlLevel.AUTOPILOT_FORCES:
-            self.ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
-            return self._ask_for_forces, (3, 4, 7, 10)
-        self.mixer = RotorMixer(drones)
-        if level is ControlLevel.THRUST_MOMENT:
-            return self._mix, (4,)
-        if level is ControlLevel.THRUST_RATES:
-            self._inertia = np.array([drone.inertia_kg_m2 for drone in drones])
-            self._rate_gain = np.array([2.0, 2.0, 1.0]) * tilting_rad_s(drones)
-            self._missed = np.zeros((len(drones), 3))
-            return self._hold_rates, (4,)
-        self.attitude = GeometricAttitude.of(drones)
-        if self._tracker is Tracker.INDI:
-            stiffness, damping = self.attitude.gains[:, 0]
-            self._measured = Incremental(drones, self._period_s, damping / stiffness)
-        return self._turn_drones, (3, 4, 7, 10)
-
-    def _largest(self, level: ControlLevel) -> float:
-        """Largest command of a level that nothing limits on its way to the bodies."""
-        if level is ControlLevel.ROTOR_SPEEDS:
-            rotors = [rotor for drone in self._system.drones for rotor in drone.rotors]
-            return ABSURD * max(rotor.speed_max_rad_s for rotor in rotors)
-        if level is ControlLevel.IDEAL_THRUST_MOMENT:
-            return ABSURD * max(drone.max_thrust_n for drone in self._system.drones)
-        return math.inf
+        followed = self._guidance.reference or self._plan.reference
+        if followed is not self._asked_of:
+            self._asked_of, self._reference = followed, followed.stepped(self._period_s)
+        commands = controller.step(time_s, self._reference.at(in_plan), self._estimate)
+        if self.level is ControlLevel.DRONE_SETPOINTS:
+            self._follow_setpoints(commands, tick)
+            return
+        asked = self.arrays["asked"]
+        asked[:] = self._nothing
+        asked[:, : commands.shape[1]] = commands
 
     def _follow_setpoints(self, commands: Array, tick: int) -> None:
         """Position and yaw, or all columns of the set-points; arming stays with the guidance."""
@@ -330,56 +226,107 @@ class Control:
             rows[:, 0:3], rows[:, 9] = commands[:, 0:3], commands[:, 3]
         self._guidance.on_controller_setpoints(tick)
 
-    def _ask_for_forces(self, commands: Array, tick: int) -> None:
-        """Command the wanted forces to the autopilots, as acceleration set-points."""
-        self.ask(commands, self._command.throttle)
-        if tick % ANNOUNCE_EVERY == 0:
-            self._guidance.on_controller_acceleration(tick, self._guidance.setpoint.data[:, 6:9])
+    def choose_setpoints(self, tick: int) -> Parts:
+        """Choose the compiled stages that write the set-points of the autopilots."""
+        return self.setpoints if self._controls else self.late
 
-    def _turn_drones(self, commands: Array, tick: int) -> None:
-        """Turn the drones so that their thrust gives the wanted forces, then mix the rotors.
+    def choose(self, tick: int) -> Parts:
+        """Choose the compiled stage that commands the rotors; none where `step` is called."""
+        return self.rotors if self._controls else self._cascade
 
-        Without a yaw the guidance's is kept.
-        """
-        drones, columns = self.attitude.drones, commands.shape[1]
-        drones["force"] = commands[:, 0:3]
-        drones["yaw"] = commands[:, 3] if columns > 3 else self._guidance.setpoint.yaw_enu_rad
-        measured, motion = self._measured, self._estimate.drones
-        if measured is not None:
-            measured.correct(self.attitude, commands, motion, self._state.rotor_speed_rad_s)
-        self.attitude.step(motion)
-        moment_n_m = drones["moment"].copy()
-        if columns >= 7:
-            moment_n_m += commands[:, 4:7]
-        if measured is not None:
-            moment_n_m -= measured.drones["moment"]["value"]
-        self.mixer.step(drones["thrust"].copy(), moment_n_m, self._command.omega_cmd_rad_s)
+    def step(self, tick: int) -> None:
+        """Call an autopilot that is not compiled."""
+        self._inputs.wrench_body.fill(0.0)
+        self._autopilot.step(tick * self._period_s, self.heard, self._estimate, self._command)
 
-    def _hold_rates(self, commands: Array, tick: int) -> None:
-        """Bring the body rates to the wanted ones, then mix the rotors.
+    @property
+    def announces(self) -> bool:
+        """Whether the controller asks the autopilots for accelerations, which are announced."""
+        return self._controller is not None and self.level is ControlLevel.AUTOPILOT_FORCES
 
-        J w' = J (K e + K^2 / 8 int e), e = w_d - w: damped by sqrt(2), and the integral (at most
-        `LARGEST_MISS_RAD`) carries the moment of a cable that pulls beside the middle.
-        """
-        omega, k = self._estimate.drones.omega_body_rad_s, self._rate_gain
-        error = commands[:, 1:4] - omega
-        self._missed += self._period_s * error
-        self._missed.clip(-LARGEST_MISS_RAD, LARGEST_MISS_RAD, out=self._missed)
-        momentum = np.einsum("nij,nj->ni", self._inertia, omega)
-        wanted = np.einsum("nij,nj->ni", self._inertia, k * error + k * k / 8.0 * self._missed)
-        moment_n_m = wanted + np.cross(omega, momentum)
-        self.mixer.step(commands[:, 0].copy(), moment_n_m, self._command.omega_cmd_rad_s)
+    def next_events(self, tick: int) -> float:
+        """First period, from one on, in which the controller may report an event."""
+        return tick if self._law is None else -(-(tick + 1) // REPORT_EVERY) * REPORT_EVERY - 1
 
-    def _mix(self, commands: Array, tick: int) -> None:
-        """Mix thrust and moment to rotor speeds through the true rotor geometry."""
-        thrust_n, moment_n_m = commands[:, 0].copy(), commands[:, 1:4].copy()
-        self.mixer.step(thrust_n, moment_n_m, self._command.omega_cmd_rad_s)
+    # ---------- Between controller and autopilot
 
-    def _push_bodies(self, commands: Array, tick: int) -> None:
-        """Put thrust and moment on the bodies at once; the rotors rest meanwhile."""
-        wrench = self._inputs.wrench_body
-        wrench[1:, 0:3], wrench[1:, 5] = commands[:, 1:4], commands[:, 0]
+    def take_over(self, time_s: float) -> None:
+        """Give control to the controller."""
+        assert self._controller is not None
+        self._flies = True
+        if self.level is ControlLevel.AUTOPILOT_FORCES:  # begins with the hover thrust of now
+            hover = self._autopilot.hover_thrust
+            self._ask.start(self._state.rotor_speed_rad_s, self._estimate.drones, hover)
+        elif self.level is ControlLevel.THRUST_RATES:
+            self.arrays["rates"]["missed"] = 0.0
+        elif self._measured is not None:
+            self._measured.start(self._estimate.drones)
+        elif self.level is ControlLevel.IDEAL_THRUST_MOMENT:
+            self._command.data[:] = 0.0
+            self._state.rotor_speed_rad_s[:] = 0.0
+        self._controller.start(time_s, self._estimate)
+        if self._law is not None:
+            reference = sampled(self._plan.reference, self._period_s, self._plan.duration_s)
+            self.arrays |= law_arrays(self._flown) | {"reference": reference}
+        if self._controller.keeps_headings:
+            self._guidance.keep_headings(time_s, yaw_of(self._estimate.orientation_wxyz[1:]))
 
-    def _turn_rotors(self, commands: Array, tick: int) -> None:
-        """Pass rotor speeds on."""
-        self._command.omega_cmd_rad_s[:] = commands
+    def _hand_back(self) -> None:
+        """Give control back to the autopilot at the present thrust, as after a long hover."""
+        self._flies = False
+        wrench, speeds = self._inputs.wrench_body, self._state.rotor_speed_rad_s
+        if self.level is ControlLevel.IDEAL_THRUST_MOMENT:  # the rotors carry what these carried
+            thrust_n, moment_n_m = wrench[1:, 5].copy(), wrench[1:, 0:3].copy()
+            mixer = RotorMixer(self._system.drones)
+            mixer.step(thrust_n, moment_n_m, self._command.omega_cmd_rad_s)
+            speeds[:] = self._command.omega_cmd_rad_s
+        if self.level is not ControlLevel.DRONE_SETPOINTS:
+            carried, aside = self._plan.carried, None
+            if carried is not None:
+                load_yaw_rad = float(yaw_of(self._estimate.orientation_wxyz[0]))
+                aside = carried.aside_m_s2(1.0, load_yaw_rad)
+            self._autopilot.resume(speeds, self._estimate, self._guidance.fed_m_s2, aside)
+
+    # ---------- What completes the chain from each level down to the plant
+
+    def _complete(self, level: ControlLevel, tracker: Tracker) -> None:
+        """Choose the compiled stages of a level, and make what they work on."""
+        drones, arrays = self._system.drones, self.arrays
+        self._measured: Incremental | None = None
+        if level is ControlLevel.AUTOPILOT_FORCES:
+            self._ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
+            arrays["thrust"] = self._ask.thrust
+            self.setpoints = (ask_for_forces, announce, *self.late)
+        if level in BY_AUTOPILOT:
+            return
+        self.setpoints, self.rotors = (), (release_bodies, OF_LEVEL[level])
+        if level in (ControlLevel.ROTOR_SPEEDS, ControlLevel.IDEAL_THRUST_MOMENT):
+            return
+        arrays["shares"] = RotorMixer(drones).rotors
+        if level is ControlLevel.THRUST_RATES:
+            arrays["rates"] = rate_control(drones)
+        if level is ControlLevel.FORCES:
+            attitude = GeometricAttitude.of(drones)
+            arrays |= {"attitude": attitude.drones, "gains": attitude.gains}
+            if tracker is Tracker.INDI:
+                stiffness, damping = attitude.gains[:, 0]
+                measured = Incremental(drones, self._period_s, damping / stiffness)
+                arrays |= {"measured": measured.drones, "rotor_wrench": measured.wrench}
+                self._measured, self.rotors = measured, (measure_drones, *self.rotors)
+
+    def _widths(self, level: ControlLevel) -> tuple[int, ...]:
+        """Numbers of columns that commands of a level may have."""
+        if level in (ControlLevel.FORCES, ControlLevel.AUTOPILOT_FORCES):
+            return 3, 4, 7, COMMAND_COLUMNS
+        if level is ControlLevel.DRONE_SETPOINTS:
+            return 4, SETPOINT_COLUMNS
+        return (self._system.n_rotors if level is ControlLevel.ROTOR_SPEEDS else 4,)
+
+    def _largest(self, level: ControlLevel) -> float:
+        """Largest command of a level that nothing limits on its way to the bodies."""
+        if level is ControlLevel.ROTOR_SPEEDS:
+            rotors = [rotor for drone in self._system.drones for rotor in drone.rotors]
+            return ABSURD * max(rotor.speed_max_rad_s for rotor in rotors)
+        if level is ControlLevel.IDEAL_THRUST_MOMENT:
+            return ABSURD * max(drone.max_thrust_n for drone in self._system.drones)
+        return math.inf

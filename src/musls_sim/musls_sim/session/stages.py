@@ -170,31 +170,41 @@ def _rows(flight: Flight) -> Stage:
     return Stage("rows", compiled=(compiled.record,))
 
 
-def _control_asks(scenario: Scenario) -> str:
-    autopilot = scenario.autopilot
-    if autopilot.kind != "builtin":
-        return f"autopilot.kind = {autopilot.kind}"
-    if autopilot.tracker != "geometric":
-        return f"autopilot.tracker = {autopilot.tracker.value}"
+def _controller_asks(scenario: Scenario) -> str:
     kind = scenario.controller.kind
     return f"controller.kind = {kind}" if kind not in COMPILED_CONTROLLERS else ""
 
 
+@entry("controller of the load: its commands", "session/control.py", _controller_asks)
+def _controller(flight: Flight) -> Stage | None:
+    control = flight.control
+    if flight.flying is None:
+        return None
+    return Stage("controller", control.command, control.next_command, choose=control.choose_law)
+
+
 @entry(
-    "controller, set-points that come late, autopilot, down to rotor speeds",
+    "set-points of the autopilots: a controller's forces as accelerations, those that come late",
+    "session/control.py, imperfections.py",
+)
+def _setpoints(flight: Flight) -> Stage | None:
+    control = flight.control
+    asks = control.setpoints or control.late
+    return Stage("setpoints", choose=control.choose_setpoints) if asks else None
+
+
+def _control_asks(scenario: Scenario) -> str:
+    kind = scenario.autopilot.kind
+    return f"autopilot.kind = {kind}" if kind != "builtin" else ""
+
+
+@entry(
+    "autopilot, or what follows a controller's commands, down to rotor speeds",
     "session/control.py",
     _control_asks,
 )
 def _control(flight: Flight) -> Stage:
     return Stage("control", flight.control.step, choose=flight.control.choose)
-
-
-@entry("tells observers what a compiled controller asks of the autopilots", "session/control.py")
-def _announcements(flight: Flight) -> Stage | None:
-    asking = flight.control
-    if not asking.announces:
-        return None
-    return Stage("announcements", choose=asking.choose_announcements)
 
 
 @entry("motor commands that come late", "imperfections.py")

@@ -1,17 +1,28 @@
-"""Control in compiled code: a stage for each level of what is commanded, down to the rotors.
+"""Control in compiled code: from the commands of a controller, whichever it is, to the rotors.
 
-The functions are those that `session.control.Control` calls from Python.
+Commands stand in the world's `asked`, see `no_commands`; there is a stage for each level of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import carray
 from numpy.typing import NDArray
 
-from musls_control.chain import DRONE, ROTOR, THRUST, ask_autopilot, attitude_moments, mix
+from musls_control.chain import (
+    DRONE,
+    RATE,
+    ROTOR,
+    SENSED,
+    THRUST,
+    ask_autopilot,
+    attitude_moments,
+    measure,
+    mix,
+    rate_moments,
+)
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
 from musls_control.controllers.payload.cable_law import commands_of, payload_step
@@ -34,8 +45,9 @@ from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import address_of, beyond, grid_at, pointer, record_beyond
-from musls_description.numerics.vectors import put
+from musls_description.numerics.vectors import add, put, sub
 from musls_sim.session.compiled_stages.world import (
+    COMMAND_COLUMNS,
     asked_of,
     estimate_of,
     play_of,
@@ -47,8 +59,15 @@ from musls_sim.session.compiled_stages.world import (
 
 
 @compiled()
-def release_bodies(w):
+def bodies_of(w):
+    """Estimated motion of load and drones."""
+    return carray(beyond(w, w.estimate), (1 + w.n_drones,), MOTION)
+
+
+@CompiledStage
+def release_bodies(address):
     """Clear the wrenches of the last period."""
+    w = world_at(address)
     wrench = grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
     for i in range(1 + w.n_drones):
         for k in range(6):
@@ -59,7 +78,6 @@ def release_bodies(w):
 def fly_autopilots(address):
     """PX4's cascade of all drones."""
     w = world_at(address)
-    release_bodies(w)
     n, rotors = w.n_drones, w.n_rotors
     constants = carray(beyond(w, w.constants), (n,), PARAMETER_DTYPE)
     states = carray(beyond(w, w.state), (n,), STATE_DTYPE)
@@ -70,6 +88,19 @@ def fly_autopilots(address):
     for i in range(n):
         w.on_ground += states[i].land.landed.state
     w.landing = 1 if w.on_ground != before else 0
+
+
+def no_commands(level: ControlLevel, n_drones: int, n_rotors: int) -> Array:
+    """Commands of a level that ask for nothing, (n, at least `COMMAND_COLUMNS`).
+
+    What a controller leaves out is 0, or NaN where the mission has it or nothing is counted on.
+    """
+    commands = np.zeros((n_drones, max(n_rotors, COMMAND_COLUMNS)))
+    if level is ControlLevel.DRONE_SETPOINTS:
+        commands[:, :4] = np.nan
+    elif level in (ControlLevel.FORCES, ControlLevel.AUTOPILOT_FORCES):
+        commands[:, 3] = commands[:, 7:10] = np.nan
+    return commands
 
 
 @CompiledStage
@@ -100,45 +131,60 @@ def mix_all(w, thrust, moment):
 
 
 @CompiledStage
+def measure_drones(address):
+    """Find the forces and moments on the drones that are not counted on, see `Incremental`."""
+    w = world_at(address)
+    n, rotors = w.n_drones, w.n_rotors
+    drones = carray(beyond(w, w.attitude), (n,), DRONE)
+    measured = carray(beyond(w, w.measured), (n,), SENSED)
+    wrenches = carray(beyond(w, w.rotor_wrench), (n, 4, rotors), np.float64)
+    speeds = grid_at(w, w.speed, n, rotors)
+    measure(measured, bodies_of(w)[1:], speeds, wrenches, asked_of(w), w.period)
+    for i in range(n):
+        put(drones[i].unmodelled_force, measured[i].force.value)
+        put(drones[i].unmodelled_moment, measured[i].moment.value)
+
+
+@CompiledStage
 def turn_drones(address):
     """Turn the drones so that their thrust is the force."""
     w = world_at(address)
-    release_bodies(w)
     n, asked, sent, estimate = w.n_drones, asked_of(w), sent_of(w), estimate_of(w)
     drones = carray(beyond(w, w.attitude), (n,), DRONE)
     gains = carray(beyond(w, w.gains), (2, 3), np.float64)
     for i in range(n):
         drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else sent[i, 9]
-        for k in range(3):
-            drones[i].force[k] = asked[i, k]
+        put(drones[i].force, sub(asked[i], drones[i].unmodelled_force))
     attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
-    thrust, moment = np.empty(n), np.empty((n, 3))
+    moment = np.empty((n, 3))
     for i in range(n):
-        thrust[i] = drones[i].thrust
-        for k in range(3):
-            moment[i, k] = drones[i].moment[k] + asked[i, 4 + k]
-    mix_all(w, thrust, moment)
+        added = add(drones[i].moment, asked[i, 4:])
+        put(moment[i], sub(added, drones[i].unmodelled_moment))
+    mix_all(w, drones["thrust"].copy(), moment)
+
+
+@CompiledStage
+def hold_rates(address):
+    """Turn the drones at the body rates."""
+    w = world_at(address)
+    n, asked = w.n_drones, asked_of(w)
+    drones, moment = carray(beyond(w, w.rates), (n,), RATE), np.empty((n, 3))
+    rate_moments(drones, asked[:, 1:], estimate_of(w)[1:, 10:], w.period, moment)
+    mix_all(w, asked[:, 0].copy(), moment)
 
 
 @CompiledStage
 def give_thrust(address):
     """Mix thrust and moment."""
     w = world_at(address)
-    release_bodies(w)
-    n, asked = w.n_drones, asked_of(w)
-    thrust, moment = np.empty(n), np.empty((n, 3))
-    for i in range(n):
-        thrust[i] = asked[i, 0]
-        for k in range(3):
-            moment[i, k] = asked[i, 1 + k]
-    mix_all(w, thrust, moment)
+    asked = asked_of(w)
+    mix_all(w, asked[:, 0].copy(), asked[:, 1:4].copy())
 
 
 @CompiledStage
 def turn_rotors(address):
     """Hand rotor speeds on as they are."""
     w = world_at(address)
-    release_bodies(w)
     asked, throttle = asked_of(w), throttle_of(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
@@ -149,22 +195,20 @@ def turn_rotors(address):
 def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
-    release_bodies(w)
     asked, wrench = asked_of(w), grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
     for i in range(w.n_drones):
         put(wrench[1 + i], asked[i, 1:])
         wrench[1 + i, 5] = asked[i, 0]
 
 
-OF_LEVEL: dict[ControlLevel, tuple[CompiledStage, ...]] = {
-    ControlLevel.DRONE_SETPOINTS: (ask_for_places,),
-    ControlLevel.AUTOPILOT_FORCES: (ask_for_forces,),
-    ControlLevel.FORCES: (turn_drones,),
-    ControlLevel.THRUST_MOMENT: (give_thrust,),
-    ControlLevel.ROTOR_SPEEDS: (turn_rotors,),
-    ControlLevel.IDEAL_THRUST_MOMENT: (push_bodies,),
+OF_LEVEL: dict[ControlLevel, CompiledStage] = {
+    ControlLevel.FORCES: turn_drones,
+    ControlLevel.THRUST_MOMENT: give_thrust,
+    ControlLevel.THRUST_RATES: hold_rates,
+    ControlLevel.ROTOR_SPEEDS: turn_rotors,
+    ControlLevel.IDEAL_THRUST_MOMENT: push_bodies,
 }
-"""What turns commands of a level into speeds of the rotors, wrenches, or what autopilots follow."""
+"""What turns commands of a level into speeds of the rotors or wrenches, without an autopilot."""
 
 
 # ---------- Controllers of the load: in each period they write what is commanded
@@ -173,45 +217,20 @@ OF_LEVEL: dict[ControlLevel, tuple[CompiledStage, ...]] = {
 COLUMNS = 30
 """Of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5, 2)."""
 
-PARTS = ("law", "law_drones", "law_shares")
-"""Arrays of `WORLD` that a law works on."""
 
-
-class CompiledLaw(NamedTuple):
-    """A controller in compiled code.
-
-    Attributes:
-        fly: Writes what is commanded.
-        arrays: What it works on, by `PARTS`.
-    """
-
-    fly: CompiledStage
-    arrays: dict[str, NDArray[Any]]
-
-
-def has_law(controller: Controller) -> bool:
-    """Whether there is compiled code for a controller; a class derived from ours has its own."""
-    return type(controller) in (PayloadController, RodController, RotorTmCables, RotorTmRods)
-
-
-def law_of(controller: Controller) -> CompiledLaw:
-    """The law of a controller that has taken over."""
+def law_arrays(controller: Controller) -> dict[str, NDArray[Any]]:
+    """What the law of a controller that has taken over works on, by their names in `WORLD`."""
     match controller:
         case PayloadController():
-            return CompiledLaw(fly_payload, {"law": controller.memory})
+            return {"law": controller.memory}
         case RodController():
-            shares = controller.structure.shares
-            return CompiledLaw(
-                fly_payload_rods, {"law": _record(controller.load), "law_shares": shares}
-            )
+            return {"law": _record(controller.load), "law_shares": controller.structure.shares}
         case RotorTmCables():
-            law, drones = _record(controller.constants), controller.drones
-            arrays = {"law": law, "law_drones": drones, "law_shares": controller.shares}
-            return CompiledLaw(fly_rotortm, arrays)
+            law = _record(controller.constants)
+            return {"law": law, "law_drones": controller.drones, "law_shares": controller.shares}
         case RotorTmRods():
-            arrays = {"law": _record(controller.constants), "law_shares": controller.shares}
-            return CompiledLaw(fly_rotortm_rods, arrays)
-    raise TypeError(f"{type(controller).__name__} has no compiled code: see has_law")
+            return {"law": _record(controller.constants), "law_shares": controller.shares}
+    return {}
 
 
 def _record(one: np.void) -> NDArray[np.void]:
@@ -234,12 +253,6 @@ def reference_of(w):
     return carray(pointer(row), (5, 4), np.float64), tilt
 
 
-@compiled()
-def bodies_of(w):
-    """Estimated motion of load and drones."""
-    return carray(beyond(w, w.estimate), (1 + w.n_drones,), MOTION)
-
-
 @CompiledStage
 def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
@@ -251,6 +264,7 @@ def fly_payload(address):
         put(asked[k], commands[k].force)
         asked[k, 3] = commands[k].yaw
         put(asked[k, 4:], commands[k].moment)
+        put(asked[k, 7:], commands[k].counted)
 
 
 @CompiledStage
@@ -281,3 +295,12 @@ def fly_rotortm_rods(address):
     law = carray(beyond(w, w.law), (1,), LAW)[0]
     shares = carray(beyond(w, w.law_shares), (4 * w.n_drones, 4), np.float64)
     structure_commands(law, shares, bodies_of(w)[0], reference_of(w)[0], asked_of(w)[:, :4])
+
+
+LAWS: dict[type[Controller], CompiledStage] = {
+    PayloadController: fly_payload,
+    RodController: fly_payload_rods,
+    RotorTmCables: fly_rotortm,
+    RotorTmRods: fly_rotortm_rods,
+}
+"""Controllers in compiled code; a class derived from one of them has code of its own."""

@@ -75,10 +75,7 @@ def arrays_of(session: Flight) -> Arrays:
     control, steps, nothing = session.control, session.plant.step_arrays, np.zeros(0)
     peaks, way = session.tension_peaks, session.contingency
     return {
-        "thrust": control.ask.thrust if hasattr(control, "ask") else nothing,
-        "attitude": control.attitude.drones if hasattr(control, "attitude") else nothing,
-        "gains": control.attitude.gains if hasattr(control, "attitude") else nothing,
-        "shares": control.mixer.rotors if hasattr(control, "mixer") else nothing,
+        **control.arrays,
         "estimate": components.estimator.estimate.data,
         "tension": components.estimator.estimate.tension_n,
         "constants": cascade.constants if isinstance(cascade, Px4Cascade) else nothing,
@@ -88,7 +85,6 @@ def arrays_of(session: Flight) -> Arrays:
         "command": np.zeros((n, rotors)),
         "late": nothing if latency is None else latency.delayed_rad_s,
         "delayed": nothing if latency is None else latency.ring,
-        "asked": np.zeros((n, max(rotors, 7))),
         "losses": nothing if way is None else way.losses,
         "motors": np.ones(n),
         "wind": wind.velocity_enu_m_s,
@@ -307,7 +303,7 @@ class World:
         session, watch = self._session, self._session.collisions
         self._arrays: Arrays = {
             **self._own,
-            **session.control.law_arrays,
+            **session.control.arrays,
             **({} if watch is None else watch.arrays),
             **state_of(session),
             **rig_state_of(session),
@@ -352,11 +348,6 @@ class World:
         gone = np.zeros(len(self._arrays["motors"]), bool) if way is None else way.gone
         self._flown = rows_of(self._plan, gone, self._plan.begins | ~self._plan.plain)
         fill_world(self._record, self._flown)
-
-    @property
-    def asked(self) -> NDArray[Any]:
-        """Commands of a controller in compiled code, (n, at least 7)."""
-        return self._own["asked"]
 
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""

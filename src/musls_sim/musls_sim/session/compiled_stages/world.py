@@ -87,6 +87,9 @@ KEPT = 5 * PIECE
 ANNOUNCE_EVERY = 5
 """Control periods between two set-points of a controller that are announced: 50 Hz."""
 
+COMMAND_COLUMNS = 10
+"""Least number of columns of commands: those of `ControlLevel.FORCES`."""
+
 NEVER = 2**62
 """Period that does not come."""
 
@@ -198,6 +201,9 @@ WORLD = np.dtype(
         ("law_shares", np.int64),
         ("thrust", np.int64),
         ("attitude", np.int64),
+        ("measured", np.int64),
+        ("rotor_wrench", np.int64),
+        ("rates", np.int64),
         ("gains", np.int64),
         ("shares", np.int64),
         ("mean_wind", np.int64),
@@ -313,8 +319,8 @@ def throttle_of(w):
 
 @compiled()
 def asked_of(w):
-    """Commands at the world's level, (n, at least 7), see `Batch.command`."""
-    return carray(beyond(w, w.asked), (w.n_drones, max(w.n_rotors, 7)), np.float64)
+    """Commands at the world's level, (n, at least `COMMAND_COLUMNS`), see `ControlLevel`."""
+    return carray(beyond(w, w.asked), (w.n_drones, max(w.n_rotors, COMMAND_COLUMNS)), np.float64)
 
 
 # ---------- Before the plant
@@ -419,7 +425,7 @@ def record(address):
 def announce(address):
     """Copy the accelerations that a controller asks of the autopilots, if it is time to."""
     w = world_at(address)
-    if w.tick % ANNOUNCE_EVERY != 0:
+    if w.asked_rows == 0 or w.tick % ANNOUNCE_EVERY != 0:
         return
     sent, rows = sent_of(w), grid_at(w, w.asked_rows, KEPT // ANNOUNCE_EVERY * w.n_drones, 3)
     for i in range(w.n_drones):
