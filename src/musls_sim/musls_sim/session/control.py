@@ -136,7 +136,7 @@ class Control:
         self.setpoints, self.rotors = self.late, self._cascade
         self._law: CompiledStage | None = None
         self._controller: WatchedController | None = None
-        self._flies = False
+        self._flies = self._controls = False  # has taken over; may fly in the coming periods
         level = ControlLevel.DRONE_SETPOINTS if controller is None else level_of(controller)
         self.level = level
         self._nothing = no_commands(level, self._system.n_drones, self._system.n_rotors)
@@ -173,15 +173,11 @@ class Control:
             return None
         return self._controller.total_s / self._controller.calls * 1e6
 
-    @property
-    def _controls(self) -> bool:
-        """Whether the controller flies in the coming period."""
-        return self._controller is not None and self._guidance.controls
-
     # ---------- Stages: a controller in Python or compiled, set-points, autopilot
 
     def choose_law(self, tick: int) -> Parts:
         """Choose the compiled controller from this period on; none where `command` is called."""
+        self._controls = self._guidance.controls
         if not self._controls:
             if self._flies:
                 self._hand_back()
