@@ -13,7 +13,8 @@ PYTHON = {
     "hooks of rigid links": ("quad_survives", ["cable_model=rigid_links"], "reference"),
     "chains that break": ("hold", ["system.cables.elastic.break_force_n=500"], "plant"),
     "collisions that end it": ("hold", ["limits.collision=end"], "collisions"),
-    "a controller in Python": ("hold", ["controller=pid"], "control"),
+    "a controller in Python": ("hold", ["controller=pid"], "controller"),
+    "real PX4s": ("hold", ["autopilot.kind=px4"], "control"),
     "another engine": ("hold", ["physics.engine=dart"], "plant"),
     "nothing": ("hold", [], None),
 }
