@@ -133,7 +133,8 @@ class Control:
         compiled = type(components.autopilot) in (Px4Cascade, NoAutopilot)
         self._cascade: Parts = (release_bodies, fly_autopilots) if compiled else ()
         self.late: Parts = () if setpoint_link is None else (delay_setpoints,)
-        self.setpoints, self.rotors = self.late, self._cascade
+        self.setpoints: Parts = self.late
+        self.rotors: Parts = self._cascade
         self._law: CompiledStage | None = None
         self._controller: WatchedController | None = None
         self._flies = self._controls = False  # has taken over; may fly in the coming periods
