@@ -204,11 +204,6 @@ class LandingTimer:
         """Whether the last report said so."""
         return self._since_s is not None
 
-    @property
-    def due_s(self) -> float:
-        """When it is time to disarm if it stays on the ground; never in the air."""
-        return np.inf if self._since_s is None else self._since_s + DISARM_AFTER_LANDING_S
-
     def reset(self) -> None:
         """Begin again, in the air."""
         self._since_s = None

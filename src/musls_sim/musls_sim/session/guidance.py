@@ -248,10 +248,7 @@ class MissionGuidance(Guidance):
     @property
     def _landing_s(self) -> float:
         """When the landing is over; in the past where a drone has been found landed, or not."""
-        since_s, disarmed_at_s = (
-            float(self._ending["since"][0]),
-            float(self._ending["disarmed_at"][0]),
-        )
+        since_s, disarmed_at_s, _ = self._ending.item()
         if np.isfinite(disarmed_at_s):
             return disarmed_at_s + AFTER_DISARM_S
         if self._are_down != np.isfinite(since_s):
