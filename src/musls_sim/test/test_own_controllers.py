@@ -307,12 +307,13 @@ def test_incremental_control_takes_off_what_was_measured(own):
     assert given[:, 1:3] == pytest.approx(left[:, :2], rel=1e-9)  # not all of the yaw fits
 
 
-def test_columns_that_are_left_out_ask_for_nothing(own):
-    """Also where they were given in the period before."""
+@pytest.mark.parametrize("level", ["forces", "autopilot_forces"])
+def test_columns_that_are_left_out_ask_for_nothing(own, level):
+    """Also where they were given in the period before; the yaw stays as it was asked for."""
     mine = own(
-        """
+        f"""
         class Mine(Controller):
-            level = ControlLevel.FORCES
+            level = "{level}"
 
             def step(self, time_s, reference, estimate):
                 columns = 7 if time_s == 0.0 else 3
@@ -324,6 +325,7 @@ def test_columns_that_are_left_out_ask_for_nothing(own):
         given = session.control.arrays["asked"][0].copy()
         session.advance(1)
         left = session.control.arrays["asked"][0]
+        assert np.isfinite(session.guidance.setpoint.yaw_enu_rad).all()
     none = np.nan
     assert np.array_equal(given[3:], [0.1, 0.2, 0.3, 0.4, none, none, none], equal_nan=True)
     assert np.array_equal(left[3:], [none, 0.0, 0.0, 0.0, none, none, none], equal_nan=True)
