@@ -6,6 +6,7 @@ import pytest
 from musls_bringup.shipped import SCENARIOS
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.recording.recorder import MemoryRecorder
+from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.collisions import CollisionError
 from musls_sim.session.compiled_stages.session_memory import World
@@ -150,3 +151,37 @@ def test_a_flight_that_diverges():
     for session, _ in (one, other):
         session.inputs.wrench_enu[0, 5] = 500.0  # the load goes up, faster and faster
     assert_ends_alike(one, other, SimulationDiverged)
+
+
+def fly_by_requests(session, asked, end):
+    """Fly to each period of `asked`, ask the player for something then, and go on to an end."""
+    player = session.guidance.flight.player
+    with session:
+        for tick, what, given in asked:
+            session.advance(tick - session.tick)
+            getattr(player, what)(*given, session.time_s)
+        session.advance(end - session.tick)
+
+
+REQUESTS = {
+    "a pause": [(700, "pause", ()), (1203, "resume", ()), (2100, "abort", ())],
+    "a goal": [(701, "go_to", ([0.4, -0.3, 1.2, 0.5],)), (1490, "pause", ()), (1600, "resume", ())],
+}
+
+
+@pytest.mark.parametrize("rate_hz", [5, 33.3333, 50])
+@pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)
+def test_what_people_ask_for_is_the_same_however_runs_are_cut(asked, rate_hz):
+    """At any rate of the plan; and what is recorded of the load's reference rests in a pause."""
+    keys = "cable_model=massless", "start=air", f"mission.setpoint_rate_hz={rate_hz}"
+    whole, cut = session_of(*keys), session_of(*keys, kind=Looker)
+    cut_everywhere(cut[0])
+    for session, _ in (whole, cut):
+        fly_by_requests(session, asked, 7500)
+    assert_same(whole, cut)
+    (begin, _, _), (end, _, _) = [entry for entry in asked if entry[1] in ("pause", "resume")]
+    rows = whole[1].rows[Rate.REFERENCE]
+    time_s, place = rows.stamps_ns() * 1e-9, rows.columns()["reference.position_enu_m"]
+    rests = (time_s > 0.004 * begin + 0.02) & (time_s < 0.004 * end)
+    assert np.ptp(place[rests], axis=0) == pytest.approx(0.0, abs=1e-12)
+    assert whole[0].state.motion[1:, 2].min() > 1.0  # after a goal, too, they hang there

@@ -109,6 +109,7 @@ class FlightPlayer:
         self._rows_before = 0
         self._down: WayDown | None = None
         self._held, self._hold_row = False, -1
+        self._shifted = False  # a pause has begun or ended since `play_to`
 
     def _take(self, plan: FlightPlan, time_s: float) -> None:
         """Fly a plan from a time on."""
@@ -130,7 +131,9 @@ class FlightPlayer:
 
     @property
     def next_s(self) -> float:
-        """Time at which the next row is due; in the past while it waits, and after the last row."""
+        """Time at which `play_to` has something to do; in the past while it is always so."""
+        if self._shifted:
+            return 0.0
         if self.state is PlayState.PAUSED:
             return np.inf
         if self._waits or self.ended:
@@ -142,7 +145,7 @@ class FlightPlayer:
     def plays(self) -> bool:
         """Whether nothing but time leads from the present row to the next one."""
         moves = self.state in _MOVING and self.keeper is None and self._hold_row < 0
-        return moves and bool(self.plan.plain[self.row])
+        return moves and not self._shifted and bool(self.plan.plain[self.row])
 
     @property
     def number(self) -> int:
@@ -246,6 +249,7 @@ class FlightPlayer:
 
     def play_to(self, time_s: float, places_enu_m: Array | None = None) -> None:
         """Go to a time, which must not go back; places as for `advance`."""
+        self._shifted = False
         if self.state not in (PlayState.IDLE, PlayState.PAUSED):
             self.advance(time_s, places_enu_m)
         if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
@@ -282,7 +286,7 @@ class FlightPlayer:
         if self.touches_down:
             raise CommandRefusal("cannot pause: touching down")
         self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
-        self._held, self._hold_row = not by_guard, -1
+        self._held, self._hold_row, self._shifted = not by_guard, -1, True
         self._rest = Reference.rest(self.plan.load_pose[self.row])
 
     def resume(self, time_s: float) -> None:
@@ -306,6 +310,7 @@ class FlightPlayer:
             return
         gap_s = min(gap_s, max(time_s - self.begin_s, 0.0))
         self.play["begun"] += gap_s
+        self._shifted = True
         if self.keeper is not None:
             self.keeper.stand_still(gap_s)
 

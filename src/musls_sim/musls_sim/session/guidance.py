@@ -247,7 +247,12 @@ class MissionGuidance(Guidance):
 
     @property
     def _landing_s(self) -> float:
-        """When the landing is over; in the past where a drone has been found landed, or not."""
+        """When the landing is over; in the past where a drone has been found landed, or not.
+
+        Never after a goal, where the load hangs until somebody asks for something else.
+        """
+        if self.plan.landing_speed_m_s is None:
+            return np.inf
         since_s, disarmed_at_s, _ = self._ending.item()
         if np.isfinite(disarmed_at_s):
             return disarmed_at_s + AFTER_DISARM_S
@@ -304,7 +309,7 @@ class MissionGuidance(Guidance):
             self._hand_out(time_s, wanted.drones.data)
         elif player.state is PlayState.DONE:
             self.finished = True
-        elif player.ended:
+        elif player.ended and self.plan.landing_speed_m_s is not None:
             self._wait_for_landing(time_s)
 
     def on_played(self, ticks_and_rows: Iterable[tuple[int, int]]) -> None:
