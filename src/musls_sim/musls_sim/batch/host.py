@@ -24,12 +24,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.session.compiled_stages.session_memory import fill_world, rows_of
-from musls_sim.session.compiled_stages.world import (
-    NEVER,
-    advance_worlds,
-    come_down,
-    play_plan,
-)
+from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, come_down, play_plan
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
 from musls_sim.session.session import Session
@@ -58,14 +53,12 @@ class Decided:
 
 def flown(plan: FlightPlan, events: EventQueue, gone: NDArray[np.bool_]) -> dict[str, Any]:
     """See `rows_of`: worlds ask when stages begin or end that events wait for."""
-    named, spreads = (
-        np.isin(plan.stage_names, events.stages)[plan.stage],
-        plan.rows["phase"] == SPREADS,
-    )
-    asks = plan.begins & (named | np.roll(named, 1) | (spreads & gone.any()))
-    made = rows_of(plan, gone, asks)
+    named, begins = np.isin(plan.stage_names, events.stages)[plan.stage], plan.begins
+    made = rows_of(plan, gone, begins & (named | np.roll(named, 1)))
     if gone.any():  # what lies on the ground is Python's
-        made["plan_rows"]["phase"] = CARRIES
+        rows = made["plan_rows"]
+        rows["asks"] |= begins & (rows["phase"] == SPREADS)
+        rows["phase"] = CARRIES
     return made
 
 
