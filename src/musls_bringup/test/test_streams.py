@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -131,6 +132,19 @@ def test_quick_work_says_nothing(capsys, monkeypatch):
         shown.update("half", 0.5)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_the_pace_of_each_of_several_flights_is_its_own(monkeypatch):
+    """`--verify` shows two flights one after the other, which may be looked at at the same time."""
+    shown, texts = ProgressDisplay("circle"), []
+    monkeypatch.setattr(shown, "update", lambda text, share: texts.append(text))
+    progress = shown.flight()
+    for _ in range(2):
+        flown = SimpleNamespace(guidance=SimpleNamespace(planned_s=60.0), stage="circle")
+        for time_s in (11.0, 12.0):
+            progress._next_s = 0.0
+            progress.observe(time_s, flown)
+    assert ["real time" in text for text in texts] == [False, True, False, True]
 
 
 def test_an_interrupt_while_modules_are_imported_ends_without_traceback():

@@ -131,18 +131,20 @@ class ProgressDisplay:
         """Progress display of a flight."""
         from musls_sim.session.loop import Progress
 
-        begin: list[float] = []  # simulated and real time of the first look after compiling
+        # Of one flight after another: simulated and real time of the first look after compiling.
+        begin: list[tuple[Session, float, float]] = []
 
         def show(now: float, session: Session) -> None:
             if not now:
                 return
             planned, pace = session.guidance.planned_s, ""
-            if begin:
-                factor = (now - begin[0]) / (monotonic() - begin[1])
+            if begin and begin[0][0] is session:
+                _, begin_s, real_s = begin[0]
+                factor = (now - begin_s) / (monotonic() - real_s)
                 left = max(planned - now, 0.0) / factor
                 pace = f"{factor:5.1f}x real time  {left:3.0f} s left  "
             else:
-                begin[:] = now, monotonic()
+                begin[:] = [(session, now, monotonic())]
             stage = session.stage.replace("_", " ")
             self.update(f"{now:6.1f} / {planned:.0f} s  {pace}{stage} {remark}", now / planned)
 
