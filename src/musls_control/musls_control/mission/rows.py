@@ -251,14 +251,14 @@ def move_aside(places, aside, begun, rows, row):
 
 # ---------- After the last row
 
-LANDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
+ENDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
 """Since when all drones are found landed, and when they were disarmed [s], NaN for not; whether
 they had landed by then."""
 
 
 def not_landed() -> NDArray[np.void]:
-    """The end of a flight before it comes, `LANDING`, (1,)."""
-    return np.array([(np.nan, np.nan, 0)], LANDING)
+    """The end of a flight before it comes, `ENDING`, (1,)."""
+    return np.array([(np.nan, np.nan, 0)], ENDING)
 
 
 @compiled(shared=True)

@@ -80,7 +80,7 @@ class Runs:
         return self._cuts[due]
 
     def run(self, end: int) -> None:
-        """Run at least one period, at most up to the one of this number."""
+        """Run some periods, at most up to the one of this number."""
         session, world = self._session, self._world
         try:
             told = self._run(end)

@@ -16,8 +16,8 @@ from musls_control.mission.contingency import LOSS, look_for_losses
 from musls_control.mission.rows import (
     ASIDE,
     DOWN,
+    ENDING,
     FOUND_COLUMNS,
-    LANDING,
     PLAY,
     ROW,
     TAKEN_UP,
@@ -352,7 +352,7 @@ def play_plan(address):
         for i in range(w.n_drones):
             for k in range(12):
                 setpoint[i, k] = planned[row, i, k]
-        copy_row(w, w.wanted, 0, w.sent, 12 * w.n_drones)
+        copy_row(w, w.wanted, 0, w.sent, 12 * w.n_drones)  # two arrays where links may be lost
         w.watch = planned_row.watch
         if w.watched != 0:
             played = carray(beyond(w, w.played_rows), (KEPT, 2), np.int64)
@@ -388,7 +388,7 @@ def end_flight(address):
         w.finished = 1
         return
     time, setpoint, play = w.tick * w.period, sent_of(w), play_of(w)
-    ending = carray(beyond(w, w.ending), (1,), LANDING)[0]
+    ending = carray(beyond(w, w.ending), (1,), ENDING)[0]
     states = carray(beyond(w, w.state), (w.n_drones,), STATE_DTYPE)
     down = True
     for i in range(w.n_drones):
