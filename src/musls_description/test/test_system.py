@@ -83,23 +83,52 @@ def test_bending_damping_keeps_the_cable_when_links_change():
         assert cable.joint_damping_n_m_s_rad == pytest.approx(2e-3 * links / 15)
 
 
-@pytest.mark.parametrize("links", [5, 15, 60])
-def test_a_rope_of_which_nothing_is_said_has_what_its_radius_gives(links):
-    """Bending: of n = 12 bars of a twelfth of the section: damping r^2 / (4 n); Robotica's n = 1.
+def paper_trio(**changes):
+    """The seed paper's system with a changed cable whose joints say nothing about damping."""
+    trio = load_system("x500_trio")
+    cable = dataclasses.replace(trio.cables[0], joint=CableJoint(), **changes)
+    return dataclasses.replace(trio, cables=(cable,) * 3)
 
-    Stiffness goes with the section, so that thin threads do not jerk like ropes.
-    """
-    base = load_system("x500_trio").cables[0]
-    cable = dataclasses.replace(base, links=links, joint=CableJoint())
-    of_bending = 2.4e5 * 2.4e-4 * base.radius_m**2 / 48.0
-    assert cable.joint_damping_n_m_s_rad * cable.link_length_m == pytest.approx(of_bending)
-    lossy = dataclasses.replace(base.elastic, damping_n_s=3.60655e4)
-    rod = dataclasses.replace(cable, elastic=lossy, radius_m=2e-3)
-    of_rod = 12.0 * rod.joint_damping_n_m_s_rad * rod.link_length_m
-    assert of_rod == pytest.approx(0.0360655, rel=1e-3)
+
+def scaled(system, size):
+    """A system that is `size` times as large and looks the same (Froude)."""
+    load = dataclasses.replace(system.load, mass_kg=size**3 * system.load.mass_kg)
+    cable = system.cables[0]
+    cable = dataclasses.replace(
+        cable,
+        mass_kg=size**3 * cable.mass_kg,
+        length_m=size * cable.length_m,
+        radius_m=size * cable.radius_m,
+    )
+    return dataclasses.replace(system, load=load, cables=(cable,) * 3)
+
+
+def test_joints_of_which_nothing_is_said_are_damped_as_the_papers():
+    assert paper_trio().cables[0].joint_damping_n_m_s_rad == pytest.approx(2e-3, rel=0.01)
+
+
+@pytest.mark.parametrize("size", [0.1, 10.0])
+def test_usual_joint_damping_scales_with_the_system(size):
+    """A damping moment times a rate is a force times a length: size^4 times sqrt(size)."""
+    small, large = (s.cables[0] for s in (paper_trio(), scaled(paper_trio(), size)))
+    ratio = large.joint_damping_n_m_s_rad / small.joint_damping_n_m_s_rad
+    assert ratio == pytest.approx(size**4.5)
+
+
+def test_usual_damping_is_of_the_cable_not_of_its_links():
+    """Up to the paper's fifteen; links beyond are damped no more in relation than those."""
+    few, some, many = (paper_trio(links=links).cables[0] for links in (5, 15, 60))
+    of_some = some.joint_damping_n_m_s_rad * some.link_length_m
+    assert few.joint_damping_n_m_s_rad * few.link_length_m == pytest.approx(of_some)
+    relative = [c.joint_damping_n_m_s_rad / c.link_length_m**2 for c in (some, many)]
+    assert relative[0] == pytest.approx(relative[1])
+
+
+def test_stiffness_and_drag_follow_from_the_radius():
+    """Stiffness goes with the section, so that thin threads do not jerk like ropes."""
+    base = cable = load_system("x500_trio").cables[0]
     thin = dataclasses.replace(cable, radius_m=base.radius_m / 2.0)
     assert thin.ea_n == pytest.approx(2.4e5 / 4.0)
-    assert thin.joint_damping_n_m_s_rad == pytest.approx(cable.joint_damping_n_m_s_rad / 16.0)
     assert thin.drag_across_n_s2_m3 == pytest.approx(0.5 * 1.225 * 1.1 * base.radius_m)
     still = dataclasses.replace(base.elastic, drag_across_n_s2_m3=0.0)
     assert dataclasses.replace(cable, elastic=still).drag_across_n_s2_m3 == 0.0

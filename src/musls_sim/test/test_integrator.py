@@ -82,9 +82,12 @@ def test_the_error_falls_with_the_square_of_the_step():
     assert error[1] / error[2] > 3.2
 
 
-@pytest.mark.parametrize("step_s", [0.004, 0.001])
-def test_a_drone_without_moment_does_not_turn(step_s):
-    """On a cable without joint damping that ends in its centre of mass, it keeps its attitude."""
+@pytest.mark.parametrize(("step_s", "turn"), [(0.004, 1e-5), (0.001, 1e-6)])
+def test_a_drone_without_moment_does_not_turn(step_s, turn):
+    """On a cable without joint damping that ends in its centre of mass, it keeps its attitude.
+
+    But for what `momentum` turns the whole, by the error of the step: 4e-6 rad in a second.
+    """
     system = solo(6, 0.0)
     drone = dataclasses.replace(system.drones[0], cable_attachment_m=(0.0, 0.0, 0.0))
     system = dataclasses.replace(system, drones=(drone,))
@@ -97,7 +100,7 @@ def test_a_drone_without_moment_does_not_turn(step_s):
     attitude = plant.state.orientation_wxyz[1].copy()
     for _ in range(250):
         advance(plant, trim)
-    assert np.abs(plant.state.orientation_wxyz[1] - attitude).max() < 1e-6
+    assert np.abs(plant.state.orientation_wxyz[1] - attitude).max() < turn
 
 
 def tumbling(step_s):
@@ -122,11 +125,11 @@ def tumbling(step_s):
 
 
 def test_free_tumbling_keeps_momentum_and_energy():
-    """Within a thousandth of each at 4 ms."""
+    """Momenta to rounding, energy within a thousandth at 4 ms."""
     before, after = tumbling(0.004)
     linear, angular = (np.linalg.norm(b - a) for b, a in zip(before[:2], after[:2], strict=True))
-    assert linear < 1e-3 * np.linalg.norm(before[0])
-    assert angular < 1e-3 * np.linalg.norm(before[1])
+    assert linear < 1e-9 * np.linalg.norm(before[0])
+    assert angular < 1e-9 * np.linalg.norm(before[1])
     assert abs(after[2] - before[2]) < 1e-3 * before[2]
 
 

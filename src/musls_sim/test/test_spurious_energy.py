@@ -70,28 +70,27 @@ def test_energy_never_grows_without_input(spin, joint_rates, links, name, dampin
     assert rise <= allowed
 
 
-def test_a_whip_ends_before_it_is_nonsense():
-    """15 undamped links at 15 rad/s: taut jerks of some 4000 N that no step resolves.
+def test_a_whip_makes_no_energy():
+    """15 undamped links at 15 rad/s: taut jerks of some 4000 N; it ends as a link passes 100 m/s.
 
-    (It made 315 J and more without a word before the energy was kept account of.)
+    (It made 700 J from nothing while angular velocities were squared in the middle of the step.)
     """
     plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=15), [15.0, 0.0, 0.0], 0.0)
     start = kinetic_energy(plant)
-    with pytest.raises(SimulationDiverged, match="spurious energy") as error:
+    with pytest.raises(SimulationDiverged, match="moves at") as error:
         for _ in range(500):
             advance(plant, 0.0)
     assert "damping" in str(error.value)
-    assert abs(energy(plant)) < 3.0 * start
-    assert plant.spurious_energy_j > DOUBTFUL_SHARE * start
+    assert plant.spurious_energy_j < 1e-3 * start
 
 
 def test_rigid_bars_that_tumble_make_none():
-    """At 10 rad/s, for 2 s."""
-    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=1), [10.0, 0.0, 0.0], 0.0)
+    """At 7 rad/s, for 2 s."""
+    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=1), [7.0, 0.0, 0.0], 0.0)
     start = kinetic_energy(plant)
     for _ in range(500):
         advance(plant, 0.0)
-    assert plant.spurious_energy_j < 0.01 * start
+    assert plant.spurious_energy_j < 1e-3 * start
 
 
 def test_a_warning_comes_first():

@@ -11,7 +11,9 @@ with the origin in the centre of mass, SI units throughout.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -33,6 +35,7 @@ from musls_description.config.schema import (
     adapter,
     spec,
 )
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.cable_law import AnyCableLaw
 from musls_description.system.drone import (
     NO_INERTIA,
@@ -138,10 +141,12 @@ EA_N, EA_RADIUS_M = 2.4e5, 0.0031
 RELAXATION_TIME_S = 2.4e-4
 """Axial damping over EA."""
 
-STRANDS = 12
+WAVE_DAMPING, WAVE_LINKS = 1.64e-3, 15
+"""Damping ratio of the longest wave of the seed paper's cable: T = 5.64 N, 8.26 g/m, 2.42 m, joints
+of 2e-3 N m s/rad (its section IV-A) every 0.161 m. And the number of its links."""
 
-BARE = 0.5
-"""Share of a rope's own loss in bending below which joints count as without damping."""
+BARE = 0.02
+"""Share of a rope's usual damping below which joints count as without damping."""
 
 CYLINDER_DRAG = 1.1
 """Drag coefficient of a round rope across the flow."""
@@ -489,7 +494,8 @@ class CableJoint:
         bending_damping_n_m2_s: Alternative to the former: damping of the cable's bending, moment
             per rate of curvature [N m2 s]. A joint stands for one link length h of cable, so
             C = bending damping / h: the physics stays the same when the number of links changes.
-            If neither is given, that of a rope of this material and radius.
+            If neither is given, the waves of the taut cable die down as those of the seed paper's
+            cable do, see `Cable.usual_joint_damping_n_m_s_rad`.
         stiffness_n_m_rad: Spring towards the straight cable K [N m/rad].
         friction_n_m: Coulomb friction torque of each axis [N m].
     """
@@ -543,7 +549,8 @@ class Cable:
         joint: Damping, stiffness and friction of each joint of rigid links.
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
             links, "locked" for none.
-        twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two.
+        twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two, or
+            where the joint has no damping of its own, that of a cable that twists along its length.
         elastic: What it is made of: for elastic segments, and for rigid links that jerk.
         load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
@@ -593,8 +600,31 @@ class Cable:
 
     @property
     def usual_joint_damping_n_m_s_rad(self) -> float:
-        """Damping of each joint by material and radius [N m s/rad]."""
-        return self.axial_damping_n_s * self.radius_m**2 / (4.0 * STRANDS) / self.link_length_m
+        """Damping of each joint with which waves die down as in the seed paper's cable [N m s/rad].
+
+        Waves of wave number k of a line under tension T with mass mu per length and bending damping
+        B decay with the damping ratio B k^3 / (2 sqrt(T mu)). The longest wave of the cable of
+        Table I, whose joint damping the paper chose by its recorded flights, has `WAVE_DAMPING`;
+        so has that of this cable under the tension at which it hangs. Its shortest wave, as long as
+        two links, has at most the damping ratio of that cable's: more would only stiffen it.
+        """
+        steadiness = min(self.links, WAVE_LINKS) ** 3 * 2.0 * WAVE_DAMPING / math.pi**3
+        impedance = math.sqrt(self.hanging_tension_n * self.mass_kg / self.length_m)
+        return steadiness * impedance * self.link_length_m**2
+
+    @property
+    def hanging_tension_n(self) -> float:
+        """Tension at which the cable hangs at rest, on Earth: its drone's share of what is carried.
+
+        That of its own weight for a cable that is not yet part of a system [N].
+        """
+        return STANDARD_GRAVITY_M_S2 * float(vars(self).get("_carries_kg", self.mass_kg))
+
+    def carrying(self, mass_kg: float) -> Cable:
+        """The same cable as it hangs in a system, with its share of what is carried."""
+        cable = copy.copy(self)
+        object.__setattr__(cable, "_carries_kg", mass_kg)  # frozen
+        return cable
 
     @property
     def is_hardly_damped(self) -> bool:
@@ -626,9 +656,11 @@ class Cable:
     @property
     def free_twist_damping_n_m_s_rad(self) -> float:
         """Damping of the axis about which a cable with free twist turns [N m s/rad]."""
-        if self.twist_damping_n_m_s_rad is None:
-            return self.joint_damping_n_m_s_rad
-        return self.twist_damping_n_m_s_rad
+        if self.twist_damping_n_m_s_rad is not None:
+            return self.twist_damping_n_m_s_rad
+        bends, joint = self.joint_damping_n_m_s_rad, self.joint
+        own = joint.damping_n_m_s_rad is None and joint.bending_damping_n_m2_s is None
+        return bends / self.links if own else bends
 
 
 @spec
@@ -771,6 +803,9 @@ class SlungLoadSystem(RigSystem):
                     f"{n} load.cable_attachments_m but {count} {part}: "
                     "cable i joins attachment i to drone i, so the numbers must be equal"
                 )
+        share_kg = self.carried_mass_kg / n
+        hanging = tuple(cable.carrying(share_kg) for cable in self.cables)
+        object.__setattr__(self, "cables", hanging)  # frozen
         super().__post_init__()
 
     @property

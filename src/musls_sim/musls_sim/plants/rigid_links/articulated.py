@@ -172,14 +172,12 @@ def read3(a):
 @compiled(inlined=True)
 def own_inertia(body, gravity):
     """A body's inertia about its joint, and what its weight, turning and wrench need there."""
-    r, mass, w = body.rotation, body.mass, read3(body.omega)
+    r, mass, w, s = body.rotation, body.mass, read3(body.omega), read3(body.swing)
     centre = rotate(r, body.com)
     c = sub(add(body.position, centre), body.joint)
-    x, y, z = rotated_rows(r, body.inertia)
-    ixx, ixy, ixz = rotate(r, x)
-    _, iyy, iyz = rotate(r, y)
-    _, _, izz = rotate(r, z)
-    turning = cross(w, sym_times((ixx, ixy, ixz, iyy, iyz, izz), w))
+    spin = world_inertia(body)
+    ixx, ixy, ixz, iyy, iyz, izz = spin
+    turning = add(cross(w, sym_times(spin, w)), cross(s, sym_times(spin, s)))
     cx, cy, cz = c
     body.spin[0], body.spin[1] = ixx + mass * (cy * cy + cz * cz), ixy - mass * cx * cy
     body.spin[2], body.spin[3] = ixz - mass * cx * cz, iyy + mass * (cx * cx + cz * cz)
@@ -191,11 +189,34 @@ def own_inertia(body, gravity):
     m = body.inert
     m[0] = m[3] = m[5] = mass
     m[1] = m[2] = m[4] = 0.0
-    centripetal = cross(w, cross(w, c))
+    centripetal = add(cross(w, cross(w, c)), cross(s, cross(s, c)))
     force = scale(mass, (centripetal[0], centripetal[1], centripetal[2] + gravity))
     put(body.force, sub(force, body.wrench.force))
     outside = add(body.wrench.moment, cross(sub(body.position, body.joint), body.wrench.force))
     put(body.moment, sub(add(turning, cross(c, force)), outside))
+
+
+@compiled(inlined=True)
+def world_inertia(body):
+    """A body's inertia about its centre of mass in the world, six numbers."""
+    r = body.rotation
+    if body.slender != 0:
+        across = body.inertia[1, 1]
+        more = body.inertia[0, 0] - across
+        x, y, z = r[0, 0], r[1, 0], r[2, 0]
+        return (
+            across + more * x * x,
+            more * x * y,
+            more * x * z,
+            across + more * y * y,
+            more * y * z,
+            across + more * z * z,
+        )
+    a, b, c = rotated_rows(r, body.inertia)
+    ixx, ixy, ixz = rotate(r, a)
+    _, iyy, iyz = rotate(r, b)
+    _, _, izz = rotate(r, c)
+    return ixx, ixy, ixz, iyy, iyz, izz
 
 
 @compiled()
@@ -239,6 +260,7 @@ def eliminate(t, k, h):
     up = bodies[body.parent]
     inertia, coupling, mass = read6(body.spin), read9(body.coupling), read6(body.inert)
     moment, force, w = read3(body.moment), read3(body.force), read3(body.omega)
+    s = read3(body.swing)
     if body.slides >= 0:
         row = slacks_of(t)[body.slides]
         inertia, coupling, mass = slide_below(row, body, inertia, coupling, mass, h)
@@ -258,7 +280,12 @@ def eliminate(t, k, h):
         axis = read3(row.axis)
         turn = scale(middle[d], axis)
         w = sub(w, turn)  # before the joint's axis turns
-        drift = cross(w if body.even == 0 else read3(body.turning), turn)
+        swing = scale(middle[d] - rate[d], axis)
+        s = sub(s, swing)
+        if body.even == 0:
+            drift = add(cross(w, turn), cross(s, swing))
+        else:
+            drift = add(cross(body.turning, turn), cross(body.turning_swing, swing))
         slip = rate[d] * rate[d] if body.even == 0 else whole
         row.torque, row.felt = joint_torque(
             row, damping, angle[d], rate[d], slip, last_change[d], h
@@ -276,7 +303,7 @@ def eliminate(t, k, h):
         moment = add(moment, add(sym_times(inertia, drift), scale(left, p)))
         force = add(force, add(back_times9(coupling, drift), scale(left, q)))
     r = read3(body.arm)
-    centripetal = cross(w, cross(w, r))
+    centripetal = add(cross(w, cross(w, r)), cross(s, cross(s, r)))
     put(body.centripetal, centripetal)
     force = add(force, sym_times(mass, centripetal))
     moment = add(add(moment, times9(coupling, centripetal)), cross(r, force))
@@ -293,6 +320,7 @@ def slide_below(row, body, inertia, coupling, mass, h):
     """Eliminate a first link's slide, the last axis of its joint, from I, H and M."""
     e = read3(row.along)
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
+    drift = add_scaled(drift, 2.0 * (row.middle_rate - row.rate), cross(body.swing, e))
     u, v = times9(coupling, e), sym_times(mass, e)
     pull, felt = (-row.weight, 0.0) if row.state == SLACK else pull_of(row, h)
     row.beyond = dot(e, v)

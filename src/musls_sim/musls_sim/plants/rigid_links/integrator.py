@@ -78,8 +78,10 @@ from musls_sim.plants.rigid_links.mechanism import (
     selected_of,
     slacks_of,
     solids_of,
+    swing_bodies,
     unwind,
 )
+from musls_sim.plants.rigid_links.momentum import add_impulses, keep_momenta, note_momenta
 from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
 
 MAX_EVALUATIONS = 12
@@ -130,6 +132,7 @@ def guided_step(t, h):
 @compiled()
 def begin_step(t, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
+    note_momenta(t)
     begin_slack(t, h)
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
@@ -178,6 +181,7 @@ def evaluate(t, h):
     """Accelerations of all coordinates with the present guess of the rates; whether finite."""
     bodies = bodies_of(t)
     move_bodies(t, t.middle_rate)
+    swing_bodies(t)
     finite = add_outside(t)
     for k in range(bodies.shape[0]):
         own_inertia(bodies[k], t.gravity)
@@ -225,6 +229,7 @@ def end_step(t, h):
     last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
     note_cable_forces(t)
     add_work(t, h)
+    add_impulses(t, h)
     end_slack(t, h)
     if t.touches != 0:
         settle_corners(bodies_of(t), edges_of(t), solids_of(t), t.friction)
@@ -240,6 +245,9 @@ def end_step(t, h):
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     unwind(t)
+    place_bodies(t)
+    move_bodies(t, t.rate)
+    keep_momenta(t)
 
 
 @compiled()

@@ -83,6 +83,8 @@ BODY = np.dtype(
         ("straight", np.int64),  # 1 if both rotations of the joint are identities
         ("even", np.int64),  # 1 if the joint has an attitude instead of angles
         ("turning", float, 3),  # angular velocity of the axes of such a joint
+        ("swing", float, 3),  # change of `omega` from the begin of the step to its middle
+        ("turning_swing", float, 3),  # the same of `turning`
         ("parent_turn", float, (3, 3)),  # joint frame in the parent's frame
         ("parent_place", float, 3),
         ("own_turn", float, (3, 3)),  # the same in this body's frame at zero angles
@@ -90,6 +92,8 @@ BODY = np.dtype(
         ("mass", float),
         ("com", float, 3),  # centre of mass
         ("inertia", float, (3, 3)),  # about it, body frame
+        ("slender", np.int64),  # 1 if it is alike about all axes across x
+        ("piece", np.int64),  # piece of the tree that the body belongs to
         ("drag", float, 3),
         ("lies", float),  # mass of cable that a body lays on soft ground
         ("slides", np.int64),  # cable whose first link this is and which slides, else -1
@@ -162,6 +166,7 @@ SLIDE = np.dtype(
         ("begin_rest", float),
         ("begin_mean", float),
         ("begin_change", float),
+        ("begin_slides", np.int64),  # `BODY.slides` of the first link
         ("middle_rate", float),  # rate in the middle of the step, an estimate
         ("change", float),  # acceleration
         ("tension", float),
@@ -188,6 +193,32 @@ SLIDE = np.dtype(
 SECANT_JERKS = 20.0
 """Tension over `SLIDE.jerk` up to which the stiffness of a cable is taken, where it varies."""
 
+PIECE_MOTION = np.dtype(
+    [
+        ("mass", float),
+        ("centre", float, 3),  # mass times the way from the pivot to the centre of mass
+        ("momentum", float, 3),
+        ("angular_momentum", float, 3),  # about the pivot, as the inertia
+        ("inertia", float, 6),
+    ]
+)
+"""Sums over the bodies of a piece."""
+
+PIECE = np.dtype(
+    [
+        ("first", np.int64),  # its first body
+        ("pivot", float, 3),  # place of that before the step
+        ("centre", float, 3),  # those of `PIECE_MOTION` that it has to have after the step
+        ("momentum", float, 3),
+        ("angular_momentum", float, 3),
+        ("now", PIECE_MOTION),  # those that it has
+        ("shift", float, 3),  # what gives it the former: of all places,
+        ("turn", float, 3),  # of all angular velocities,
+        ("push", float, 3),  # and of its first body's velocity
+    ]
+)
+"""A piece of the tree: bodies that hang together, see `momentum`."""
+
 LEDGER = np.dtype(
     [
         ("energy", float),  # mechanical energy now
@@ -201,6 +232,7 @@ LEDGER = np.dtype(
         ("now_kinetic", float),  # kinetic energy now
         ("recent", float),  # rise of the balance and exchange of about the last second
         ("recent_exchanged", float),
+        ("recent_impulse", float, 3),  # without a source, of about the last second [N s]
     ]
 )
 """Energy balance [J], see `period.account`."""
@@ -215,6 +247,7 @@ class LinkTables(NamedTuple):
         coordinates: (c,) of `COORDINATE`.
         edges: Those of each body for each surface, (k,) of `EDGE`.
         slacks: Of all cables, (n,) of `SLIDE`.
+        pieces: Of the tree, (1,) if all bodies hang together, of `PIECE`.
         rotors: (n, r) of `ROTOR`.
         speed: Rotor speeds, (n, r) [rad/s].
         begin_speed: The same at the begin of the period.
@@ -245,6 +278,7 @@ class LinkTables(NamedTuple):
     coordinates: Records
     edges: Records
     slacks: Records
+    pieces: Records
     rotors: Records
     speed: Array
     begin_speed: Array
@@ -294,6 +328,7 @@ SYSTEM = np.dtype(
         ("work", float),  # of the other outside forces in the period
         ("absolute_work", float),
         ("loss", float),  # to joints, air and ground
+        ("made", float, 3),  # impulse that `momentum` gave the pieces in the period
         ("exchanged", float),
         ("ledger", LEDGER),
         ("begin_ledger", LEDGER),
@@ -306,6 +341,7 @@ coordinates_of = opener("coordinates", COORDINATE)
 edges_of = opener("edges", EDGE)
 solids_of = opener("solids", SOLID)
 slacks_of = opener("slacks", SLIDE)
+pieces_of = opener("pieces", PIECE)
 rotors_of = grid_opener("rotors", ROTOR)
 selected_of = opener("selected", np.int64)
 first_links_of = opener("first_links", np.int64)
@@ -359,6 +395,7 @@ def build_records(
             joints["even"] = (joints["freedom"] == 3) | (cable.twist == "free")
             joints["even"] &= joints["parent"] >= 0
         bodies["lies"][links] = cable.link_mass_kg
+        bodies["slender"][links] = 1
         if "cables" in contact:
             points[links] = [np.zeros((1, 3))] * cable.links
             bodies["stiffness"][links], bodies["damping"][links] = hard
@@ -393,6 +430,7 @@ def build_records(
         "coordinates": tree_coordinates(tree, bodies),
         "edges": edges,
         "slacks": slacks,
+        "pieces": tree_pieces(bodies),
         "rotors": rotor_records(system),
         **{name: np.zeros((n, r)) for name in ("speed", "begin_speed", "command")},
         **{name: np.zeros(c) for name in NUMBERS},
@@ -426,6 +464,18 @@ def tree_bodies(tree: Tree) -> Records:
         row["mass"], row["com"], row["inertia"] = body.mass_kg, body.com_m, body.inertia_kg_m2
         row["attitude"][0] = 1.0
     return bodies
+
+
+def tree_pieces(bodies: Records) -> Records:
+    """Pieces of a tree; writes into each body to which it belongs."""
+    roots = np.flatnonzero(bodies["parent"] < 0)
+    pieces = np.zeros(len(roots), PIECE)
+    pieces["first"] = roots
+    bodies["piece"][roots] = np.arange(len(roots))
+    for body in bodies:
+        if body["parent"] >= 0:
+            body["piece"] = bodies["piece"][body["parent"]]
+    return pieces
 
 
 def tree_coordinates(tree: Tree, bodies: Records) -> Records:
@@ -753,13 +803,15 @@ def turned_axes(q, x, y, z):
 
 
 @compiled()
-def turning_of(body, rows, rate, omega):
-    """Angular velocity of the axes of an even joint, from that of the body beyond it."""
-    i = body.first
+def turning_of(body, rows, first, second, omega):
+    """Angular velocity of the axes of an even joint, from that of the body beyond it.
+
+    `first` and `second` are the rates about its axes across the cable.
+    """
     if body.freedom == 3:
         return omega
-    first, second, q = rate[i], rate[i + 1], body.attitude
-    a, b = rows[i].axis, rows[i + 1].axis
+    q = body.attitude
+    a, b = rows[body.first].axis, rows[body.first + 1].axis
     half = add(scale(0.5 * first, a), scale(0.5 * second, b))
     about = -0.5 * (q[2] * second - q[3] * first) / (1.0 + q[0])
     return add_scaled(sub(omega, half), about, cross(a, b))
@@ -787,13 +839,36 @@ def move_bodies(t, place):
         for d in range(i, i + body.freedom):
             omega = add_scaled(omega, rate[d], rows[d].axis)
         if body.even != 0:
-            put(body.turning, turning_of(body, rows, rate, omega))
+            put(body.turning, turning_of(body, rows, rate[i], rate[i + 1], omega))
         put(body.omega, omega)
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
             slide = row.rate if address_of(place) == address_of(t.rate) else row.middle_rate
             increase(body.velocity, scale(slide, row.along))
+
+
+@compiled()
+def swing_bodies(t):
+    """Change of the bodies' angular velocities from the begin of the step to its middle."""
+    bodies, rows = bodies_of(t), coordinates_of(t)
+    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
+    for k in range(bodies.shape[0]):
+        body, i = bodies[k], bodies[k].first
+        if body.parent < 0:
+            put(
+                body.swing,
+                (middle[i] - rate[i], middle[i + 1] - rate[i + 1], middle[i + 2] - rate[i + 2]),
+            )
+            continue
+        up = bodies[body.parent].swing
+        swing = up[0], up[1], up[2]
+        for d in range(i, i + body.freedom):
+            swing = add_scaled(swing, middle[d] - rate[d], rows[d].axis)
+        if body.even != 0:
+            first, second = middle[i] - rate[i], middle[i + 1] - rate[i + 1]
+            put(body.turning_swing, turning_of(body, rows, first, second, swing))
+        put(body.swing, swing)
 
 
 # ---------- Jacobians and the joint-space inertia, where they are wanted once

@@ -19,7 +19,7 @@ from musls_description.numerics.records import (
     table_at,
     vector_at,
 )
-from musls_description.numerics.vectors import dot, put, rotate, rotate_back, times
+from musls_description.numerics.vectors import add_scaled, dot, put, rotate, rotate_back, times
 from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.rigid_body import (
     arm_velocity,
@@ -173,6 +173,7 @@ def begin_period(t):
     t.begin_last_step, t.begin_earlier_step, t.begin_fresh = t.last_step, t.earlier_step, t.fresh
     t.begin_ledger = t.ledger
     t.work = t.absolute_work = t.loss = t.exchanged = 0.0
+    put(t.made, (0.0, 0.0, 0.0))
     peak = numbers_at(t.peak)
     for i in range(peak.shape[0]):
         peak[i] = 0.0
@@ -245,8 +246,6 @@ def check_step(t, limits):
 @compiled()
 def end_period(t, verdict, limits):
     """State and energy after a period, and the verdict on it."""
-    place_bodies(t)
-    move_bodies(t, t.rate)
     if not fastest_body(bodies_of(t))[1] < SPEED_LIMIT_M_S:
         return RUNAWAY
     before = t.ledger.balance
@@ -295,6 +294,7 @@ def restart(address):
     ledger.balance = ledger.low = ledger.spurious = ledger.exchanged = 0.0
     ledger.high = ledger.lost = 0.0
     ledger.recent = ledger.recent_exchanged = 0.0
+    put(ledger.recent_impulse, (0.0, 0.0, 0.0))
     ledger.energy, ledger.kinetic = kinetic + weight, kinetic
     t.fresh = 1
 
@@ -338,6 +338,7 @@ def account(t, period):
     kept = 1.0 - period / MEMORY_S
     ledger.recent = max(kept * ledger.recent + gained, 0.0)
     ledger.recent_exchanged = kept * ledger.recent_exchanged + t.exchanged
+    put(ledger.recent_impulse, add_scaled(t.made, kept, ledger.recent_impulse))
     ledger.now_kinetic = kinetic
 
 

@@ -161,18 +161,20 @@ def end_slack(t, h):
 @compiled()
 def keep_slack(t):
     """Keep the slides of all cables to go back to them."""
-    rows = slacks_of(t)
+    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
         row.begin_state, row.begin_rest, row.begin_mean = row.state, row.rest, row.mean
         row.begin_length, row.begin_rate, row.begin_change = row.length, row.rate, row.change
+        row.begin_slides = bodies[first[i]].slides
 
 
 @compiled()
 def rewind_slack(t):
     """Go back to them."""
-    rows = slacks_of(t)
+    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
         row.state, row.rest, row.mean = row.begin_state, row.begin_rest, row.begin_mean
         row.length, row.rate, row.change = row.begin_length, row.begin_rate, row.begin_change
+        bodies[first[i]].slides = row.begin_slides
