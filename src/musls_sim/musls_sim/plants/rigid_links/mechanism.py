@@ -83,7 +83,7 @@ BODY = np.dtype(
         ("straight", np.int64),  # 1 if both rotations of the joint are identities
         ("even", np.int64),  # 1 if the joint has an attitude instead of angles
         ("turning", float, 3),  # angular velocity of the axes of such a joint
-        ("swing", float, 3),  # change of `omega` from the begin of the step to its middle
+        ("swing", float, 3),  # what `omega` has more than with the rates at the begin of the step
         ("turning_swing", float, 3),  # the same of `turning`
         ("parent_turn", float, (3, 3)),  # joint frame in the parent's frame
         ("parent_place", float, 3),
@@ -142,6 +142,7 @@ EDGE = np.dtype(
         *CORNER.descr,
         ("share", float),  # of the sticking friction that there is, less than 1 if it slips
         ("pushes", np.int64),
+        ("acted", float, 3),  # force of the last evaluation; `push` has the friction of the next
         ("begin_stuck", np.int64),  # at the begin of the period
         ("begin_anchor", float, 3),
         ("normal", float, 3),  # of the surface in this step, and its height along the normal
@@ -200,6 +201,7 @@ PIECE_MOTION = np.dtype(
         ("momentum", float, 3),
         ("angular_momentum", float, 3),  # about the pivot, as the inertia
         ("inertia", float, 6),
+        ("kinetic", float),  # energy
     ]
 )
 """Sums over the bodies of a piece."""
@@ -214,7 +216,8 @@ PIECE = np.dtype(
         ("now", PIECE_MOTION),  # those that it has
         ("shift", float, 3),  # what gives it the former: of all places,
         ("turn", float, 3),  # of all angular velocities,
-        ("push", float, 3),  # and of its first body's velocity
+        ("push", float, 3),  # and of its first body's velocity,
+        ("place", float, 3),  # which is here
     ]
 )
 """A piece of the tree: bodies that hang together, see `momentum`."""
@@ -825,50 +828,36 @@ def beyond(row, x, y, z):
 
 @compiled()
 def move_bodies(t, place):
-    """Velocities of all bodies at rates: `t.rate` or `t.middle_rate`."""
-    bodies, rows, rate = bodies_of(t), coordinates_of(t), numbers_at(place)
+    """Velocities of all bodies at rates, `t.rate` or `t.middle_rate`, and their swing."""
+    bodies, rows = bodies_of(t), coordinates_of(t)
+    rate, begin = numbers_at(place), numbers_at(t.rate)
     for k in range(bodies.shape[0]):
         body, i = bodies[k], bodies[k].first
         if body.parent < 0:
-            put(body.omega, (rate[i], rate[i + 1], rate[i + 2]))
+            omega = rate[i], rate[i + 1], rate[i + 2]
+            put(body.omega, omega)
+            put(body.swing, sub(omega, (begin[i], begin[i + 1], begin[i + 2])))
             put(body.velocity, (rate[i + 3], rate[i + 4], rate[i + 5]))
             continue
         up = bodies[body.parent]
         omega = (up.omega[0], up.omega[1], up.omega[2])
+        swing = (up.swing[0], up.swing[1], up.swing[2])
         velocity = add(up.velocity, cross(omega, sub(body.joint, up.position)))
         for d in range(i, i + body.freedom):
             omega = add_scaled(omega, rate[d], rows[d].axis)
+            swing = add_scaled(swing, rate[d] - begin[d], rows[d].axis)
         if body.even != 0:
-            put(body.turning, turning_of(body, rows, rate[i], rate[i + 1], omega))
+            first, second = rate[i], rate[i + 1]
+            put(body.turning, turning_of(body, rows, first, second, omega))
+            first, second = first - begin[i], second - begin[i + 1]
+            put(body.turning_swing, turning_of(body, rows, first, second, swing))
         put(body.omega, omega)
+        put(body.swing, swing)
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
             slide = row.rate if address_of(place) == address_of(t.rate) else row.middle_rate
             increase(body.velocity, scale(slide, row.along))
-
-
-@compiled()
-def swing_bodies(t):
-    """Change of the bodies' angular velocities from the begin of the step to its middle."""
-    bodies, rows = bodies_of(t), coordinates_of(t)
-    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
-    for k in range(bodies.shape[0]):
-        body, i = bodies[k], bodies[k].first
-        if body.parent < 0:
-            put(
-                body.swing,
-                (middle[i] - rate[i], middle[i + 1] - rate[i + 1], middle[i + 2] - rate[i + 2]),
-            )
-            continue
-        up = bodies[body.parent].swing
-        swing = up[0], up[1], up[2]
-        for d in range(i, i + body.freedom):
-            swing = add_scaled(swing, middle[d] - rate[d], rows[d].axis)
-        if body.even != 0:
-            first, second = middle[i] - rate[i], middle[i + 1] - rate[i + 1]
-            put(body.turning_swing, turning_of(body, rows, first, second, swing))
-        put(body.swing, swing)
 
 
 # ---------- Jacobians and the joint-space inertia, where they are wanted once

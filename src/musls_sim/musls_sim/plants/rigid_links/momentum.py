@@ -2,14 +2,13 @@
 
 The rates of the coordinates are advanced, not the momenta: by the step's own error the momentum of
 a whole piece would change without a force, and its centre of mass would not go where its momentum
-leads. So each step notes, for each piece, mass m, centre of mass c, momentum p, and L about a pivot
-before it; adds the impulses of all accelerations in its middle,
+leads. So each step takes, for each piece, mass m, centre of mass c, momentum p, and L about a pivot
+before it; adds the impulses of the forces F and moments M from outside in its middle,
 
-    p' = p + h sum m a,   L' = L + h sum (r x m a + I alpha + w x I w),   c' = c + h (p + p') / 2 m,
+    p' = p + h sum F,   L' = L + h sum (r x F + M),   c' = c + h (p + p') / 2 m;
 
-which are those of gravity, rotors, air and contacts, since what joints transmit cancels; and at its
-end moves the piece as one rigid body until it has these. What that takes is of the third order in
-h, as the error is.
+and at its end moves the piece as one rigid body until it has these. What that takes is of the third
+order in h, as the error is.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,
+    dot,
     increase,
     put,
     rotate,
@@ -29,26 +29,38 @@ from musls_description.numerics.vectors import (
 from musls_sim.plants.rigid_body import arm_velocity
 from musls_sim.plants.rigid_links.articulated import (
     increase_by,
-    read3,
     read6,
     sym_inverse,
     sym_times,
     world_inertia,
 )
-from musls_sim.plants.rigid_links.mechanism import bodies_of, pieces_of
+from musls_sim.plants.rigid_links.contact import acceleration_at, soft_force
+from musls_sim.plants.rigid_links.mechanism import bodies_of, edges_of, pieces_of, selected_of
 
 
 @compiled()
 def note_momenta(t):
-    """Note centres of mass and momenta of all pieces before a step, about their first bodies."""
+    """Note centres of mass and momenta of all pieces before a step, about their first bodies.
+
+    They are those that the last step has given, or those of the state that was set since.
+    """
+    bodies, pieces = bodies_of(t), pieces_of(t)
+    for p in range(pieces.shape[0]):
+        piece = pieces[p]
+        pivot = bodies[piece.first].position
+        way = sub(piece.pivot, pivot)
+        put(piece.pivot, pivot)
+        increase(piece.centre, scale(piece.now.mass, way))
+        increase(piece.angular_momentum, cross(way, piece.momentum))
+
+
+@compiled()
+def sum_motions(t):
+    """Find centres of mass, momenta and energy of all pieces in a state that was set."""
     bodies, pieces = bodies_of(t), pieces_of(t)
     for p in range(pieces.shape[0]):
         put(pieces[p].pivot, bodies[pieces[p].first].position)
-        clear_motion(pieces[p].now)
-    for k in range(bodies.shape[0]):
-        body = bodies[k]
-        piece = pieces[body.piece]
-        add_motion(piece.now, body, piece.pivot)
+    sum_bodies(t)
     for p in range(pieces.shape[0]):
         piece = pieces[p]
         put(piece.centre, piece.now.centre)
@@ -57,34 +69,8 @@ def note_momenta(t):
 
 
 @compiled()
-def add_impulses(t, h):
-    """Add the impulses of a step, from the accelerations in its middle."""
-    bodies, pieces = bodies_of(t), pieces_of(t)
-    for p in range(pieces.shape[0]):
-        piece = pieces[p]
-        increase(piece.centre, scale(0.5 * h, piece.momentum))
-    for k in range(bodies.shape[0]):
-        body = bodies[k]
-        piece = pieces[body.piece]
-        w, s, angular = read3(body.omega), read3(body.swing), read3(body.angular)
-        centre = add(body.position, rotate(body.rotation, body.com))
-        c = sub(centre, body.joint)
-        turning = add(cross(w, cross(w, c)), cross(s, cross(s, c)))
-        force = scale(body.mass, add(add(body.linear, cross(angular, c)), turning))
-        inertia = world_inertia(body)
-        moment = add(cross(w, sym_times(inertia, w)), cross(s, sym_times(inertia, s)))
-        moment = add(moment, sym_times(inertia, angular))
-        moment = add(moment, cross(sub(centre, piece.pivot), force))
-        increase(piece.momentum, scale(h, force))
-        increase(piece.angular_momentum, scale(h, moment))
-    for p in range(pieces.shape[0]):
-        piece = pieces[p]
-        increase(piece.centre, scale(0.5 * h, piece.momentum))
-
-
-@compiled()
-def keep_momenta(t):
-    """Move each piece as one rigid body to where it has its momenta, at the end of a step."""
+def sum_bodies(t):
+    """Find mass, centre, momenta and inertia that all pieces have now, about their pivots."""
     bodies, pieces = bodies_of(t), pieces_of(t)
     for p in range(pieces.shape[0]):
         clear_motion(pieces[p].now)
@@ -92,23 +78,73 @@ def keep_momenta(t):
         body = bodies[k]
         piece = pieces[body.piece]
         add_motion(piece.now, body, piece.pivot)
+
+
+@compiled()
+def add_impulses(t, h):
+    """Add the impulses of a step: gravity, rotors, air, inputs and contacts in its middle."""
+    bodies, pieces, selected = bodies_of(t), pieces_of(t), selected_of(t)
+    for p in range(pieces.shape[0]):
+        piece = pieces[p]
+        increase(piece.centre, scale(0.5 * h, piece.momentum))
+        weight = 0.0, 0.0, -h * t.gravity
+        increase(piece.momentum, scale(piece.now.mass, weight))
+        increase(piece.angular_momentum, cross(piece.centre, weight))
+    for i in range(selected.shape[0]):
+        body = bodies[selected[i]]
+        wrench = body.wrench
+        increase(pieces[body.piece].angular_momentum, scale(h, wrench.moment))
+        push_piece(pieces[body.piece], body.position, scale(h, wrench.force))
+    if t.touches != 0:
+        add_contact_impulses(t, h)
+    for p in range(pieces.shape[0]):
+        piece = pieces[p]
+        increase(piece.centre, scale(0.5 * h, piece.momentum))
+
+
+@compiled()
+def add_contact_impulses(t, h):
+    """Add those of the ground and of obstacles, as they acted in the last evaluation."""
+    bodies, pieces, edges = bodies_of(t), pieces_of(t), edges_of(t)
+    for k in range(bodies.shape[0]):
+        body = bodies[k]
+        piece = pieces[body.piece]
+        if body.soft != 0:
+            force = soft_force(body, acceleration_at(body, (0.0, 0.0, 0.0)), h, t.ground)
+            push_piece(piece, body.position, scale(h, force))
+        if body.near != 0:
+            for q in range(body.first_corner, body.first_corner + body.corners):
+                point = add(body.position, rotate(body.rotation, edges[q].place))
+                push_piece(piece, point, scale(h, edges[q].acted))
+
+
+@compiled()
+def push_piece(piece, point, impulse):
+    """Add an impulse at a point to the momenta of a piece."""
+    increase(piece.momentum, impulse)
+    increase(piece.angular_momentum, cross(sub(point, piece.pivot), impulse))
+
+
+@compiled()
+def keep_momenta(t):
+    """Move each piece as one rigid body to where it has its momenta, at the end of a step."""
+    bodies, pieces = bodies_of(t), pieces_of(t)
+    sum_bodies(t)
     for p in range(pieces.shape[0]):
         correct_piece(t, pieces[p], bodies[pieces[p].first])
     for k in range(bodies.shape[0]):
         body = bodies[k]
         piece = pieces[body.piece]
-        arm = sub(body.position, bodies[piece.first].position)
+        arm = sub(body.position, piece.place)
         increase(body.omega, piece.turn)
         increase(body.velocity, add(piece.push, cross(piece.turn, arm)))
-    for k in range(bodies.shape[0]):
-        body = bodies[k]
-        increase(body.position, pieces[body.piece].shift)
-        increase(body.joint, pieces[body.piece].shift)
+        increase(body.position, piece.shift)
+        increase(body.joint, piece.shift)
 
 
 @compiled()
 def correct_piece(t, piece, first):
-    """Shift, push and turn of a piece, given to the coordinates of its first body."""
+    """Give shift, push and turn of a piece to the coordinates of its first body."""
     now, rate, i = piece.now, numbers_at(t.rate), first.first
     mass = now.mass
     centre = scale(1.0 / mass, piece.centre)
@@ -116,10 +152,12 @@ def correct_piece(t, piece, first):
     missing = sub(piece.momentum, now.momentum)
     turning = sub(piece.angular_momentum, add(now.angular_momentum, cross(shift, now.momentum)))
     turning = sub(turning, cross(centre, missing))  # about the centre of mass
+    around = sub(now.angular_momentum, cross(now.centre, scale(1.0 / mass, now.momentum)))
     increase_by(now.inertia, inertia_of_point(-1.0 / mass, now.centre))
     turn = sym_times(sym_inverse(read6(now.inertia)), turning)
     arm = sub(add(sub(first.position, piece.pivot), shift), centre)
     push = add_scaled(cross(turn, arm), 1.0 / mass, missing)
+    put(piece.place, first.position)
     put(piece.shift, shift)
     put(piece.turn, turn)
     put(piece.push, push)
@@ -127,12 +165,14 @@ def correct_piece(t, piece, first):
     increase(rate[i : i + 3], turn)
     increase(rate[i + 3 : i + 6], push)
     increase(t.made, missing)
+    now.kinetic += dot(missing, add_scaled(now.momentum, 0.5, missing)) / mass
+    now.kinetic += dot(turn, add_scaled(around, 0.5, turning))
 
 
 @compiled()
 def clear_motion(motion):
     """Mass, centre, momenta and inertia of no bodies."""
-    motion.mass = 0.0
+    motion.mass = motion.kinetic = 0.0
     put(motion.centre, (0.0, 0.0, 0.0))
     put(motion.momentum, (0.0, 0.0, 0.0))
     put(motion.angular_momentum, (0.0, 0.0, 0.0))
@@ -140,7 +180,7 @@ def clear_motion(motion):
         motion.inertia[q] = 0.0
 
 
-@compiled()
+@compiled(inlined=True)
 def add_motion(motion, body, pivot):
     """Add a body's share to those of its piece, about a pivot."""
     centre = rotate(body.rotation, body.com)
@@ -152,6 +192,7 @@ def add_motion(motion, body, pivot):
     increase(motion.momentum, momentum)
     spin = sym_times(inertia, body.omega)
     increase(motion.angular_momentum, add(spin, cross(arm, momentum)))
+    motion.kinetic += 0.5 * (dot(momentum, momentum) / body.mass + dot(spin, body.omega))
     increase_by(motion.inertia, inertia)
     increase_by(motion.inertia, inertia_of_point(body.mass, arm))
 

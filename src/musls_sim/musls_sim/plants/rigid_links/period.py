@@ -19,14 +19,12 @@ from musls_description.numerics.records import (
     table_at,
     vector_at,
 )
-from musls_description.numerics.vectors import add_scaled, dot, put, rotate, rotate_back, times
+from musls_description.numerics.vectors import add_scaled, put
 from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, SPEED_LIMIT_M_S, STEP
 from musls_sim.plants.rigid_body import (
-    arm_velocity,
     collect_state,
     fastest_body,
     near_surface,
-    point_position,
 )
 from musls_sim.plants.rigid_links.integrator import (
     aim,
@@ -43,10 +41,12 @@ from musls_sim.plants.rigid_links.mechanism import (
     coordinates_of,
     edges_of,
     move_bodies,
+    pieces_of,
     place_bodies,
     selected_of,
     solids_of,
 )
+from musls_sim.plants.rigid_links.momentum import sum_motions
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
 from musls_sim.plants.rigid_links.step_control import LEVELS, LIMIT, settle
 
@@ -201,6 +201,7 @@ def rewind(t):
     t.ledger = t.begin_ledger
     place_bodies(t)
     move_bodies(t, t.rate)
+    sum_motions(t)
 
 
 @compiled()
@@ -288,6 +289,7 @@ def restart(address):
     t = record_at(address, SYSTEM)
     place_bodies(t)
     move_bodies(t, t.rate)
+    sum_motions(t)
     collect(t, 0.0)
     kinetic, weight = mechanical_energy(t)
     ledger = t.ledger
@@ -305,15 +307,12 @@ def restart(address):
 @compiled()
 def mechanical_energy(t):
     """Kinetic energy and that of weight [J]."""
-    bodies = bodies_of(t)
+    pieces = pieces_of(t)
     kinetic = weight = 0.0
-    for k in range(bodies.shape[0]):
-        body = bodies[k]
-        velocity = arm_velocity(body, rotate(body.rotation, body.com))
-        omega = rotate_back(body.rotation, body.omega)
-        turning = dot(omega, times(body.inertia, omega))
-        kinetic += 0.5 * (body.mass * dot(velocity, velocity) + turning)
-        weight += body.mass * t.gravity * point_position(body, body.com)[2]
+    for p in range(pieces.shape[0]):
+        piece = pieces[p]
+        kinetic += piece.now.kinetic
+        weight += t.gravity * (piece.now.mass * piece.pivot[2] + piece.centre[2])
     return kinetic, weight
 
 
