@@ -68,7 +68,7 @@ def random_hover(seed):
 
 
 def thrust_over_weight(scenario):
-    """Mean thrust in the last seconds of the hold over the weight; its change of momentum is taken off.
+    """Mean thrust less change of momentum, in the last seconds of the hold, over the weight.
 
     Returns:
         The ratio, and what the plant called doubtful.
@@ -105,8 +105,18 @@ def vertical_thrust(state, system):
     return up
 
 
-COLUMNS = ("seed", "system", "cable_model", "start", "cable_m", "links", "joint", "thrust_off_percent",
-           "remarks", "processor_s")  # fmt: skip
+COLUMNS = (
+    "seed",
+    "system",
+    "cable_model",
+    "start",
+    "cable_m",
+    "links",
+    "joint",
+    "thrust_off_percent",
+    "remarks",
+    "processor_s",
+)
 
 
 def main(count, first=0):

@@ -93,19 +93,15 @@ def test_rigid_bars_that_tumble_make_none():
     assert plant.spurious_energy_j < 1e-3 * start
 
 
-def test_energy_from_nothing_is_told_once():
-    """A warning at 1 %, in bars that tumble at 12 rad/s at a step that is not refined."""
-    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=1), [12.0, 0.0, 0.0], 1.0, refine=False)
-    with pytest.warns(UserWarning, match="spurious energy") as said:
+def test_a_doubt_is_told_once_with_what_helps():
+    """At 1 % of the energy or the weight: bars that tumble at a step that is not refined."""
+    plant = tumbling(
+        trio({"damping_n_m_s_rad": 0.0}, links=1), [12.0, 0.0, 0.0], 1.0, refine=False
+    )
+    with pytest.warns(UserWarning, match="without a source|from nothing") as said:
         for _ in range(400):
             advance(plant, 0.0)
-    assert len([w for w in said if " energy" in str(w.message)]) == 1
+    told = [str(w.message) for w in said if "integration" in str(w.message)]
+    assert len(told) == 1
+    assert "what helps here: physics.step_size_s: 0.002" in told[0]
     assert plant.spurious_energy_j > DOUBTFUL_SHARE * plant.records.system[0]["ledger"]["kinetic"]
-
-
-def test_much_energy_from_nothing_ends_a_run():
-    """At 5 %: two bars a cable that jerk taut at a step that is not refined."""
-    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=2), [3.0, 0.0, 0.0], 1.0, refine=False)
-    with pytest.raises(SimulationDiverged, match="spurious energy"):
-        for _ in range(400):
-            advance(plant, 0.0)

@@ -34,6 +34,10 @@ DOUBTFUL_SHARE, FLOOR_LIFT_M = 0.01, 0.01
 """Energy made from nothing or lost by the integration from which a run is doubtful, for all plants:
 a share of the energy exchanged, beyond what lifts the whole system by this height."""
 
+DOUBTFUL_FORCE_SHARE = 0.01
+"""Mean force without a source over about a second from which a run is doubtful: a share of the
+weight of the whole system."""
+
 
 @dataclass(kw_only=True)
 class EnergyAudit:

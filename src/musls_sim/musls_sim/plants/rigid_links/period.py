@@ -19,8 +19,14 @@ from musls_description.numerics.records import (
     table_at,
     vector_at,
 )
-from musls_description.numerics.vectors import add_scaled, put
-from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, SPEED_LIMIT_M_S, STEP
+from musls_description.numerics.vectors import add_scaled, norm, put
+from musls_sim.plants.interface import (
+    DOUBTFUL_FORCE_SHARE,
+    DOUBTFUL_SHARE,
+    FLOOR_LIFT_M,
+    SPEED_LIMIT_M_S,
+    STEP,
+)
 from musls_sim.plants.rigid_body import (
     collect_state,
     fastest_body,
@@ -343,7 +349,7 @@ def account(t, period):
 
 @compiled()
 def check_energy(ledger, before, weight, allowed_j):
-    """Whether a control period made too much energy, or the run so far made or lost too much."""
+    """Whether a control period made too much energy, or the run so far too much or momentum."""
     floor = FLOOR_LIFT_M * weight
     whole = ledger.kinetic + ledger.exchanged
     recent = ledger.now_kinetic + ledger.recent_exchanged
@@ -351,6 +357,7 @@ def check_energy(ledger, before, weight, allowed_j):
     if spurious > END_SHARE * whole or lately > END_SHARE * recent:
         return SPURIOUS_ENERGY
     doubtful = spurious > DOUBTFUL_SHARE * whole or lately > DOUBTFUL_SHARE * recent
+    doubtful |= norm(ledger.recent_impulse) > DOUBTFUL_FORCE_SHARE * weight * MEMORY_S
     if ledger.balance - before > (0.05 if doubtful else 1.0) * allowed_j:
         return UNBALANCED
     return DOUBTFUL if doubtful or ledger.lost - floor > DOUBTFUL_SHARE * whole else OK

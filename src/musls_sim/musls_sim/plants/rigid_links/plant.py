@@ -6,7 +6,6 @@ out to have been too coarse for what happened in it, it is repeated with finer s
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Collection, Sequence
 
@@ -21,7 +20,6 @@ from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.interface import (
-    SPEED_LIMIT_M_S,
     AttachHook,
     CutCable,
     EnergyAudit,
@@ -34,7 +32,8 @@ from musls_sim.plants.interface import (
     ReleaseHook,
     SimulationDiverged,
 )
-from musls_sim.plants.rigid_body import TOUCHING, fastest_body
+from musls_sim.plants.rigid_body import TOUCHING
+from musls_sim.plants.rigid_links.doubts import message
 from musls_sim.plants.rigid_links.mechanism import (
     LinkTables,
     build_records,
@@ -74,122 +73,6 @@ INSTANT_S = 1e-9
 
 START_SLACK_RAD = np.radians(5.0)
 """Largest angle beyond a stop at a start."""
-
-# ---------- Messages when a simulation fails: cause and cure
-
-WEIGHTS = 20.0
-"""Outside forces of so many times the weight of all bodies are named as the cause of a failure."""
-
-
-MOST_GUIDED = 3
-"""With more taut cables, the places of drones on paths may ask for lengths that no pose has."""
-
-
-def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
-    """What is wrong at a verdict of `period`, the cause, and what would cure it."""
-    when, t = f"at {plant.time_s:.3f} s", plant.records
-    cause = _cause(plant, inputs)
-    if verdict == AT_STOP:  # nothing holds a rope so
-        return (
-            f"{when}: the cable below {plant.tree.bodies[int(t.system[0]['stopped'])].name} is "
-            f"bent sideways by {np.degrees(STOP_RAD):.0f} degrees, and the stop of its universal "
-            "joint throws it back; choose twist: free, whose joints have no stops, or more links "
-            "per cable"
-        )
-    if verdict == NOT_FINITE:
-        return f"forces are not finite {when}: {cause or _jam(plant)}"
-    if verdict == RUNAWAY:
-        worst, speed = fastest_body(t.bodies)
-        what = "is not finite" if not np.isfinite(speed) else f"moves at {speed:.3g} m/s"
-        name = plant.tree.bodies[worst].name
-        return f"simulation diverged {when}: {name} {what}; {cause or _calmer(plant)}"
-    cure = cause or _calmer(plant)
-    if verdict == TOO_COARSE:
-        tension = plant.state.tension_peak_n
-        cable = int(tension.argmax())
-        return (
-            f"{when}: the finest step of {plant.levels.step_s[-1]:.2g} s is too long for what "
-            f"happens (tension of cable_{cable + 1} {tension[cable]:.3g} N, joint rates up to "
-            f"{np.abs(plant.velocities[6:]).max():.3g} rad/s), the results are doubtful from here "
-            f"on; {cure}"
-        )
-    ledger = t.system[0]["ledger"]  # of the run, or of the last second if its share is larger
-    size_j, whole_j = ledger["spurious"], ledger["kinetic"] + ledger["exchanged"]
-    what = f"spurious energy: the integration has made {size_j:.3g} J from nothing"
-    if ledger["lost"] > size_j:
-        size_j = ledger["lost"]
-        what = f"lost energy: {size_j:.3g} J went in the integration"
-    share = 100.0 * size_j / max(whole_j, 1e-9)
-    diverged = "simulation diverged " * (verdict == SPURIOUS_ENERGY)
-    what += f", {share:.2g} % of the {whole_j:.3g} J that were exchanged"
-    return f"{diverged}{when}: {what}; {cure}"
-
-
-def _calmer(plant: RigidLinksPlant) -> str:
-    """Cures; a shorter step is one only where steps are not refined."""
-    if not plant.levels.last:
-        return (
-            f"choose a smaller physics.step_size_s (now {plant.physics_step_s:g} s), more joint "
-            "damping or fewer links per cable (physics.refine: true refines it where needed)"
-        )
-    return (
-        f"{_bare(plant)}choose more joint damping (cables.joint.damping_n_m_s_rad), fewer links "
-        "per cable or a calmer motion"
-    )
-
-
-def _bare(plant: RigidLinksPlant) -> str:
-    """That joints without damping are the cause, if they are."""
-    bare = [k for k, c in enumerate(plant.system.cables, start=1) if c.is_hardly_damped]
-    if not bare:
-        return ""
-    return (
-        f"the joints of cable_{bare[0]} have hardly any damping "
-        f"({plant.system.cables[bare[0] - 1].joint_damping_n_m_s_rad:.2g} N m s/rad), and for a "
-        "chain that cracks like a whip no time step is short enough; "
-    )
-
-
-def _jam(plant: RigidLinksPlant) -> str:
-    """Cause of forces that are not finite where all inputs are."""
-    if plant.records.system[0]["guided"] and plant.system.n_drones > MOST_GUIDED:
-        return (
-            f"{plant.system.n_drones} taut cables that do not stretch seldom fit drones on "
-            "given paths; choose cable model elastic or massless"
-        )
-    if _bare(plant):
-        return _calmer(plant)
-    jammed = "cables that jam in contact (physics.contact), or " * ("cables" in plant.contact)
-    return f"{jammed}joints beyond their stops; {_calmer(plant)}"
-
-
-def _cause(plant: RigidLinksPlant, inputs: PlantInputs) -> str:
-    """The input that is no number, or that no time step could follow; empty if there is none."""
-    given = {
-        "rotor commands": inputs.rotor_command_rad_s,
-        "wind": inputs.wind_enu_m_s,
-        "wrench_body": inputs.wrench_body,
-        "wrench_enu": inputs.wrench_enu,
-    }
-    if named := [name for name, values in given.items() if not np.isfinite(values).all()]:
-        return f"check {' and '.join(named)}"
-    wind = math.hypot(*inputs.wind_enu_m_s)
-    if wind > SPEED_LIMIT_M_S:
-        return (
-            f"the wind of {wind:.3g} m/s is the cause: its drag is too large a force for these "
-            f"bodies, and nothing here is made for winds beyond {SPEED_LIMIT_M_S:g} m/s"
-        )
-    weight = plant.gravity_m_s2 * plant.records.bodies["mass"].sum()
-    for name in ("wrench_body", "wrench_enu"):
-        force = np.abs(given[name][:, 3:]).max(axis=1)
-        if force.max() > WEIGHTS * weight:
-            body = plant.tree.bodies[plant.records.selected[force.argmax()]].name
-            return (
-                f"the force of {force.max():.3g} N on {body} ({name}) is the cause: all bodies "
-                f"together weigh {weight:.3g} N"
-            )
-    return ""
-
 
 # ---------- The plant
 
