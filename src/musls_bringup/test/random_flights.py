@@ -91,8 +91,8 @@ def random_flight(seed):
             "drones": HEAVY if frame == "heavy" else {"from": frame},
             "cables": {
                 "length_m": length_m,
-                "mass_kg": rope.mass_kg,
-                "radius_m": rope.radius_m,
+                "material": rope.material,
+                "diameter_m": rope.diameter_m,
                 "links": rope.links,
                 "joint": {"damping_n_m_s_rad": rope.damping_n_m_s_rad},
             },

@@ -49,7 +49,7 @@ def test_a_rope_of_3_mm_is_that_of_the_page(material):
 
 @pytest.mark.parametrize("material", TABLE)
 def test_no_rope_is_better_than_its_fibres(material):
-    """Specific modulus and strength of yarn (Tension Technology International), N/tex as MN m/kg."""
+    """Specific modulus and strength of yarn by Tension Technology International [MN m/kg]."""
     yarn = {
         "hmpe": (124.0, 3.1), "polyester": (10.0, 0.84), "nylon": (4.0, 0.84), "steel": (26.0, 0.3),
         "aramid": (49.0, 2.03), "cord": (3.5, 0.66),

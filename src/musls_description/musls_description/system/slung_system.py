@@ -117,12 +117,12 @@ class CableEnd:
             raise ValueError("clamp_direction must not be zero")
 
 
-# Bending of ropes: strands slide on each other, and each of n bends like a bar of 1/n of the section,
-# with the loss of the material as in stretch: damping r^2 / (4 n), as for the round rods of Robotica
-# 2024 with n = 1. Small waves of a taut rope may lose as much as such a rod, since friction holds
-# the strands together (EI_max: Cardou, Taut helical strand bending stiffness, 2006), but no
-# measured loss of a rope was found, and too much of it hides jerks: a bowed rope that snaps taut
-# then pulls with 359 N in place of 433. The seed paper's joints lose 28 times as much.
+# Bending of ropes: strands slide on each other, and each of n bends like a bar of 1/n of the
+# section, with the loss of the material as in stretch: damping r^2 / (4 n), as for the round rods
+# of Robotica 2024 with n = 1. Small waves of a taut rope may lose as much as such a rod, since
+# friction holds the strands together (EI_max: Cardou, Taut helical strand bending stiffness, 2006),
+# but no measured loss of a rope was found, and too much of it hides jerks: a bowed rope that snaps
+# taut then pulls with 359 N in place of 433. The seed paper's joints lose 28 times as much.
 #
 # Air: a cylinder across the flow at the Reynolds numbers of a swinging rope, 1e2 to 1e4.
 
@@ -536,8 +536,8 @@ class Cable:
             by default twice the radius.
         mass_kg: Mass of the whole cable (m_ic); by default that of the material and diameter.
         length_m: Length (l_ic).
-        radius_m: Radius (r_ic), for drag, contact and inertia; by default half the diameter, or that
-            of a rope of this material and mass.
+        radius_m: Radius (r_ic), for drag, contact and inertia; by default half the diameter, or
+            that of a rope of this material and mass.
         links: Number of rigid links (n_i), or of elastic segments.
         joint: Damping, stiffness and friction of each joint of rigid links.
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
@@ -635,7 +635,12 @@ class Cable:
     @property
     def usual_joint_damping_n_m_s_rad(self) -> float:
         """Damping of each joint by material and radius [N m s/rad]."""
-        return self.axial_damping_n_s * self.radius_m**2 / (4.0 * self.rope.strands) / self.link_length_m
+        return (
+            self.axial_damping_n_s
+            * self.radius_m**2
+            / (4.0 * self.rope.strands)
+            / self.link_length_m
+        )
 
     @property
     def is_hardly_damped(self) -> bool:

@@ -165,7 +165,7 @@ class Flight(Loop):
             self.events.note(self.time_s, "doubtful", what)
 
     def watch_strength(self, tick: int) -> None:
-        """Record once for each cable that its rope would have parted, where the plant parts none."""
+        """Record once for each cable that its rope would have parted, where no plant parts it."""
         for i, cable in enumerate(self.scenario.system.cables):
             strength_n, peak_n = cable.break_force_n, self.max_tension_n[i]
             if strength_n is None or peak_n <= OVERLOAD * strength_n or i in self._overloaded:

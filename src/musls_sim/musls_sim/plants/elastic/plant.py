@@ -103,8 +103,9 @@ LONGEST_STRETCH = 8.0
 class ElasticPlant(Engine):
     """Elastic cables between load, drones and anchors, see `interface.Plant`.
 
-    Cables have the segments, length, mass and material of their description, see `Cable.rope`. `cable.joint` (of the rigid links) and `cable.twist`
-    have no meaning here: point masses neither turn nor twist.
+    Cables have the segments, length, mass and material of their description, see `Cable.rope`.
+    `cable.joint` (of the rigid links) and `cable.twist` have no meaning here: point masses neither
+    turn nor twist.
     """
 
     cable_model = "elastic"

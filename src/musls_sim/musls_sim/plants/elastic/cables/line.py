@@ -306,9 +306,9 @@ def remember(axial, memory, strain, strain_rate, since):
 
 # ---------- The line that a cable is made of, and what it is where its system says nothing
 #
-# Axially `rope_materials` and the diameter. The thousands of filaments of a fibre rope slide on each
-# other: EI is the sum of theirs, EA d^2 / 16 with d = 17 um (assumed), 4e-6 N m2. Bending then
-# reaches sqrt(EI / T), 1 mm at 4 N, along the line, far less than a segment: EI = 0.
+# Axially by material and diameter. The thousands of filaments of a fibre rope slide on each other:
+# EI is the sum of theirs, EA d^2 / 16 with d = 17 um (assumed), 4e-6 N m2. Bending then reaches
+# sqrt(EI / T), 1 mm at 4 N, along the line, far less than a segment: EI = 0.
 
 
 def line_of(
