@@ -131,8 +131,8 @@ def test_printed_error_is_to_the_reference_in_continuous_time():
 
 # What README and docs quote: mean error of the load [m] and how well it has to be known.
 QUOTED = {
-    "circle": (0.333, 0.3e-3),
-    "shm": (1.071, 0.3e-3),
+    "circle": (0.333, 0.5e-3),
+    "shm": (1.071, 0.5e-3),
     "engage": (0.232, 1e-3),
     "circle_elastic": (0.333, 0.5e-3),
     "circle_payload": (0.0354, 0.5e-3),
