@@ -164,7 +164,7 @@ def test_finer_segments_are_another_flight():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hold", "circle", "circle_elastic", "shm", "shm_payload"])
 def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name):
-    """Of all shipped scenarios 97 % of 14,253 figures have a band, and MEASURED % of these hold.
+    """Of all shipped scenarios 97 % of 14,253 figures have a band, and 98 % of these hold.
 
     `benchmarks/verify_scenarios.py --sixteenth`.
     """

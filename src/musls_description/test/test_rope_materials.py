@@ -138,6 +138,11 @@ NAMES = "hmpe, polyester, nylon, steel, aramid, cord"
             f"Cable: radius_m is missing: give it, diameter_m or material ({NAMES})",
         ),
         ({"material": "hmpe", "diameter_m": 0}, "Cable: diameter_m = 0: must be greater than 0"),
+        (
+            {"material": "hmpe", "diameter_m": 1e-9},
+            "Cable: diameter_m = 1e-09 gives a mass_kg of 1.99e-15, which must be from 1e-12 to "
+            "1e+09",
+        ),
         ({"material": "hmpe", "mass_kg": math.nan}, "Cable: mass_kg = nan: must be finite"),
     ],
 )

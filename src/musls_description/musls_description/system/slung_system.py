@@ -23,6 +23,8 @@ from pydantic import BeforeValidator, Field
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import (
+    LARGEST,
+    SMALLEST,
     Finite,
     Fraction,
     NonNegative,
@@ -586,6 +588,11 @@ class Cable:
         own = {n for n in given if n == source or vars(self)[n] != follows.get(n)}
         object.__setattr__(self, "_own", own)  # frozen
         for name in follows.keys() - own:
+            if not SMALLEST <= follows[name] <= LARGEST:
+                raise ValueError(
+                    f"{source} = {vars(self)[source]:g} gives a {name} of {follows[name]:.3g}, "
+                    f"which must be from {SMALLEST:g} to {LARGEST:g}"
+                )
             object.__setattr__(self, name, follows[name])
 
     def as_written(self) -> dict[str, Any]:
