@@ -67,7 +67,7 @@ def random_flight(seed):
     length_m = float(f"{np.exp(draw.uniform(*np.log(lengths))):.2g}")
     share_kg = own_kg * lift * float(draw.choice([0.02, 0.1, 0.2, 0.3]))
     mass_kg = float(f"{n * share_kg:.2g}")
-    rope = rope_for(9.80665 * share_kg, length_m)
+    rope = rope_for(9.80665 * share_kg)
     # A ring or a plate, from as wide as a cable is thick to as wide as the drones apart.
     size_m = float(f"{radius_m * draw.uniform(0.3, 1.5) * max(1.0, 0.5 * n):.2g}")
     angle = 2.0 * np.pi * np.arange(n) / n + draw.uniform(0.0, 1.0)
@@ -91,10 +91,9 @@ def random_flight(seed):
             "drones": HEAVY if frame == "heavy" else {"from": frame},
             "cables": {
                 "length_m": length_m,
-                "mass_kg": rope.mass_kg,
-                "radius_m": rope.radius_m,
+                "material": rope.material,
+                "diameter_m": rope.diameter_m,
                 "links": rope.links,
-                "joint": {"damping_n_m_s_rad": rope.damping_n_m_s_rad},
             },
         },
         "cable_model": model,

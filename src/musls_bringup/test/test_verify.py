@@ -20,7 +20,7 @@ def series(limit, error, order):
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
-@pytest.mark.parametrize("error", [0.02, -0.003])
+@pytest.mark.parametrize("error", [0.02, -0.05])
 def test_the_band_of_a_converging_figure_holds_its_limit(order, error):
     found = Converged.of("tension.in_flight.max_n", series(1.0, error, order))
     assert abs(error) < found.error < 2.0 * abs(error)
@@ -55,9 +55,22 @@ def test_what_one_flight_alone_has_does_not_converge():
 
 def test_changes_that_nobody_measures_are_small():
     path = "errors.load.hold.translational_error_m"
-    assert Converged.of(path, (1e-6, 3e-6, 1e-6)).error == pytest.approx(1.6e-5)
-    assert Converged.of("cables.cable_1.slack_fraction", (0.0, 0.0, 0.0)).error == 0.0
-    assert Converged.of(path, (0.03, 0.03005, 0.0301)).error is None  # measured, and growing
+    assert Converged.of(path, (1e-6, 2e-6, 1e-6)).error == pytest.approx(8e-6)
+    assert Converged.of(path, (1e-6, 3e-6, 1e-6)).error == pytest.approx(1e-4)  # the floor
+    assert Converged.of("cables.cable_1.slack_fraction", (0.0, 0.0, 0.0)).error == 0.01
+    assert Converged.of(path, (0.03, 0.03006, 0.03002)).error == pytest.approx(1e-4)
+    scattered = Converged.of(path, (0.03, 0.0302, 0.0304))  # more, and it does not shrink
+    assert scattered.error == pytest.approx(1.2e-3)
+    assert scattered.text("mm", 1e3) == "30 mm +- 1.2 mm"
+
+
+def test_what_others_change_by_hides_no_small_figure():
+    """A load at rest on the ground in a flight whose other errors change by 2 mm."""
+    path = "errors.load.spool_up.translational_error_m"
+    found = Converged.of(path, (1.445e-5, 1.416e-5, 1.411e-5), common=2e-3)
+    assert found.error == pytest.approx(0.5 * 1.445e-5)
+    large = Converged.of(path, (0.5, 0.5001, 0.5002), common=2e-3)
+    assert large.error == pytest.approx(3e-3)
 
 
 def test_text_has_as_many_digits_as_are_known():
@@ -118,8 +131,8 @@ def test_printed_error_is_to_the_reference_in_continuous_time():
 
 # What README and docs quote: mean error of the load [m] and how well it has to be known.
 QUOTED = {
-    "circle": (0.333, 0.3e-3),
-    "shm": (1.071, 0.3e-3),
+    "circle": (0.333, 0.5e-3),
+    "shm": (1.071, 0.5e-3),
     "engage": (0.232, 1e-3),
     "circle_elastic": (0.333, 0.5e-3),
     "circle_payload": (0.0354, 0.5e-3),
@@ -149,20 +162,21 @@ def test_finer_segments_are_another_flight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hold", "circle", "circle_elastic", "shm", "unequal"])
+@pytest.mark.parametrize("name", ["hold", "circle", "circle_elastic", "shm", "shm_payload"])
 def test_bands_hold_the_figures_at_a_sixteenth_of_the_step(name):
-    """Measured: circle 95.9 % of 294, shm 95.7 of 329, unequal 99.6 of 262.
+    """Of all shipped scenarios 97 % of 14,253 figures have a band, and 98 % of these hold.
 
-    circle_elastic has 98.8 % of 341 (91.7 of 266 while no air damped its cables' waves), engage
-    99.4 of 181, duo 97.5 of 236, solo 99.3 of 147.
+    `benchmarks/verify_scenarios.py --sixteenth`.
     """
     scenario = musls.load_scenario(name)
     found = musls.verify(scenario)
     _, summary = fly_once(finer_scenario(scenario, found.step_size_s, 16))
     finest = dict(numbers_by_path(summary))
+    banded = {path: its for path, its in found.figures.items() if its.error is not None}
     inside = [
-        abs(figure.values[0] - finest[path]) <= figure.error
-        for path, figure in found.figures.items()
-        if figure.error is not None and path in finest
+        abs(its.values[0] - finest[path]) <= its.error
+        for path, its in banded.items()
+        if path in finest
     ]
+    assert len(banded) >= 0.95 * len(found.figures)
     assert len(inside) > 50 and np.mean(inside) >= 0.95, f"{np.mean(inside):.1%}"

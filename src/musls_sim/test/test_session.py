@@ -153,6 +153,27 @@ def test_energy_from_nothing_or_lost_is_an_event(work_j, what):
     assert event.kind == "doubtful" and event.what.startswith(what)
 
 
+THIN = ("start=air", "system.cables.material=cord", "system.cables.diameter_m=1e-4")
+"""Cords that hold 1.06 N, on which a share of some 4 N hangs."""
+
+
+@pytest.mark.parametrize("model", ["rigid_links", "massless"])
+def test_a_rope_that_would_have_parted_makes_the_flight_doubtful(model):
+    with Session(scenario(f"cable_model={model}", *THIN)) as session:
+        session.advance(125)
+        found = [event for event in session.events.happened if event.kind == "doubtful"]
+    assert len(found) == 2  # once for each of two cables
+    assert found[0].what.startswith("cable_1 is pulled with ")
+    assert found[0].what.endswith("more than it holds (material = cord (1.06 N)), and did not part")
+
+
+def test_an_elastic_rope_parts_where_its_material_does():
+    with pytest.raises(
+        ConfigError, match=r"cables\.0\.material = cord \(1\.06 N\): the cable would"
+    ):
+        Session(scenario("cable_model=elastic", *THIN))
+
+
 def test_a_session_has_the_steps_that_its_flight_needs():
     with Session(scenario()) as session:
         assert session.step_names == (

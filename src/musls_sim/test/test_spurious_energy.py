@@ -95,9 +95,7 @@ def test_rigid_bars_that_tumble_make_none():
 
 def test_a_doubt_is_told_once_with_what_helps():
     """At 1 % of the energy or the weight: bars that tumble at a step that is not refined."""
-    plant = tumbling(
-        trio({"damping_n_m_s_rad": 0.0}, links=1), [12.0, 0.0, 0.0], 1.0, refine=False
-    )
+    plant = tumbling(trio({"damping_n_m_s_rad": 0.0}, links=1), [12.0, 0.0, 0.0], 1.0, refine=False)
     with pytest.warns(UserWarning, match="without a source|from nothing") as said:
         for _ in range(400):
             advance(plant, 0.0)

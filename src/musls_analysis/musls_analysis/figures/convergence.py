@@ -4,12 +4,14 @@ The same flight is flown with steps h, h/2, h/4, and on request finer ones. A fi
 d1 from the first to the second of the last three and by d2 from there to the third converges if d2
 is clearly smaller than d1; as a geometric series the changes to come sum up to d1 / (1 - d2 / d1)
 (Richardson, Phil. Trans. R. Soc. A 226, 1927). Its band is that sum times a safety factor, as in
-Roache's grid convergence index (J. Fluids Eng. 116, 1994), with what it changed before. A figure
-whose changes do not shrink has no band, and is no result.
+Roache's grid convergence index (J. Fluids Eng. 116, 1994), with what it changed before.
 
-Jerks come at other moments with other steps, and after one all figures are a little different. A
-band is therefore no narrower than what nine of ten figures of the flight with the same unit change
-by.
+Jerks come at other moments with other steps, and after one all figures are a little different: they
+scatter, however fine the step. The band of a figure whose changes do not shrink is several times
+what it has scattered by; below a floor that counts for nobody it is that floor. No band is narrower
+than 1.5 times what nine of ten figures of the flight with the same unit change by, or than half of
+the figure. One that would be wider than half of the figure, and than the floor, is none, and the
+figure is no result.
 """
 
 from __future__ import annotations
@@ -52,6 +54,9 @@ SMALL = 4.0
 ALTERNATING = 3.0
 """Band over the larger change where the two have different signs: nothing is known of a limit."""
 
+SCATTER = 3.0
+"""Band over the spread of all values of a figure whose changes do not shrink."""
+
 LARGEST = 0.5
 """Largest error, as a share of the figure; with a larger one nothing is known of it."""
 
@@ -60,8 +65,14 @@ PEAK_PATHS = tuple(f"tension.{where}.max_n" for where in PEAK_PLACES)
 STEP_DEPENDENT = ("errors.", "cables.", "tension.")
 """Begin of the paths in summary.json of figures that steps change."""
 
-FLOORS = {"_m": 2e-5, "_deg": 2e-3, "_n": 2e-3, "_fraction": 2e-3}
-"""Small bands, by the unit at the end of a figure's name; changes below half of them are small."""
+FLOORS = {"_m": 1e-4, "_deg": 2e-2, "_n": 1e-2, "_fraction": 1e-2}
+"""Differences that count for nobody, by the unit at the end of a figure's name."""
+
+COUNTED = {"_fraction": 1e-2}
+"""Narrowest bands of figures that count samples, and so do not change gradually."""
+
+TINY = 0.1
+"""Share of the floor below which a band is so small that it is not widened to it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class Converged:
 
     Attributes:
         values: At least three.
-        error: Band around the first in which the limit lies; None if it does not converge.
+        error: Band around the first in which the limit lies; None if nothing is known of it.
     """
 
     values: tuple[float, ...]
@@ -78,21 +89,25 @@ class Converged:
 
     @classmethod
     def of(cls, name: str, values: tuple[float, ...], common: float = 0.0) -> Converged:
-        """Judge a figure of a name that ends with its unit; `common`: the narrowest band."""
+        """Judge a figure of a name that ends with its unit; `common`: usual changes of others."""
         first, second = values[-2] - values[-3], values[-1] - values[-2]
         d1, d2 = abs(first), abs(second)
-        floor = FLOORS.get(_unit(name), 0.0)
-        if max(d1, d2) <= max(0.5 * floor, SETTLED * abs(values[0])):
-            error = SMALL * (d1 + d2)
-        elif d2 > MAX_RATIO * d1:
-            return cls(values, None)
-        else:
+        size, before = abs(values[0]), abs(values[-3] - values[0])
+        spread, floor = max(values) - min(values), FLOORS.get(_unit(name), 0.0)
+        small = SMALL * (d1 + d2) + before
+        if small <= TINY * floor or max(d1, d2) <= SETTLED * size:
+            error = small
+        elif spread <= floor:
+            error = floor
+        elif d2 <= MAX_RATIO * d1:
             error = SAFETY * d1 / (1.0 - max(d2 / d1, MIN_RATIO))
             if first * second < 0.0:
                 error = max(error, ALTERNATING * d1)
-            error = max(error, floor)
-        error = max(error, common) + abs(values[-3] - values[0])
-        return cls(values, error if error <= max(LARGEST * abs(values[0]), floor) else None)
+            error += before
+        else:
+            error = SCATTER * spread
+        error = max(error, min(SAFETY * common, LARGEST * size), COUNTED.get(_unit(name), 0.0))
+        return cls(values, error if error <= max(LARGEST * size, floor) else None)
 
     @property
     def order(self) -> float | None:

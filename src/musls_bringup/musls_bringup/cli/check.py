@@ -63,11 +63,12 @@ def run(
         print(text)
     else:
         told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
-        _show(chosen.name, verdict, cautions, told)
+        ropes = dict.fromkeys(cable.rope_words for cable in chosen.system.cables)
+        _show(chosen.name, verdict, cautions, [f"cables: {'; '.join(ropes)}", *told])
     return 0 if verdict.can_be_flown else 1
 
 
-def _show(name: str, verdict: Verdict, cautions: list[str], lost: list[str]) -> None:
+def _show(name: str, verdict: Verdict, cautions: list[str], facts: list[str]) -> None:
     from rich.markup import escape
 
     found, flown = verdict.found, verdict.flown
@@ -89,7 +90,7 @@ def _show(name: str, verdict: Verdict, cautions: list[str], lost: list[str]) -> 
     if found.first_empty is not None:
         number, minutes = found.first_empty
         console.print(f"drone_{number} runs out first: {minutes:.1f} min of hover")
-    for line in lost:
+    for line in facts:
         console.print(escape(line))
     if flown is not None and not flown.problems:
         console.print(escape(flown.sentence))

@@ -229,8 +229,9 @@ def list_shipped(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="systems, scenarios, sweeps, cable-models, trajectories, controllers, "
-            "load-estimators, autopilots, events, aerodynamics, sensors, cable-laws or readers.",
+            help="systems, scenarios, sweeps, cable-models, rope-materials, trajectories, "
+            "controllers, load-estimators, autopilots, events, aerodynamics, sensors, cable-laws "
+            "or readers.",
             show_default="all of them",
         ),
     ] = None,
@@ -281,6 +282,21 @@ def _cable_models() -> list[tuple[str, str]]:
     return [*flown, *(its for its in replayed if its[0] not in PLANTS)]
 
 
+def _rope_materials() -> list[tuple[str, str]]:
+    """Materials, and what a rope of 3 mm of each weighs, stretches and holds."""
+    from musls_description.system.rope_materials import MATERIALS
+
+    return [
+        (
+            name,
+            f"{rope.what}; 3 mm: {1e3 * rope.mass_kg_m(0.003):.2g} g/m, "
+            f"EA {rope.ea_n(0.003) / 1e3:.3g} kN, "
+            f"breaks at {rope.break_force_n(0.003) / 1e3:.2g} kN",
+        )
+        for name, rope in MATERIALS.items()
+    ]
+
+
 def _readers() -> list[tuple[str, str]]:
     from musls_analysis.recordings.readers import READERS
 
@@ -305,6 +321,7 @@ KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "scenarios": partial(_described, SCENARIOS),
     "sweeps": partial(_described, SWEEPS),
     "cable-models": _cable_models,
+    "rope-materials": _rope_materials,
     "trajectories": partial(_registered, "musls_control.trajectories", "TRAJECTORIES"),
     "controllers": partial(_registered, "musls_control.controllers", "CONTROLLERS"),
     "load-estimators": partial(_registered, "musls_control.estimators", "LOAD_ESTIMATORS"),

@@ -118,7 +118,7 @@ def write_system(
         "name": path.stem, "more": more, "what": found.what, "body": found.body,
         "mass": f"{mass_kg:g}", "attachments": rows(found.attachments_m), "drones": count,
         "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
-        "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count, cable_m),
+        "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count),
     })  # fmt: skip
     hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
     margin = hung.hanging.margin_sentence

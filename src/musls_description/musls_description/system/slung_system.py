@@ -17,13 +17,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.schema import (
+    LARGEST,
+    SMALLEST,
     Finite,
     Fraction,
     NonNegative,
@@ -48,6 +50,7 @@ from musls_description.system.drone import (
     inertia_instead_of,
 )
 from musls_description.system.propulsion import STANDARD_DENSITY_KG_M3
+from musls_description.system.rope_materials import ASSUMED, MATERIALS, Material, RopeMaterial
 from musls_description.tables import ShownResult, Table
 
 # ---------- Parts of general rigs: anchors, cable ends and materials, winches, pulleys
@@ -118,28 +121,7 @@ class CableEnd:
             raise ValueError("clamp_direction must not be zero")
 
 
-# A cable of which its system says nothing: braided polyethylene (Dyneema, 12 strands). Makers' data
-# sheets of a 3 mm braid (Samson AmSteel-Blue, 1/8 in) give about 11 kN strength, 7.5 g/m (the seed
-# paper's cable, whose radius is 3.1 mm: 8.3 g/m) and 0.46 % elastic elongation at 10 % of the
-# strength: EA = 1.1 kN / 0.0046 = 2.4e5 N. Other cables have as much in the same section. Damping:
-# a loss factor of 0.05 at the 34 Hz at which a 2 kg body bounces on 2.4 m of it, which is a
-# relaxation time of 0.24 ms. The figures of the braid are quoted from memory of the maker's sheet
-# and still to be checked against it; the loss factor is an assumption of the usual size.
-#
-# Bending: strands slide on each other, and each of n bends like a bar of 1/n of the section, with
-# the loss of the material as in stretch: damping r^2 / (4 n), as for the round rods of Robotica
-# 2024 with n = 1. Small waves of a taut rope may lose as much as such a rod, since friction holds
-# the strands together (EI_max: Cardou, Taut helical strand bending stiffness, 2006), but no
-# measured loss of a rope was found, and too much of it hides jerks: a bowed rope that snaps taut
-# then pulls with 359 N in place of 433. The seed paper's joints lose 28 times as much.
-#
 # Air: a cylinder across the flow at the Reynolds numbers of a swinging rope, 1e2 to 1e4.
-
-EA_N, EA_RADIUS_M = 2.4e5, 0.0031
-"""Axial stiffness of the seed paper's cable, and its radius."""
-
-RELAXATION_TIME_S = 2.4e-4
-"""Axial damping over EA."""
 
 WAVE_DAMPING, WAVE_LINKS = 1.64e-3, 15
 """Damping ratio of the longest wave of the seed paper's cable: T = 5.64 N, 8.26 g/m, 2.42 m, joints
@@ -154,26 +136,28 @@ CYLINDER_DRAG = 1.1
 
 @spec
 class ElasticLine:
-    """Material of a cable, for `cable_model: elastic`; `rigid_links` take stiffness and damping.
+    """Stretch, bending and strength of a cable where its material is not to say them.
+
+    For `cable_model: elastic`; `rigid_links` take stiffness and damping.
 
     Attributes:
-        ea_n: Axial stiffness, force per strain; by default that of braided polyethylene, 2.4e5 N
-            at a radius of 3.1 mm and as the section for others.
+        ea_n: Axial stiffness, force per strain; by default that of the cable's material.
         law: Pairs (strain, force [N]) instead of `ea_n`, both increasing, through (0, 0).
         law_interpolation: "monotone" cubics or "linear" pieces between the pairs.
         own_law: Law from your own file instead of both, by its kind.
         rod: Whether it also carries compression, as a rod does; a cable carries tension only.
-        damping_n_s: Force per rate of strain; by default the stiffness times 0.24 ms, 0 of
-            `own_law`.
+        damping_n_s: Force per rate of strain; by default that of the material, 0 of `own_law`.
         permanent_share: Share of the largest strain so far that stays, as a new rope beds in.
-        ei_n_m2: Bending stiffness.
+        ei_n_m2: Bending stiffness; by default that of a `material` that is named, else 0. Only
+            steel has any.
         bending_damping_n_m2_s: Moment per rate of curvature.
         clamp_factor: Stiffness of the joint at a clamp over EI / segment length: 2 is exact to
             second order, 1 what the elements of Robotica 2024 have.
         drag_across_n_s2_m3: Air drag across the cable, per length and squared speed: rho C d / 2,
             by default with C = 1.1.
         drag_along_n_s2_m3: Air drag along the cable, per length and squared speed.
-        break_force_n: Tension at which it breaks; by default it never breaks.
+        break_force_n: Tension at which it breaks; by default that of a `material` that is named,
+            else it never breaks.
     """
 
     ea_n: Positive | None = None
@@ -183,7 +167,7 @@ class ElasticLine:
     rod: bool = False
     damping_n_s: NonNegative | None = None
     permanent_share: Annotated[float, Field(ge=0.0, le=0.9, allow_inf_nan=False), Number] = 0.0
-    ei_n_m2: NonNegative = 0.0
+    ei_n_m2: NonNegative | None = None
     bending_damping_n_m2_s: NonNegative = 0.0
     clamp_factor: Annotated[float, Field(ge=0.1, le=10.0, allow_inf_nan=False), Number] = 2.0
     drag_across_n_s2_m3: NonNegative | None = None
@@ -387,7 +371,7 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
                     f"{where}.ends.{k}.body: unknown body '{end.body}': "
                     f"{near_names(end.body, names)}"
                 )
-            if end.clamped and not cable.elastic.ei_n_m2:
+            if end.clamped and not cable.ei_n_m2:
                 raise ValueError(
                     f"{where}.ends.{k}: clamped: true, but elastic.ei_n_m2 is 0: clamping a "
                     "cable needs bending stiffness (ei_n_m2 > 0)"
@@ -532,6 +516,9 @@ class LoadCell:
     range_n: Positive | None = None
 
 
+_MATERIALS = ", ".join(get_args(Material))
+
+
 @spec
 class Cable:
     """A cable: as rigid links, a chain of equal cylinders with universal joints (Fig. 2).
@@ -541,10 +528,18 @@ class Cable:
     A3). As a rope or a swivel does, it turns about its own axis at the load, unless `twist: locked`
     takes that axis away, as in the paper: a taut cable then holds the yaw of its drone.
 
+    `material` with one of `diameter_m`, `radius_m` and `mass_kg` gives the other values. What is
+    given besides holds in place of what follows from the material.
+
     Attributes:
-        mass_kg: Mass of the whole cable (m_ic).
+        material: Material: hmpe, polyester, nylon, steel, aramid or cord. Left out, the stretch is
+            that of hmpe, and `mass_kg` is needed.
+        diameter_m: Nominal diameter, as on a maker's sheet, from which stretch and strength follow;
+            by default twice the radius.
+        mass_kg: Mass of the whole cable (m_ic); by default that of the material and diameter.
         length_m: Length (l_ic).
-        radius_m: Radius (r_ic).
+        radius_m: Radius (r_ic), for drag, contact and inertia; by default half the diameter, or
+            that of a rope of this material and mass.
         links: Number of rigid links (n_i), or of elastic segments.
         joint: Damping, stiffness and friction of each joint of rigid links.
         twist: "free" for a third axis (the load's vertical) in the joint at the load of rigid
@@ -556,9 +551,11 @@ class Cable:
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """
 
-    mass_kg: Positive
+    material: Material | None = None
+    diameter_m: Positive | None = None
+    mass_kg: Positive = math.nan
     length_m: Positive
-    radius_m: Positive
+    radius_m: Positive = math.nan
     links: Annotated[int, Field(ge=1, le=1000), Number]
     joint: CableJoint = Field(default_factory=CableJoint)
     twist: Literal["locked", "free"] = "free"
@@ -570,6 +567,51 @@ class Cable:
     def __post_init__(self) -> None:
         if self.twist == "locked" and self.twist_damping_n_m_s_rad is not None:
             raise ValueError("twist_damping_n_m_s_rad needs twist: free")
+        self._complete(given={n for n in ("mass_kg", "radius_m") if not math.isnan(vars(self)[n])})
+
+    def _complete(self, given: set[str]) -> None:
+        """Set mass and radius that follow; note which do not, as `_own`."""
+        if self.material is None and "mass_kg" not in given:
+            raise ValueError(f"mass_kg is missing: give it, or the material ({_MATERIALS})")
+        if self.diameter_m is not None:
+            source, diameter_m = "diameter_m", self.diameter_m
+        elif "radius_m" in given:
+            source, diameter_m = "radius_m", 2.0 * self.radius_m
+        elif self.material is None:
+            raise ValueError(f"radius_m is missing: give it, diameter_m or material ({_MATERIALS})")
+        elif "mass_kg" in given:
+            source, diameter_m = "mass_kg", self.rope.diameter_m(self.mass_kg / self.length_m)
+        else:
+            raise ValueError(f"material: {self.material} needs diameter_m, radius_m or mass_kg")
+        follows = {"radius_m": diameter_m / 2.0}
+        if self.material is not None:
+            follows["mass_kg"] = self.rope.mass_kg_m(diameter_m) * self.length_m
+        own = {n for n in given if n == source or vars(self)[n] != follows.get(n)}
+        object.__setattr__(self, "_own", own)  # frozen
+        for name in follows.keys() - own:
+            if not SMALLEST <= follows[name] <= LARGEST:
+                raise ValueError(
+                    f"{source} = {vars(self)[source]:g} gives a {name} of {follows[name]:.3g}, "
+                    f"which must be from {SMALLEST:g} to {LARGEST:g}"
+                )
+            object.__setattr__(self, name, follows[name])
+
+    def as_written(self) -> dict[str, Any]:
+        """Fields as the user gave them, see `schema.to_data`; derived ones are left out."""
+        written = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        for name in {"mass_kg", "radius_m"} - vars(self)["_own"]:
+            del written[name]
+        return written
+
+    @property
+    def rope(self) -> RopeMaterial:
+        """Material that it is made of, or that is assumed."""
+        return MATERIALS[self.material or ASSUMED]
+
+    @property
+    def nominal_diameter_m(self) -> float:
+        """Diameter from which stretch and strength follow [m]."""
+        return 2.0 * self.radius_m if self.diameter_m is None else self.diameter_m
 
     @property
     def link_length_m(self) -> float:
@@ -636,7 +678,7 @@ class Cable:
         """Axial stiffness where it begins to stretch; of `own_law` only the law knows it [N]."""
         its = self.elastic
         if its.law is None:
-            return EA_N * (self.radius_m / EA_RADIUS_M) ** 2 if its.ea_n is None else its.ea_n
+            return self.rope.ea_n(self.nominal_diameter_m) if its.ea_n is None else its.ea_n
         (e0, f0), (e1, f1) = next(pair for pair in pairwise(its.law) if pair[1][0] > 0.0)
         return (f1 - f0) / (e1 - e0)
 
@@ -645,7 +687,39 @@ class Cable:
         """Force per rate of strain [N s]."""
         if self.elastic.damping_n_s is not None:
             return self.elastic.damping_n_s
-        return 0.0 if self.elastic.own_law is not None else RELAXATION_TIME_S * self.ea_n
+        return 0.0 if self.elastic.own_law is not None else self.rope.relaxation_s * self.ea_n
+
+    @property
+    def break_force_n(self) -> float | None:
+        """Tension at which it breaks [N]; None where neither it nor a material is given."""
+        if self.elastic.break_force_n is not None or self.material is None:
+            return self.elastic.break_force_n
+        return self.rope.break_force_n(self.nominal_diameter_m)
+
+    @property
+    def break_force_words(self) -> str:
+        """The key that says when it breaks, with its value, for messages."""
+        if self.elastic.break_force_n is not None:
+            return f"elastic.break_force_n = {self.elastic.break_force_n:g}"
+        return f"material = {self.material} ({self.break_force_n:.4g} N)"
+
+    @property
+    def rope_words(self) -> str:
+        """Material, diameter, stretch and strength in words; a material that is assumed says so."""
+        stretch = f"EA {self.ea_n:.3g} N" if self.elastic.own_law is None else "own law"
+        strength = "" if self.break_force_n is None else f", breaks at {self.break_force_n:.4g} N"
+        its = self.elastic
+        if self.material is None and (its.ea_n or its.law or its.own_law):
+            return f"{stretch}{strength}"
+        named = f"{ASSUMED} assumed" if self.material is None else self.material
+        return f"{named}, {1e3 * self.nominal_diameter_m:.3g} mm, {stretch}{strength}"
+
+    @property
+    def ei_n_m2(self) -> float:
+        """Bending stiffness [N m2]."""
+        if self.elastic.ei_n_m2 is not None:
+            return self.elastic.ei_n_m2
+        return 0.0 if self.material is None else self.rope.ei_n_m2(self.nominal_diameter_m)
 
     @property
     def drag_across_n_s2_m3(self) -> float:
@@ -713,7 +787,7 @@ class RigSystem(ShownResult):
             what = f"{drone.model}, {self.n_rotors} rotors of {drone.rotors[0].max_thrust_n:.3g} N"
             rows.append(("drones", str(count), f"{drone.mass_kg:g}", what))
         for cable, count in Counter(self.cables).items():
-            what = f"{cable.length_m:g} m long, {cable.links} links"
+            what = f"{cable.length_m:g} m long, {cable.links} links; {cable.rope_words}"
             rows.append(("cables", str(count), f"{cable.mass_kg:g}", what))
         for part in ("anchors", "winches", "pulleys"):
             if count := len(getattr(self, part)):

@@ -111,6 +111,9 @@ def _with_base(item: Any) -> Any:
     made = copy.deepcopy(_part(item["from"], where, Path(item.place.file).parent))
     if "shape" in item:  # which takes the place of the part's inertia
         made.pop("inertia_kg_m2", None)
+    if "material" in item:  # from which mass and radius follow, unless they are given beside it
+        made.pop("mass_kg", None)
+        made.pop("radius_m", None)
     made.take(item)
     made.place, made.is_file = item.place, False
     del made["from"]

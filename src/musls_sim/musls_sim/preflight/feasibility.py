@@ -446,11 +446,11 @@ def _problems(
 def _breaking(scenario: Scenario, tension_n: Array) -> Iterator[str]:
     """Cables that carry too much at the hardest moment, one line each."""
     for i, (cable, pull_n) in enumerate(zip(scenario.system.cables, tension_n, strict=True), 1):
-        breaks_n = cable.elastic.break_force_n
+        breaks_n = cable.break_force_n
         if breaks_n is not None and pull_n > BREAK_SHARE * breaks_n:
             yield (
                 f"cable_{i} carries {pull_n:.1f} N, more than {100.0 * BREAK_SHARE:g} % of its "
-                f"break force of {breaks_n:g} N"
+                f"break force of {breaks_n:.5g} N"
             )
 
 

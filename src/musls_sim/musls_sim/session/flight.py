@@ -57,6 +57,12 @@ class TensionPeaks:
 ENERGY_PERIODS = 250
 """Control periods between two looks at the energy balance."""
 
+STRENGTH_PERIODS = 50
+"""Control periods between two looks at what ropes hold."""
+
+OVERLOAD = 1.001
+"""Tension over breaking force of a rope that should have parted; one that parts comes to 1."""
+
 
 class Flight(Loop):
     """Parts of a `Session`, and the state that others read of it.
@@ -105,6 +111,7 @@ class Flight(Loop):
     readings: Array
     plant_s = 0.0
     _energy_doubted = False
+    _overloaded: frozenset[int] = frozenset()
 
     @property
     def stages(self) -> Sequence[Stage]:
@@ -155,6 +162,19 @@ class Flight(Loop):
             self._energy_doubted = True
             how = "came from nothing" if audit.missing_j < 0.0 else "got lost in the integration"
             what = f"{size_j:.2g} J {how}, in {audit.absolute_work_j:.3g} J of work"
+            self.events.note(self.time_s, "doubtful", what)
+
+    def watch_strength(self, tick: int) -> None:
+        """Record once for each cable that its rope would have parted, where no plant parts it."""
+        for i, cable in enumerate(self.scenario.system.cables):
+            strength_n, peak_n = cable.break_force_n, self.max_tension_n[i]
+            if strength_n is None or peak_n <= OVERLOAD * strength_n or i in self._overloaded:
+                continue
+            self._overloaded |= {i}
+            what = (
+                f"cable_{i + 1} is pulled with {peak_n:.4g} N, more than it holds "
+                f"({cable.break_force_words}), and did not part"
+            )
             self.events.note(self.time_s, "doubtful", what)
 
     def doubt_estimator(self, tick: int) -> None:

@@ -15,7 +15,7 @@ from musls_sim.scenario.events import AUTOMATIC_KINDS, CableCut
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
-from musls_sim.session.flight import ENERGY_PERIODS, Flight
+from musls_sim.session.flight import ENERGY_PERIODS, STRENGTH_PERIODS, Flight
 from musls_sim.session.loop import NEVER, Parts, Stage, Step, never
 
 COMPILED_PLANTS = ("massless", "rigid_rods", "rigid_links", "elastic")
@@ -299,6 +299,13 @@ def _energy(flight: Flight) -> Stage | None:
     if flight.plant.audit is None:
         return None
     return Stage("energy", flight.watch_energy, last_of(ENERGY_PERIODS), tells=True)
+
+
+@entry("notes cables that are pulled by more than they hold", "session/flight.py")
+def _strength(flight: Flight) -> Stage | None:
+    if all(cable.break_force_n is None for cable in flight.scenario.system.cables):
+        return None
+    return Stage("strength", flight.watch_strength, last_of(STRENGTH_PERIODS), tells=True)
 
 
 @entry(

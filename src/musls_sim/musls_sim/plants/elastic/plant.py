@@ -103,9 +103,9 @@ LONGEST_STRETCH = 8.0
 class ElasticPlant(Engine):
     """Elastic cables between load, drones and anchors, see `interface.Plant`.
 
-    Cables have the segments, length, mass and material of their description, by default that of a
-    3 mm braided polyethylene line, see `line`. `cable.joint` (of the rigid links) and `cable.twist`
-    have no meaning here: point masses neither turn nor twist.
+    Cables have the segments, length, mass and material of their description, see `Cable.rope`.
+    `cable.joint` (of the rigid links) and `cable.twist` have no meaning here: point masses neither
+    turn nor twist.
     """
 
     cable_model = "elastic"
@@ -264,7 +264,7 @@ class ElasticPlant(Engine):
     def _check_tension(self) -> None:
         """Refuse a line that breaks, or that no material would be, before anything happens."""
         for i, cable in enumerate(self.system.cables):
-            strength = cable.elastic.break_force_n
+            strength = cable.break_force_n
             tension = float(self.tensions_n(i).max())
             segments = self.segments(i)
             longer = float((segments["length"] / segments["rest_length"]).max())
@@ -276,8 +276,8 @@ class ElasticPlant(Engine):
                 )
             if strength is not None and tension >= strength:
                 raise ConfigError(
-                    f"system.cables.{i}.elastic.break_force_n = {strength:g}: the cable would "
-                    f"break at the start, where it carries {tension:.4g} N"
+                    f"system.cables.{i}.{cable.break_force_words}: the cable would break at the "
+                    f"start, where it carries {tension:.4g} N"
                 )
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:

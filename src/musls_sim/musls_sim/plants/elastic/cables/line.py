@@ -306,8 +306,8 @@ def remember(axial, memory, strain, strain_rate, since):
 
 # ---------- The line that a cable is made of, and what it is where its system says nothing
 #
-# Axially `slung_system.EA_N` and its damping. The thousands of filaments slide on each other: EI is
-# the sum of theirs, EA d^2 / 16 with d = 17 um (assumed), 4e-6 N m2. Bending then reaches
+# Axially by material and diameter. The thousands of filaments of a fibre rope slide on each other:
+# EI is the sum of theirs, EA d^2 / 16 with d = 17 um (assumed), 4e-6 N m2. Bending then reaches
 # sqrt(EI / T), 1 mm at 4 N, along the line, far less than a segment: EI = 0.
 
 
@@ -333,8 +333,9 @@ def line_of(
             "ea_n": cable.ea_n if own is None else stiffness_at_rest(own),
             "law_linear": given.law_interpolation == "linear",
             "damping_n_s": cable.axial_damping_n_s,
+            "ei_n_m2": cable.ei_n_m2,
             "slack": not given.rod,
             "drag_across_n_s2_m3": cable.drag_across_n_s2_m3,
-            "break_force_n": given.break_force_n or np.inf,
+            "break_force_n": cable.break_force_n or np.inf,
         }
     )
