@@ -56,8 +56,16 @@ def hanging_nodes(
     pull = force_n + np.outer(weights, [0.0, 0.0, 1.0])
     tension = np.linalg.norm(pull, axis=1)
     stretched = length_m / segments * np.array([1.0 + strain(t) for t in tension])
-    steps = pull / tension[:, None] * stretched[:, None]
+    steps = pull / np.maximum(tension, TINY_N)[:, None] * stretched[:, None]
     return np.vstack([np.zeros(3), np.cumsum(steps, axis=0)])
+
+
+FOLD = 5e-4
+"""Distance aside over the length with which a slack cable straight below its end is laid out: there
+it would fold at a point, with no force there that could be found."""
+
+TINY_N = 1e-30
+"""Force below which a segment has no direction."""
 
 
 def nodes_between(
@@ -69,8 +77,18 @@ def nodes_between(
     gravity_m_s2: float,
     strain: Strain,
 ) -> Array:
-    """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3)."""
+    """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3).
+
+    Raises:
+        ConfigError: There is no such equilibrium.
+    """
     span = np.asarray(end_m, float) - begin_m
+    aside = FOLD * length_m
+    if np.linalg.norm(span) < length_m and np.linalg.norm(span[:2]) < aside:
+        fold = np.array([aside, 0.0, 0.0])
+        size = segments, length_m, mass_kg, gravity_m_s2, strain
+        nodes = nodes_between(begin_m, end_m + 2.0 * fold, *size)
+        return nodes - np.linspace(0.0, 2.0, segments + 1)[:, None] * fold
     weight = mass_kg * gravity_m_s2
     chord = float(np.linalg.norm(span))
 
