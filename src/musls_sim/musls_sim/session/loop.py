@@ -46,7 +46,10 @@ class Observer:
         return -(-tick // self.every) * self.every
 
     def takes_rows(self, loop: Loop) -> bool:
-        """Whether `record` and `recall` are called, up to a second later; `observe` idles."""
+        """Whether `record` and `recall` are called, up to a second later; `observe` idles.
+
+        After an interrupt they may be called again with what they had.
+        """
         return False
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
