@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from functools import partial
 from types import CodeType, FunctionType
 
 
@@ -29,20 +30,25 @@ def _with_inner(code):
     return {code}.union(*inner)
 
 
+def press_ctrl_c():
+    """Interrupt, as Python's own handler of the signal does."""
+    raise KeyboardInterrupt
+
+
 class Trace:
-    """Runs a function and raises an error before one of the lines that it comes to.
+    """Runs a function and interrupts it before one of the lines that it comes to.
 
     Attributes:
         times: How often it came to each line, by code and line number (or byte code).
-        at: Where the error was raised; None where it was not.
+        at: Where it was interrupted; None where it was not.
     """
 
-    def __init__(self, codes, *, every="line", error=KeyboardInterrupt):
-        self._codes, self._every, self._error = codes, every, error
+    def __init__(self, codes, *, every="line", interrupt=press_ctrl_c):
+        self._codes, self._every, self._interrupt = codes, every, interrupt
         self.times, self.at = Counter(), None
 
     def run(self, work, place=None, count=0):
-        """Call `work`; raises before the `count`-th time that it comes to `place`."""
+        """Call `work`; interrupt it before the `count`-th time that it comes to `place`."""
         self.times, self.at = Counter(), None
         self._place, self._count = place, count
         before = sys.gettrace()
@@ -66,11 +72,17 @@ class Trace:
             self.times[place] += 1
             if place == self._place and self.times[place] == self._count:
                 self.at = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
-                raise self._error
+                self._interrupt()
         return self._came
 
 
-def places(trace, work):
-    """What `work` comes to, and how often; in the order of the first time."""
-    trace.run(work)
-    return dict(trace.times)
+def interruptions(new, *things, **options):
+    """Yield a trace and what interrupts work in it, for every place of some functions.
+
+    `new` makes the work, which runs once as a whole to see to which places it comes; each is
+    interrupted at the middle one of its visits.
+    """
+    trace = Trace(codes_of(*things), **options)
+    trace.run(new())
+    for place, times in dict(trace.times).items():
+        yield trace, partial(trace.run, place=place, count=(times + 1) // 2)

@@ -5,7 +5,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from flight_helpers import session_with_bag
-from interrupts import Trace, codes_of, places
+from interrupts import interruptions
 from mcap.reader import make_reader
 
 from musls_sim.recording import BagRecorder, bag_file, recorder
@@ -19,16 +19,6 @@ from musls_sim.session.loop import Loop
 from musls_sim.session.session import Session
 
 # ---------- Rows and files by themselves: every byte code, for that is where a signal may fall
-
-
-def every_place(work, *things, every="opcode"):
-    """Yield what interrupts `work` once, at the middle one of its visits, for each place."""
-    trace = Trace(codes_of(*things), every=every)
-    for place, times in places(trace, work(None)).items():
-        yield (
-            trace,
-            lambda attempt, place=place, times=times: trace.run(attempt, place, (times + 1) // 2),
-        )
 
 
 def test_rows_of_a_store_are_whole_whatever_is_interrupted():
@@ -46,15 +36,15 @@ def test_rows_of_a_store_are_whole_whatever_is_interrupted():
             else:
                 store.extend(stamps, block, 2.0 * block[:, 0])
 
-    def new(_):
+    def new():
         nonlocal store
         store = RowStore({"a": (3,), "b": ()}, {"a": "<f8", "b": "<f4"})
         return fill
 
     seen = set()
-    for trace, interrupted in every_place(new, RowStore, recorder._grown):
+    for trace, interrupted in interruptions(new, RowStore, recorder._grown, every="opcode"):
         with pytest.raises(KeyboardInterrupt):
-            interrupted(new(None))
+            interrupted(new())
         seen.add(trace.at)
         rows = store.rows
         assert rows in starts, trace.at  # a block is in, or is not
@@ -80,19 +70,19 @@ def test_a_chunk_is_in_the_file_or_not_whatever_is_interrupted(tmp_path):
                 bag.write([render_each(chunk)], mark=k)
         bag.close()
 
-    def new(_):
+    def new():
         nonlocal bag, number
         number += 1
         types = {"/a": "std_msgs/msg/String", "/b": "std_msgs/msg/String"}
         bag = BagFile(tmp_path / f"{number}" / "bag", types)
         return finish
 
-    new(None)()
+    new()()
     whole = (bag.folder / bag._name).read_bytes()
-    places_of = (BagFile.write, BagFile.close, BagFile._commit, BagFile._close_file)
-    for trace, interrupted in every_place(new, *places_of):
+    writing = (BagFile.write, BagFile.close, BagFile._commit, BagFile._close_file)
+    for trace, interrupted in interruptions(new, *writing, every="opcode"):
         with pytest.raises(KeyboardInterrupt):
-            interrupted(new(None))
+            interrupted(new())
         finish()
         assert (bag.folder / bag._name).read_bytes() == whole, trace.at
         assert (bag.folder / "metadata.yaml").is_file(), trace.at
@@ -141,17 +131,17 @@ def test_what_is_flown_is_in_the_bag_whatever_line_is_interrupted(tmp_path, cont
     scenario = load_scenario(tmp_path / "tiny.yaml", [f"controller.kind={controller}"])
     number, session = 0, None
 
-    def new(_):
+    def new():
         nonlocal session, number
         number += 1
         session = session_with_bag(scenario, tmp_path / f"{number}")
         return session.run
 
-    new(None)()
+    new()()
     whole = messages(tmp_path / f"{number}")
     tried = 0
-    for trace, interrupted in every_place(new, *TAKING, every="line"):
-        work = new(None)
+    for trace, interrupted in interruptions(new, *TAKING):
+        work = new()
         with suppress(KeyboardInterrupt):
             interrupted(work)
         assert trace.at is not None
