@@ -276,7 +276,7 @@ class Loop:
         self._begin_s = perf_counter()
 
     def advance(self, periods: int = 1) -> None:
-        """Run a number of control periods, from 0.
+        """Run a number of control periods, from 0; it ends where the run is `finished`, and rests.
 
         Raises:
             TypeError: It is no whole number.
@@ -289,7 +289,7 @@ class Loop:
         if not self._started:
             self.start()
         end = self.tick + periods
-        while self.tick < end:
+        while self.tick < end and not self.finished:
             self._run(end)
 
     def _run(self, end: int) -> None:
