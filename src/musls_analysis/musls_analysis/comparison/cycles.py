@@ -688,23 +688,30 @@ def _placed(
     rough_s = float(flown.time_s[0] + SAMPLE_S * (int(np.argmin(off)) - spare) - window.start_s)
     times_s = model.bodies[bodies[0]].time_s
     times_s = times_s[(times_s >= window.start_s) & (times_s < window.end_s)]
+    if not len(times_s):
+        return None
     path = _centroid(model, bodies, times_s).position_enu_m
 
     def off_m(shift_s: float) -> float:
-        return _apart_m(_centroid(recording, bodies, times_s + shift_s).position_enu_m, path)
+        flown_m = _centroid(recording, bodies, times_s + shift_s).position_enu_m
+        return min(_apart_m(flown_m, path), _FAR_M)  # no infinity, which the search warns of
 
     near_s = rough_s + np.arange(-SAMPLE_S, SAMPLE_S, _FINE_S)
-    best_s = float(min([0.0, *near_s], key=off_m))
+    best_s = float(min(near_s, key=off_m))
     found = minimize_scalar(
         off_m, bounds=(best_s - _FINE_S, best_s + _FINE_S), method="bounded",
         options={"xatol": 1e-7},
     )  # fmt: skip
-    shift_s = best_s if off_m(best_s) <= found.fun + ROUNDING_S else float(found.x)
+    # The clocks may be one; where nothing moves, any shift is as good.
+    shift_s = next(s for s in (0.0, best_s, float(found.x)) if off_m(s) <= found.fun + ROUNDING_M)
     extent_m = np.sqrt(np.nanmean(np.sum((path - np.nanmean(path, axis=0)) ** 2, axis=1)))
     like = off_m(shift_s) <= max(SMALLEST_EXTENT_M, LIKE * extent_m)
     return _Place(window, shift_s) if like else None
 
 
+_FAR_M = 1e9
+ROUNDING_M = 1e-5
+"""Files hold places to as many digits."""
 _FINE_S = 0.02
 """Shifts are tried so far apart before the best is found between two of them."""
 
