@@ -127,7 +127,8 @@ def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
 def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Make a result folder, locked; where the block fails, it goes unless it holds a bag.
 
-    An older one is put back then. Who makes a bag in which nothing was flown removes it.
+    It stays, too, where a signal ended the block and says what is `kept`. An older one is put back
+    if the new one goes. Who makes a bag in which nothing was flown removes it.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
@@ -158,6 +159,8 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
             bag = own is not None and os.path.isdir(out) and any(out.rglob("*.mcap"))
             if bag:
                 _say_kept(error, out)
+            elif own is not None and isinstance(error, StopRequested) and error.kept:
+                pass
             elif own is not None and _is(out / UNFINISHED, own):
                 shutil.rmtree(out, ignore_errors=True)
             elif makes and own is None and not isinstance(error, ResultError):
