@@ -221,7 +221,7 @@ class _Written(NamedTuple):
     """What a file holds up to the end of one of its chunks.
 
     Attributes:
-        index: Record of the chunk's place.
+        place: Record of where the chunk is.
         counts: Number of messages by channel, from 0.
         first_ns: Time of the first message.
         last_ns: Time of the last message.
@@ -229,7 +229,7 @@ class _Written(NamedTuple):
         mark: Whatever the writer wants to know of it.
     """
 
-    index: bytes
+    place: bytes
     counts: NDArray[np.int64]
     first_ns: int
     last_ns: int
@@ -385,7 +385,7 @@ class BagFile:
         )  # fmt: skip
         summary = _bytes(*self._schemas, *self._channels, statistics, entry)
         footer = Footer(held.size + len(data), summary_offset_start=0, summary_crc=0)
-        indices = [chunk.index for chunk in self._chunks]
+        indices = [chunk.place for chunk in self._chunks]
         return b"".join([data, summary, *indices, _bytes(footer), MAGIC])
 
     def _information(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class RowStore:
         return self._arrays
 
 
-def _grown(array: Array, rows: int) -> Array:
+def _grown(array: NDArray[Any], rows: int) -> NDArray[Any]:
     """The array, with room for so many rows."""
     grown = np.empty((rows, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
