@@ -164,6 +164,16 @@ def test_no_display(flight_bag, monkeypatch):
         show([open_subject(flight_bag)])
 
 
+def test_a_display_that_cannot_be_opened(flight_bag, monkeypatch):
+    """One line with the way that works; rerun is found although the PATH does not lead to it."""
+    monkeypatch.setenv("DISPLAY", ":4711")
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_SOCKET", raising=False)
+    with pytest.raises(MuslsError, match=r"cannot open a window on display :4711: --web shows it"):
+        show([open_subject(flight_bag)])
+
+
 def test_missing_rerun(monkeypatch):
     monkeypatch.setitem(sys.modules, "rerun", None)
     monkeypatch.delitem(sys.modules, "musls_analysis.view.rerun_log", raising=False)

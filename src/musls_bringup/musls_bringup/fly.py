@@ -124,20 +124,20 @@ def fly(
             force=options.force,
             autopilot_logs=logs,
         )
-        recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
-        session.observe_with(recorder)
-        session.observe_with(_Narrator())
-        if live is not None:
-            session.observe_with(live(session))
         start = _Start(ending)
-        session.observe_with(start)
-        (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
         try:
+            recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
+            session.observe_with(recorder)
+            session.observe_with(_Narrator())
+            if live is not None:
+                session.observe_with(live(session))
+            session.observe_with(start)
+            (work / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
             with keeping(session, recorder):
                 session.run(realtime=options.realtime)
         except BaseException as error:
             if not (session.tick and recorder.messages):
-                shutil.rmtree(work)
+                shutil.rmtree(work / "bag", ignore_errors=True)
                 if not isinstance(error, Px4Error):  # its message says where the consoles are
                     shutil.rmtree(logs, ignore_errors=True)
                 raise
@@ -145,6 +145,7 @@ def fly(
         if interrupted := isinstance(failure, KeyboardInterrupt):
             ending.number = ending.number or signal.SIGINT  # raised by somebody else
         with keeping(session, recorder):
+            recorder.close()  # goes on where a signal broke that off
             if logs.is_dir() and not isinstance(failure, Px4Error):
                 shutil.move(logs, work / "px4")
             result = session.result()

@@ -2,6 +2,8 @@
 
 A run writes into its folder from the begin; the folder is complete when its summary is there. What
 a killed run leaves is a folder without one, whose recording is read up to its last whole chunk.
+While it goes on its folder is locked; the system ends the lock with the process, however that ends.
+A folder that holds a bag is removed by nothing but `--overwrite`, when the next run is complete.
 
 Three signals ask a run to end: Ctrl-C, SIGTERM and SIGHUP, all alike. The first one breaks off
 whatever is being done. What was flown by then is written all the same; one more, or the first one
@@ -14,18 +16,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
-from musls_description.config.errors import MuslsError
+from musls_description.config.errors import MuslsError, lock
 
 UNFINISHED = ".unfinished"
-"""File in the folder of a run that goes on, failed or was killed."""
+"""File in the folder of a run that goes on, which locks it, failed or was killed."""
 
 MARKS = ("summary.json", "comparison.json", UNFINISHED)
 """Every result folder holds one of these files; only such folders are ever overwritten."""
@@ -49,12 +52,61 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
     """Refuse a folder that must not be written."""
     if not os.path.lexists(out):
         return
+    if os.path.isfile(out / UNFINISHED):
+        _locked(out / UNFINISHED).close()
     if not overwrite:
         raise ResultError(f"output folder {out} exists; --overwrite replaces it")
     if not any(os.path.isfile(out / mark) for mark in MARKS):
         raise ResultError(
             f"{out} is not a result of musls (no {' or '.join(MARKS[:2])} in it): not overwritten"
         )
+    for mark in out.rglob(UNFINISHED):  # a flight that is a part of it may go on
+        _locked(mark).close()
+
+
+def _locked(mark: Path) -> IO[bytes]:
+    """Lock a file of a result folder, for as long as it is open.
+
+    Raises:
+        ResultError: Another run has the lock, or has taken the folder away meanwhile.
+    """
+    with ExitStack() as failing:
+        file = failing.enter_context(mark.open("rb"))
+        try:
+            lock(file)
+        except BlockingIOError:
+            raise _in_use(mark.parent) from None
+        except OSError:
+            pass  # this file system has no locks
+        if not _is(mark, file):
+            raise _in_use(mark.parent)
+        failing.pop_all()
+    return file
+
+
+def _made(folder: Path) -> IO[bytes]:
+    """Make a folder and lock it (raises ResultError: another run was faster)."""
+    try:
+        folder.mkdir()
+        (folder / UNFINISHED).touch()
+        return _locked(folder / UNFINISHED)
+    except (FileExistsError, ResultError):
+        raise _in_use(folder) from None
+
+
+def _is(path: Path, file: IO[bytes]) -> bool:
+    """Whether an open file still has this path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
+
+
+def _in_use(folder: Path) -> ResultError:
+    return ResultError(
+        f"output folder {folder}: another run writes into it; wait for its end, or --out names "
+        "another folder"
+    )
 
 
 def check_older(out: Path | None, *names: str, overwrite: bool) -> None:
@@ -73,53 +125,66 @@ def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
 
 @contextmanager
 def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Make a result folder; an older one is put back where the block fails and nothing was flown.
+    """Make a result folder, locked; where the block fails, it goes unless it holds a bag.
 
-    What was flown is the error's `recording` (see `musls_bringup.fly.keeping`), or lies in bags of
-    flights that are parts of the result.
+    It stays, too, where a signal ended the block and says what is `kept`. An older one is put back
+    if the new one goes. Who makes a bag in which nothing was flown removes it.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced
     older = out.with_name(f".{out.name[:_LONGEST]}.older")
-    made = [parent for parent in out.parents if not os.path.lexists(parent)]
-    begun = False
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(out):
-            shutil.rmtree(older, ignore_errors=True)
-            out.rename(older)
-        out.mkdir()
-        begun = True
-        (out / UNFINISHED).touch()
-        yield out
-        (out / UNFINISHED).unlink(missing_ok=True)
-        shutil.rmtree(older, ignore_errors=True)
-    except BaseException as error:
-        inside = begun and any(out.glob("*/*/**/*.mcap"))  # flights that are parts of the result
-        flown = inside or hasattr(error, "recording")
-        if inside:
-            _say_kept(error, out)
-        elif not flown:
-            if begun:
+    parents = [parent for parent in out.parents if not os.path.lexists(parent)]
+    replaces = makes = False
+    own: IO[bytes] | None = None
+    with ExitStack() as files:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(out):
+                mark = next(out / mark for mark in reversed(MARKS) if os.path.isfile(out / mark))
+                before = files.enter_context(_locked(mark))
+                shutil.rmtree(older, ignore_errors=True)
+                if sys.platform == "win32":  # does not rename a folder with open files
+                    before.close()
+                replaces = True
+                out.rename(older)
+            makes = True
+            own = files.enter_context(_made(out))
+            yield out
+            if sys.platform == "win32":  # does not remove open files
+                own.close()
+            (out / UNFINISHED).unlink(missing_ok=True)
+            if replaces:
+                shutil.rmtree(older, ignore_errors=True)
+        except BaseException as error:
+            bag = own is not None and os.path.isdir(out) and any(out.rglob("*.mcap"))
+            if bag:
+                _say_kept(error, out)
+            elif own is not None and isinstance(error, StopRequested) and error.kept:
+                pass
+            elif own is not None and _is(out / UNFINISHED, own):
                 shutil.rmtree(out, ignore_errors=True)
-            if os.path.lexists(older):
+            elif makes and own is None and not isinstance(error, ResultError):
+                with suppress(OSError):
+                    (out / UNFINISHED).unlink(missing_ok=True)
+                    out.rmdir()
+            if replaces and os.path.lexists(older) and not os.path.lexists(out):
                 older.rename(out)
-        if isinstance(error, OSError):
-            kept = f"; what was made is in {out}" if flown else ""
-            reason = f"output folder {out} cannot be written: {error.strerror or error}{kept}"
-            raise ResultError(reason) from error
-        raise
-    finally:
-        for parent in made:
-            with suppress(OSError):  # not empty: it holds the result
-                parent.rmdir()
+            if isinstance(error, OSError):
+                kept = f"; what was made is in {out}" if bag else ""
+                reason = f"output folder {out} cannot be written: {error.strerror or error}{kept}"
+                raise ResultError(reason) from error
+            raise
+        finally:
+            for parent in parents:
+                with suppress(OSError):  # not empty: it holds the result
+                    parent.rmdir()
 
 
 def _say_kept(error: BaseException, place: Path) -> None:
-    """Add to an error where the flights are that were made before it."""
-    kept = f"what was flown is kept in {place}"
+    """Add to an error where the flight is, or the flights are, made before it."""
+    kept, parts = f"what was flown is kept in {place}", any(place.glob("*/*/**/*.mcap"))
     if isinstance(error, StopRequested):
-        error.kept = kept
+        error.kept = kept if parts else error.kept or kept
     elif isinstance(error, MuslsError) and kept not in str(error):
         error.args = (f"{error}; {kept}",)
 
@@ -185,7 +250,10 @@ class Ending:
         return signal.Signals(self.number).name if self.number else None
 
     def hold(self) -> None:
-        """The flight is over and its results are written: a signal waits, the third does not."""
+        """The flight is over and its results are written: a signal waits, the third does not.
+
+        A signal that ends the flight does it itself.
+        """
         self._held, self._in_flight = True, self._count
 
     @contextmanager
@@ -214,5 +282,8 @@ class Ending:
     def _asked(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         self.number = self.number or number
-        if not self._held or self._count >= GIVE_UP:
-            raise StopRequested(number)
+        if self._held and self._count < GIVE_UP:
+            return
+        if not self._held:
+            self.hold()
+        raise StopRequested(number)

@@ -131,11 +131,15 @@ def test_a_flight_that_is_cut_gives_no_number(tmp_path, monkeypatch, capsys):
     assert main(["paper", "own.yaml", "--out", "p"]) == 130
     captured = capsys.readouterr()
     assert "ended by SIGINT: what was flown is kept in p" in captured.err and not captured.out
-    (row,) = json.loads((tmp_path / "p" / "summary.json").read_text())["rows"]
+    summary = json.loads((tmp_path / "p" / "summary.json").read_text())
+    (row,) = summary["rows"]
+    assert summary["partial"] == "ended by SIGINT after 1 of 3 flights"
     assert row["what"] == "height 1" and row["ours"] == pytest.approx(1.0, abs=0.1)
     flown = sorted((tmp_path / "p" / "flights").glob("*/summary.json"))
     assert [json.loads(file.read_text())["interrupted"] for file in flown] == [False, True]
-    assert "Ended by SIGINT after 1 of 3 flights" in (tmp_path / "p" / "report.html").read_text()
+    page = (tmp_path / "p" / "report.html").read_text()
+    assert "<title>Partial: Mine" in page
+    assert "partial: it was ended by SIGINT after 1 of 3 flights" in page
 
 
 def test_what_is_wrong_is_told_in_one_line(tmp_path, monkeypatch, capsys):

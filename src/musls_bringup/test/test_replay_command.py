@@ -1,6 +1,7 @@
 """Replay: of our own flight, where the load is known, and of the real flights."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.estimators import check_estimator, estimate_load
 from musls_bringup.cli import main
+from musls_bringup.results import StopRequested
 from musls_description.system.system_files import load_system
 
 FLIGHTS = Path(__file__).resolve().parents[4] / "shared" / "flights"
@@ -126,6 +128,30 @@ def test_real_flights_are_predicted(flight, limit_m, tmp_path):
     assert numbers["prescribed_position_miss_m"] < 1e-3
     assert abs(numbers["energy_audit_relative_error"]) < 0.01
     assert numbers["translational_error_m"] < limit_m
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_stopped_keeps_the_best_so_far(flown, tmp_path, capsys, monkeypatch):
+    from musls_analysis.estimation.replays import ReplayModel
+
+    residuals, calls = ReplayModel.residuals, []
+
+    def stopped(self, values):
+        calls.append(len(values))
+        if len(calls) == 6:
+            raise StopRequested(signal.SIGINT)
+        return residuals(self, values)
+
+    monkeypatch.setattr(ReplayModel, "residuals", stopped)
+    words = ["--step", "0.004", "--lead-in", "1.5", "--offset", "load=0,0,0.05"]
+    words += ["--fit", "load_origin_z", "--workers", "1", "--out", str(tmp_path / "fit")]
+    assert main(["replay", str(flown), *words]) == 130
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"the best fit so far is kept: --with-fit {tmp_path / 'fit'} starts from it" in said
+    found = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert found["converged"] is False
+    assert abs(found["parameters"]["load_origin_z"]["value"]) < 0.0501  # from where it began
+    assert (tmp_path / "fit" / "system.yaml").is_file()
 
 
 @pytest.mark.slow

@@ -626,3 +626,21 @@ def test_no_warnings_in_an_ordinary_flight(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         flight(tmp_path, "circle", *HANGING, "start=air").run()
+
+
+# ---------- Periods at once
+
+
+def test_a_flight_ends_with_the_same_bits_however_many_periods_are_asked_for(tmp_path):
+    """What is finished rests, as a world of a batch does."""
+    overrides = ["start=air", "cable_model=massless", "mission.stages.0.duration_s=1.3"]
+    ends = []
+    for periods in (1, 7, 100, 10**6):
+        with session_with_bag(scenario("hold", *overrides), tmp_path / f"{periods}") as run:
+            while not run.finished:
+                run.advance(periods)
+            run.advance(periods)
+            assert run.time_s < 6.0
+            ends.append((run.tick, run.state.motion.tobytes(), run.estimate.data.tobytes()))
+        ends[-1] += (str([*messages(tmp_path / f"{periods}", "/load/pose")]),)
+    assert all(end == ends[0] for end in ends)

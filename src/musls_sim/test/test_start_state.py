@@ -1,5 +1,6 @@
 """Starts in any state, open loop and events, against closed forms of mechanics."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,25 @@ def test_rotors_of_a_given_pose_turn_as_in_its_hover(model):
     with session:
         session.advance(125)
     assert session.state.position_enu_m == pytest.approx(before, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["solo", "duo", "hold"])
+@pytest.mark.parametrize("model", ["massless", "rigid_links", "elastic"])
+def test_places_alone_begin_the_flight_of_a_start_in_the_air(name, model):
+    """Attitudes that are not given are those of the formation, as rotor speeds are of hover."""
+    overrides = [f"cable_model={model}", "system.cables.links=5"]
+    with Session(load_scenario(SHIPPED / f"{name}.yaml", ["start=air", *overrides])) as air:
+        places = air.state.position_enu_m.round(9).tolist()
+        air.advance(250)
+    load, *drones = [{"position_enu_m": place} for place in places]
+    start = {"kind": "state", "load": load, "drones": drones}
+    if model == "elastic":  # stretched by the load
+        start["cables"] = {"shape": "straight"}
+    overrides.append(f"start={json.dumps(start)}")
+    with Session(load_scenario(SHIPPED / f"{name}.yaml", overrides)) as stated:
+        stated.advance(250)
+    assert stated.state.position_enu_m == pytest.approx(air.state.position_enu_m, abs=2e-4)
+    assert stated.state.motion[:, :10] == pytest.approx(air.state.motion[:, :10], abs=5e-3)
 
 
 def test_rotors_turn_as_given_or_rest_on_the_ground():

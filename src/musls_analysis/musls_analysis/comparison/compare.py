@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.comparison.cycles import CutStage, of_one_length
+from musls_analysis.comparison.cycles import ROUNDING_M, CutStage, of_one_length
 from musls_analysis.comparison.errors import error_track, geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import PoseTrack, bridged_s, gaps, resample
 from musls_description.config.errors import ConfigError, file_name
@@ -635,7 +635,10 @@ def _at_lag(
 def _best_lag_s(
     real: Mapping[str, MeanCycle], sim: Mapping[str, MeanCycle], cut: CutStage, limit_s: float
 ) -> float:
-    """Lag of the smallest translational error over the phases that exist at every lag."""
+    """Lag of the smallest translational error over the phases that exist at every lag.
+
+    Of lags that differ by what files round the smallest: nothing moves there.
+    """
     limit_s = min(limit_s, 0.45 * cut.period_s)
     steps = int(np.floor(limit_s / LAG_STEP_S + 1e-9))
     lags = sorted(LAG_STEP_S * np.arange(-steps, steps + 1), key=abs)  # the smallest of equals
@@ -645,7 +648,8 @@ def _best_lag_s(
     common = np.isfinite(errors).all(axis=(0, 1))
     if not common.any():
         return 0.0
-    return float(lags[int(np.argmin(errors[:, :, common].mean(axis=(1, 2))))])
+    mean_m = errors[:, :, common].mean(axis=(1, 2))
+    return float(lags[int(np.argmax(mean_m <= mean_m.min() + ROUNDING_M))])
 
 
 # ---------- Bootstrap intervals over real cycles and simulated flights

@@ -3,7 +3,8 @@
 The load's set-point decides, by the rule that the stage's kind of trajectory declares (its
 `CycleRule`): at the angle of a circle, where a harmonic motion passes its middle, at a step up.
 Without a rule for it a stage is one cycle. Where there are no set-points, the motion of the drones
-decides by the same rules; flights that are compared are cut by the same of both.
+decides by the same rules; flights that are compared are cut by the same of both, in the same
+windows: where only one of them names its stages, they are looked for in the motion of the other.
 """
 
 from __future__ import annotations
@@ -70,18 +71,26 @@ class CutStage:
 
 
 def cut(
-    recording: Recording, stage: str, skip: int = 0, *, by_motion: bool | None = None
+    recording: Recording,
+    stage: str,
+    skip: int = 0,
+    *,
+    by_motion: bool | None = None,
+    windows: Sequence[RecordedStage] = (),
+    bodies: Sequence[str] = (),
 ) -> CutStage:
     """Find the cycles of a stage; its first `skip` are left out, while the motion settles.
 
     The stage is "circle", "shm", "engage" or the name of another one; in a recording without stages
     it says what the whole of it is. With `by_motion` the motion of the drones decides, not the
     set-points; None: where there are no set-points. Flights that are compared must be cut alike.
+    `windows` of the stage are those that the recording names, `bodies` that move its drones, by
+    default.
     """
     if by_motion is None:
         by_motion = LOAD not in recording.setpoints
-    windows = stage_windows(recording, stage)
-    parts = [_cut_window(recording, window, stage, by_motion) for window in windows]
+    windows, bodies = windows or stage_windows(recording, stage), bodies or _moving([recording])
+    parts = [_cut_window(recording, window, stage, by_motion, bodies) for window in windows]
     cycles = [cycle for part in parts for cycle in part.cycles][skip:]
     if not cycles:
         raise ConfigError(f"{recording.source}: no complete cycle of stage '{stage}'")
@@ -124,11 +133,12 @@ def cut_alike(
     skips = skips or [0] * len(recordings)
     spans_s = spans_s or [()] * len(recordings)
     every = list(zip(recordings, skips, spans_s, strict=True))
-    by_motion = any(LOAD not in recording.setpoints for recording, _, spans in every if not spans)
-    return [
-        cut_at(recording, spans) if spans else cut(recording, stage, skip, by_motion=by_motion)
-        for recording, skip, spans in every
-    ]
+    free = [(recording, skip) for recording, skip, spans in every if not spans]
+    if all(LOAD in recording.setpoints for recording, _ in free):
+        found = iter([cut(recording, stage, skip) for recording, skip in free])
+    else:
+        found = iter(_cut_by_motion(free, stage))
+    return [cut_at(recording, spans) if spans else next(found) for recording, _, spans in every]
 
 
 def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
@@ -181,7 +191,11 @@ def stage_windows(recording: Recording, stage: str) -> list[RecordedStage]:
 
 
 def _cut_window(
-    recording: Recording, window: RecordedStage, stage: str, by_motion: bool
+    recording: Recording,
+    window: RecordedStage,
+    stage: str,
+    by_motion: bool,
+    bodies: Sequence[str],
 ) -> CutStage:
     kind = trajectory_of_stage(stage) or trajectory_of_stage(without_number(stage))
     rule = kind.cycle_rule if kind else CycleRule.WHOLE
@@ -194,9 +208,10 @@ def _cut_window(
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
     if by_motion and rule is CycleRule.STEP_UP:
-        return CutStage(recording, _rises(recording, window), periodic=False, by_motion=True)
+        rises = _rises(recording, window, bodies)
+        return CutStage(recording, rises, periodic=False, by_motion=True)
     if by_motion:
-        phase, flown = _motion_phase(recording, window, stage, rule)
+        phase, flown = _motion_phase(recording, window, stage, rule, bodies)
         return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
     held = recording.setpoints[LOAD].changes()
     if rule is CycleRule.STEP_UP:
@@ -435,28 +450,54 @@ _MIN_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
 _TRIM_S, _TRIM_GAIN = 0.6, 0.95
 """Of the ends, so much is left out at once if the misfit falls below this share."""
 
+ROUNDING_S = 1e-6
+"""Files hold times to as many digits."""
+
 _Fit = Callable[[int, int], EvenMotion | None]
 """Phase of the motion between two samples, None if it is another motion or a hover."""
 
 
-def _centroid(recording: Recording) -> PoseTrack:
-    """Mean position of the drones, or the load's without drones, every `SAMPLE_S` (T,)."""
-    names = [name for name in recording.bodies if name.startswith("drone_")] or [LOAD]
-    tracks = [recording.bodies[name] for name in names]
+class NoSuchMotionError(ConfigError):
+    """The bodies move otherwise than a stage does."""
+
+
+def _moving(recordings: Sequence[Recording]) -> list[str]:
+    """Drones of all recordings, or what else they have in common; the load is the last resort."""
+    first, *others = recordings
+    common = [name for name in first.bodies if all(name in other.bodies for other in others)]
+    return [name for name in common if name.startswith("drone_")] or common
+
+
+def _centroid(
+    recording: Recording, bodies: Sequence[str], time_s: Array | None = None, zero_s: float = 0.0
+) -> PoseTrack:
+    """Mean position of bodies at some times, or every `SAMPLE_S` from `zero_s` either way (T,).
+
+    It is NaN where they are not recorded.
+    """
+    tracks = [recording.bodies[name] for name in bodies]
     start_s = max(float(track.time_s[0]) for track in tracks)
     end_s = min(float(track.time_s[-1]) for track in tracks)
-    time_s = np.arange(start_s, end_s, SAMPLE_S)
+    if time_s is None:
+        first = np.ceil((start_s - zero_s) / SAMPLE_S - 1e-6)
+        time_s = zero_s + SAMPLE_S * np.arange(first, (end_s - zero_s) / SAMPLE_S)
+    inside_s = np.clip(time_s, start_s, end_s)
     position = np.mean(
-        [interpolated(time_s, track.time_s, track.position_enu_m) for track in tracks], axis=0
+        [interpolated(inside_s, track.time_s, track.position_enu_m) for track in tracks], axis=0
     )
+    position[(time_s < start_s - ROUNDING_S) | (time_s > end_s + ROUNDING_S)] = np.nan
     return PoseTrack(time_s, position, np.tile([1.0, 0.0, 0.0, 0.0], (len(time_s), 1)))
 
 
 def _motion_phase(
-    recording: Recording, window: RecordedStage, stage: str, rule: CycleRule
+    recording: Recording,
+    window: RecordedStage,
+    stage: str,
+    rule: CycleRule,
+    bodies: Sequence[str],
 ) -> tuple[EvenMotion, RecordedStage]:
     """Phase of the longest part of a window in which the drones move as the rule says; the part."""
-    track = _centroid(recording)
+    track = _centroid(recording, bodies, zero_s=window.start_s)
     inside = (track.time_s >= window.start_s - 1e-9) & (track.time_s <= window.end_s + 1e-9)
     track = track.part(inside)
     count = len(track.time_s)
@@ -483,7 +524,7 @@ def _motion_phase(
             assert phase is not None
             start_s, end_s = (float(track.time_s[k]) for k in (first, last - 1))
             return phase, RecordedStage(window.name, start_s, end_s)
-    raise ConfigError(
+    raise NoSuchMotionError(
         f"{recording.source}: no set-points of the load, and the drones fly nothing like "
         f"'{stage}'; give the times of a cycle with --real-cycle or --sim-cycle START:END"
     )
@@ -526,13 +567,13 @@ def _shrunk(fit: _Fit, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _rises(recording: Recording, window: RecordedStage) -> tuple[Cycle, ...]:
+def _rises(recording: Recording, window: RecordedStage, bodies: Sequence[str]) -> tuple[Cycle, ...]:
     """Spans from where the drones rise quickly to where they come down, as in an engagement [s].
 
     Both ends are taken half-way, in height. Take-offs from the lowest height of the recording do
     not count where there are other rises.
     """
-    track = _centroid(recording)
+    track = _centroid(recording, bodies, zero_s=window.start_s)
     t, z = track.time_s, track.position_enu_m[:, 2]
     ahead = int(RISE_S / SAMPLE_S)
     found: list[tuple[float, float, float]] = []
@@ -546,7 +587,9 @@ def _rises(recording: Recording, window: RecordedStage) -> tuple[Cycle, ...]:
         up = k + int(np.argmax(z[k:] > middle))
         below = np.flatnonzero(z[up:] < middle)
         end_s = _crossing_s(t, z, up + int(below[0]), middle) if len(below) else float(t[-1])
-        found.append((_crossing_s(t, z, up, middle), min(end_s, window.end_s), low))
+        start_s = _crossing_s(t, z, up, middle)
+        if start_s < min(end_s, window.end_s):
+            found.append((start_s, min(end_s, window.end_s), low))
         k = up + 1 + int(np.argmax(z[up:] > top - 0.1 * (top - low)))
     ground = float(z.min())
     flown = [rise for rise in found if rise[2] > ground + RISE_M]
@@ -557,3 +600,126 @@ def _crossing_s(t: Array, z: Array, after: int, height_m: float) -> float:
     """Time at which a height was crossed between a sample and the one before."""
     share = (height_m - z[after - 1]) / (z[after] - z[after - 1])
     return float(t[after - 1] + share * (t[after] - t[after - 1]))
+
+
+# ---------- Windows of one flight in another that names no stages
+
+LIKE = 0.5
+"""Share of a motion's extent by which another one may be off it (rms) to count as the same."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A window of a flight, and how much later the same is in another."""
+
+    window: RecordedStage
+    shift_s: float
+
+    @property
+    def there(self) -> RecordedStage:
+        """The window in the other flight."""
+        window, shift_s = self.window, self.shift_s
+        return replace(window, start_s=window.start_s + shift_s, end_s=window.end_s + shift_s)
+
+
+def _cut_by_motion(flights: Sequence[tuple[Recording, int]], stage: str) -> list[CutStage]:
+    """Cut recordings, without so many first cycles of each, by the motion that all of them have."""
+    recordings = [recording for recording, _ in flights]
+    bodies = _moving(recordings)
+    naming = [one for one in recordings if _names_stages(one)]
+    model = next((one for one in naming if LOAD in one.setpoints), (*naming, None)[0])
+
+    def places_in(recording: Recording) -> list[_Place]:
+        if model is None:
+            return []
+        windows = stage_windows(model, stage)
+        places = [_placed(model, window, recording, bodies) for window in windows]
+        return [place for place in places if place is not None]
+
+    cuts = []
+    try:
+        for one, skip in flights:
+            windows = [] if _names_stages(one) else [place.there for place in places_in(one)]
+            cuts.append(cut(one, stage, skip, by_motion=True, windows=windows, bodies=bodies))
+    except NoSuchMotionError:
+        if model is None or LOAD not in model.setpoints:
+            raise
+        places = [places_in(one) for one in recordings]
+        if not all(places):
+            raise
+        known = cut(model, stage)
+        return [_moved(known, *flight, its) for flight, its in zip(flights, places, strict=True)]
+    return cuts
+
+
+def _moved(known: CutStage, recording: Recording, skip: int, places: Sequence[_Place]) -> CutStage:
+    """Cycles that are known in another flight."""
+    cycles = []
+    for cycle in known.cycles:
+        middle_s = 0.5 * (cycle.start_s + cycle.end_s)
+        for place in places:
+            if place.window.start_s <= middle_s < place.window.end_s:
+                start_s, end_s = cycle.start_s + place.shift_s, cycle.end_s + place.shift_s
+                cycles.append(Cycle(start_s, end_s))
+    if not cycles[skip:]:
+        raise ConfigError(f"{recording.source}: only {len(cycles)} cycles found, {skip} left out")
+    return replace(known, recording=recording, cycles=tuple(cycles[skip:]), by_motion=True)
+
+
+def _names_stages(recording: Recording) -> bool:
+    return [s.name for s in recording.stages] not in ([], [WHOLE_FLIGHT])
+
+
+def _placed(
+    model: Recording, window: RecordedStage, recording: Recording, bodies: Sequence[str]
+) -> _Place | None:
+    """Where a recording moves most like a window of another one; None where nothing is like it."""
+    if recording is model:
+        return _Place(window, 0.0)
+    steps_s = np.arange(window.start_s, window.end_s, SAMPLE_S)
+    wanted = _centroid(model, bodies, steps_s).position_enu_m
+    flown = _centroid(recording, bodies, zero_s=recording.start_s)
+    count, spare = len(wanted), int((1.0 - SMALLEST_SHARE) * len(wanted))
+    place = np.pad(flown.position_enu_m, ((spare, spare), (0, 0)), constant_values=np.nan)
+    lags = range(len(place) - count + 1)
+    if not (count and lags):
+        return None
+    off = [_apart_m(place[k : k + count], wanted) for k in lags]
+    rough_s = float(flown.time_s[0] + SAMPLE_S * (int(np.argmin(off)) - spare) - window.start_s)
+    times_s = model.bodies[bodies[0]].time_s
+    times_s = times_s[(times_s >= window.start_s) & (times_s < window.end_s)]
+    if not len(times_s):
+        return None
+    path = _centroid(model, bodies, times_s).position_enu_m
+
+    def off_m(shift_s: float) -> float:
+        flown_m = _centroid(recording, bodies, times_s + shift_s).position_enu_m
+        return min(_apart_m(flown_m, path), _FAR_M)  # no infinity, which the search warns of
+
+    near_s = rough_s + np.arange(-SAMPLE_S, SAMPLE_S, _FINE_S)
+    best_s = float(min(near_s, key=off_m))
+    found = minimize_scalar(
+        off_m, bounds=(best_s - _FINE_S, best_s + _FINE_S), method="bounded",
+        options={"xatol": 1e-7},
+    )  # fmt: skip
+    # The clocks may be one; where nothing moves, any shift is as good.
+    shift_s = next(s for s in (0.0, best_s, float(found.x)) if off_m(s) <= found.fun + ROUNDING_M)
+    extent_m = np.sqrt(np.nanmean(np.sum((path - np.nanmean(path, axis=0)) ** 2, axis=1)))
+    like = off_m(shift_s) <= max(SMALLEST_EXTENT_M, LIKE * extent_m)
+    return _Place(window, shift_s) if like else None
+
+
+_FAR_M = 1e9
+ROUNDING_M = 1e-5
+"""Files hold places to as many digits."""
+_FINE_S = 0.02
+"""Shifts are tried so far apart before the best is found between two of them."""
+
+
+def _apart_m(one: Array, other: Array) -> float:
+    """Distance of two paths at the same times (rms); infinite where one of them lacks too much."""
+    squares = np.sum((one - other) ** 2, axis=1)
+    known = np.isfinite(squares)
+    if known.mean() < SMALLEST_SHARE:
+        return np.inf
+    return float(np.sqrt(squares[known].mean()))

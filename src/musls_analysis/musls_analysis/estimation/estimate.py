@@ -251,6 +251,14 @@ def write_estimate(result: ParameterEstimate, folder: Path) -> None:
             style.save(intervals_figure(result), folder / "intervals.png")
 
 
+def write_values(setup: Setup, values: Mapping[str, float], folder: Path) -> None:
+    """Write fit.json and system.yaml of a fit that was ended early, from which one can go on."""
+    parameters = {name: {"value": value} for name, value in values.items()}
+    text = json.dumps({"parameters": parameters, "converged": False}, indent=2)
+    (folder / FIT).write_text(text + "\n", encoding="utf-8")
+    (folder / SYSTEM).write_text(to_yaml(put_all(setup, dict(values)).system), encoding="utf-8")
+
+
 def _numbers(result: ParameterEstimate) -> dict[str, Any]:
     """The numbers of an estimate, JSON-ready; null where one is infinite or unknown."""
 

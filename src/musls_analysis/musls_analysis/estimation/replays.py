@@ -95,7 +95,11 @@ def _residual(task: tuple[RecordedLoad, Array]) -> Array:
 
 
 class ReplayModel:
-    """Replays of recordings as the model of an estimate; they go through `each`, a map."""
+    """Replays of recordings as the model of an estimate; they go through `each`, a map.
+
+    Attributes:
+        best: Values of the least error so far, by name.
+    """
 
     def __init__(
         self,
@@ -108,6 +112,7 @@ class ReplayModel:
         self.setup, self.parameters, self._recorded = setup, chosen, recorded
         self.recordings = [Path(one.replay.recorded.source).name for one in recorded]
         self._each, self._progress, self._replays = each, progress, 0
+        self._least_m, self.best = np.inf, dict[str, float]()
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
         """Position and weighted attitude errors, (k, 6) [m]."""
@@ -116,7 +121,12 @@ class ReplayModel:
         self._replays += len(tasks)
         n = len(self._recorded)
         self._progress(f"{self._replays} replays, error {1e3 * rms(found[:n]):.1f} mm rms")
-        return [found[k : k + n] for k in range(0, len(found), n)]
+        of_each = [found[k : k + n] for k in range(0, len(found), n)]
+        for value, errors in zip(values, of_each, strict=True):
+            if (error_m := rms(errors)) < self._least_m:
+                named = zip(self.parameters, value, strict=True)
+                self._least_m, self.best = error_m, {p.name: float(v) for p, v in named}
+        return of_each
 
     def errors(self, residual: Array) -> dict[str, float]:
         """Mean distance and angle."""
@@ -140,7 +150,7 @@ def fit_replays(
     Of several recordings those groups that predict recordings better that they were not fitted to.
     All are replayed as the first is, with the control period as physics step.
     `names` are the `candidates` by default, `bounds` replace the parameters' own, `workers` are
-    processes, None for one a core.
+    processes, None for one a core. The best values so far are the `fit` of what interrupts it.
     """
     spec = replays[0].spec
     setup = Setup(system, replace(spec, physics_step_s=CONTROL_PERIOD_S))
@@ -152,7 +162,11 @@ def fit_replays(
     count = worker_count(workers, len(members) * len(replays))
     with worker_processes(count) if count > 1 else nullcontext() as pool:
         model = ReplayModel(setup, members, each, pool.map if pool else map, progress)
-        found = estimate(model, groups, WORTH)
+        try:
+            found = estimate(model, groups, WORTH)
+        except KeyboardInterrupt as error:
+            error.fit = model.best  # type: ignore[attr-defined]
+            raise
     return replace(found, setup=put_all(Setup(system, spec), found.values))
 
 

@@ -14,6 +14,7 @@ from musls_analysis.scene import Subject
 from musls_analysis.view import rerun_log
 from musls_analysis.view.chart import TensionScale, curves, round_up
 from musls_analysis.view.picture import SubjectStyle
+from musls_description.config.errors import MuslsError
 from musls_sim.recording.recorder import MemoryRecorder, RowStore
 from musls_sim.recording.signals import STAGE, Asked, Rate
 from musls_sim.session.session import Session
@@ -35,15 +36,19 @@ RUN = rerun_log.ROOTS[0]
 
 @contextmanager
 def open_viewer(name: str, before: str) -> Iterator[tuple[rr.RecordingStream, str | None]]:
-    """A stream to rerun's window, or where there is no display to a page on this machine.
+    """A stream to rerun's window, or where none can be opened to a page on this machine.
 
     Gives the page's address, too; the page goes with the block, the window stays. Until the flight
     begins it says `before`.
     """
     stream = rerun_log.new_stream(name)
     views = rerun_log.arrange(name, ["tension", "height"], events=True, follow=True)
-    if rerun_log.has_display():
-        stream.spawn(default_blueprint=views)
+    try:
+        window = rerun_log.open_window()
+    except MuslsError:  # no display, or one that cannot be opened
+        window = None
+    if window is not None:
+        stream.connect_grpc(window, default_blueprint=views)
         rerun_log.log_phase(stream, 0.0, before)
         yield stream, None
         return

@@ -66,14 +66,9 @@ def save(subjects: Sequence[Subject], path: Path) -> None:
 
 
 def show(subjects: Sequence[Subject]) -> None:
-    """Open the viewer; it goes on when this process ends."""
+    """Open the viewer; it goes on when this process ends (raises MuslsError: it cannot)."""
     stream = _stream(subjects)
-    if not has_display():
-        raise MuslsError(
-            "no display for the viewer: --web shows it in a browser, --save FILE.rrd, --png T, "
-            "--gif and --mp4 write files"
-        )
-    stream.spawn(default_blueprint=layout(subjects))
+    stream.connect_grpc(open_window(), default_blueprint=layout(subjects))
     log(stream, subjects)
     stream.flush()
 
@@ -86,6 +81,52 @@ def has_display() -> bool:
 
 HOST = "127.0.0.1"
 _START_S = 20.0
+_SETTLE_S = 1.5
+"""A viewer that finds no way to draw ends within this time, after it began to listen."""
+_WINDOWS: list[subprocess.Popen[bytes]] = []
+"""Viewers that go on when this process ends."""
+
+
+def open_window() -> str:
+    """Open the viewer's window, which outlives this process; the address to which data are sent.
+
+    rerun's own function for that listens on all interfaces, and looks for its program on the PATH.
+
+    Raises:
+        MuslsError: There is no display, or the viewer does not open it.
+    """
+    others = "--web shows it in a browser, --save FILE.rrd, --png T, --gif and --mp4 write files"
+    if not has_display():
+        raise MuslsError(f"no display for the viewer: {others}")
+    (port,) = _free_ports(1)
+    viewer = _started(["--port", str(port)], start_new_session=True)
+    _WINDOWS.append(viewer)
+    end_s = monotonic() + _SETTLE_S
+    try:
+        _wait_for(viewer, port)
+        while viewer.poll() is None and monotonic() < end_s:
+            sleep(0.05)
+    except MuslsError:
+        viewer.terminate()
+    if viewer.poll() is not None:
+        display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "here"
+        raise MuslsError(f"the viewer cannot open a window on display {display}: {others}")
+    return f"rerun+http://{HOST}:{port}/proxy"
+
+
+def _started(words: Sequence[str], *, start_new_session: bool = False) -> subprocess.Popen[bytes]:
+    """Start rerun's own program, listening on loopback alone; without a session it ends with us."""
+    from rerun_cli import __file__ as cli
+
+    words = [str(Path(cli).with_name("rerun")), *words, "--bind", HOST]
+    try:
+        return subprocess.Popen(
+            words if start_new_session else ending_with_us(words),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "RERUN_APP_ONLY": "true"}, start_new_session=start_new_session,
+        )  # fmt: skip
+    except OSError as error:
+        raise MuslsError(f"{words[0]} cannot be started: {error.strerror or error}") from None
 
 
 @contextmanager
@@ -104,17 +145,9 @@ def web_viewer(*files: str) -> Iterator[tuple[str, str]]:
 
     rerun's own program does it: unlike rerun's functions it can be told to use loopback alone.
     """
-    from rerun_cli import __file__ as cli
-
     data_port, web_port = _free_ports(2)
-    words = [
-        str(Path(cli).with_name("rerun")), *files, "--serve-web", "--bind", HOST,
-        "--port", str(data_port), "--web-viewer-port", str(web_port),
-    ]  # fmt: skip
-    server = subprocess.Popen(
-        ending_with_us(words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    ports = ["--port", str(data_port), "--web-viewer-port", str(web_port)]
+    server = _started([*files, "--serve-web", *ports])
     try:
         for port in (data_port, web_port):
             _wait_for(server, port)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import groupby, starmap
 from pathlib import Path
@@ -186,19 +186,19 @@ def reproduce_paper(
         distinct = list(dict.fromkeys(wanted))
         progress(0, len(distinct))
         ended: StopRequested | None = None
+        cut: str | None = None
         for flight in distinct:
             name = f"{len(found) + 1:02d}_{Path(flight.scenario).stem}"
             try:
                 found[flight] = _flown(flight, work / "flights" / name)
+                progress(len(found), len(distinct))
             except StopRequested as error:  # no number comes from the flight that it cut
                 if not (work / "flights").is_dir():
                     raise
                 ended = error
                 ended.kept = f"what was flown is kept in {out}"
-                note = f"Ended by {ended.name} after {len(found)} of {len(distinct)} flights."
-                paper = replace(paper, notes=(note, *paper.notes))
+                cut = f"ended by {ended.name} after {len(found)} of {len(distinct)} flights"
                 break
-            progress(len(found), len(distinct))
         results = [
             Result(group.title, row, _number(row, *found[row.wanted]))
             for group in paper.groups
@@ -218,7 +218,7 @@ def reproduce_paper(
                       picture(path.read_bytes()), [])
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
             ]  # fmt: skip
-        _write(paper, results, drawn, work)
+        _write(paper, results, drawn, work, cut)
     if ended is not None:
         raise ended
     return results
@@ -287,12 +287,20 @@ def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
 
 
 def _write(
-    paper: Paper, results: Sequence[Result], drawn: Sequence[PaperPicture], folder: Path
+    paper: Paper,
+    results: Sequence[Result],
+    drawn: Sequence[PaperPicture],
+    folder: Path,
+    cut: str | None = None,
 ) -> None:
+    """Write report and numbers; `cut` says of what was ended early how far it came."""
     environment = templates(Path(__file__).parents[1] / "templates")
     environment.filters["number"] = number
     page = environment.get_template("paper.html.j2").render(
-        paper=paper, groups=groupby(results, lambda result: result.group), figures=drawn
+        paper=paper,
+        groups=groupby(results, lambda result: result.group),
+        figures=drawn,
+        cut=cut,
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
     rows = [
@@ -302,7 +310,8 @@ def _write(
         }
         for r in results
     ]  # fmt: skip
-    text = json.dumps({"paper": paper.title, "source": paper.source, "rows": rows}, indent=2)
+    about = {"paper": paper.title, "source": paper.source, "partial": cut}
+    text = json.dumps({**about, "rows": rows}, indent=2)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -123,6 +123,17 @@ def px4_consoles(out: Path, work: Path, failures: Sequence[MuslsError]) -> Itera
         shutil.move(logs, work / "px4")
 
 
+@contextmanager
+def bag_of(flights: Sequence[_Flight], bag: Path) -> Iterator[None]:
+    """Remove a bag when an error comes before its flight begins."""
+    try:
+        yield
+    except BaseException:
+        if not any(flight.begun for flight in flights):
+            shutil.rmtree(bag, ignore_errors=True)
+        raise
+
+
 START_S = 600.0
 """Real time in which the first stage must begin. The first run compiles, which takes minutes on a
 machine with ten times as much work as it can do; nodes that end are noticed at once."""
@@ -162,7 +173,8 @@ def fly_through_graph(
         mission.control(STEP_S)
         statistics, controller = work / "simulator.json", work / "controller.json"
         fault = work / "fault.txt"
-        with processes.Graph(work / "logs") as nodes:
+        begun: list[_Flight] = []
+        with bag_of(begun, work / "bag"), processes.Graph(work / "logs") as nodes:
             nodes.start(
                 processes.simulator(
                     file,
@@ -176,6 +188,7 @@ def fly_through_graph(
             tells = {"stop_when_done": True, "progress": True, "fault_file": str(fault)}
             lines = _lines(nodes.start(processes.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, alert, ending, fault)
+            begun.append(flight)
             formation = processes.formation(
                 file, autostart=True, start_with_listeners=1, statistics_file=str(controller)
             )
@@ -253,6 +266,11 @@ class _Flight:
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
         self.lost_messages: dict[str, int] = {}
+
+    @property
+    def begun(self) -> bool:
+        """Whether the mission's first stage has begun."""
+        return self._begin is not None
 
     def run(self, formation: processes.NodeSpec) -> bool:
         """Start the formation when all is recorded, wait for the end; whether interrupted."""

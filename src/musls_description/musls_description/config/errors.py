@@ -113,11 +113,19 @@ LONGEST_NAME = 100
 
 
 def lock(file: IO[Any]) -> None:
-    """Lock an open file for this process alone (raises OSError: another has it, or no locks)."""
+    """Lock an open file, until it is closed or the process ends, however it does.
+
+    Raises:
+        BlockingIOError: It is locked.
+        OSError: The file system has no locks.
+    """
     if sys.platform == "win32":
         import msvcrt
 
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(*error.args) from None
     else:
         import fcntl
 

@@ -318,7 +318,7 @@ def given_motion(system: RigSystem, start: StartSpec) -> BodyMotion:
     bodies = (start.load, *drones)
     return BodyMotion.of(
         np.array([b.position_enu_m for b in bodies], float),
-        np.array([b.orientation_wxyz for b in bodies], float),
+        np.array([b.attitude_wxyz for b in bodies], float),
         np.array([b.velocity_enu_m_s for b in bodies], float),
         np.array([b.omega_body_rad_s for b in bodies], float),
     )

@@ -16,8 +16,8 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -217,6 +217,26 @@ METADATA_VERSION = 9
 """Of metadata.yaml: that of ROS 2 Jazzy."""
 
 
+class _Written(NamedTuple):
+    """What a file holds up to the end of one of its chunks.
+
+    Attributes:
+        place: Record of where the chunk is.
+        counts: Number of messages by channel, from 0.
+        first_ns: Time of the first message.
+        last_ns: Time of the last message.
+        size: Bytes.
+        mark: Whatever the writer wants to know of it.
+    """
+
+    place: bytes
+    counts: NDArray[np.int64]
+    first_ns: int
+    last_ns: int
+    size: int
+    mark: Any
+
+
 class BagFile:
     """A bag under construction; complete after `close`, and readable from its beginning before."""
 
@@ -227,35 +247,57 @@ class BagFile:
         """
         self.folder = folder
         self._types = dict(types)
-        self._counts = Counter({channel: 0 for channel in range(1, 1 + len(types))})
-        self._times_ns, self._chunks = list[int](), list[bytes]()  # begins and ends; index
+        self._chunks = list[_Written]()
+        self._before = _Written(b"", np.zeros(1 + len(types), np.int64), 0, 0, 0, None)
         made: list[Path] = []
         try:
             made += [path for path in (folder, *folder.parents) if not path.exists()]
             if folder not in made:
                 raise FileExistsError(None, "it exists already, choose another folder")
             folder.mkdir(parents=True)
-            self._name, self._size = f"{folder.name}.mcap", 0
+            self._name = f"{folder.name}.mcap"
             self._file: int | None = os.open(
                 folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644
             )
             self._schemas, self._channels = _schemas_and_channels(self._types)
             header = Header(Profile.ROS2, "musls")
-            self._commit(MAGIC + _bytes(header, *self._schemas, *self._channels))
+            head = MAGIC + _bytes(header, *self._schemas, *self._channels)
+            self._commit(head)
+            self._before = self._before._replace(size=len(head))
         except BaseException as error:
-            if made:
-                shutil.rmtree(made[-1], ignore_errors=True)
+            if folder in made:
+                shutil.rmtree(folder, ignore_errors=True)
+            for parent in made[1:]:
+                with suppress(OSError):  # others have put something into it
+                    parent.rmdir()
             if isinstance(error, OSError):
                 raise self._error("create", error) from error
             raise
 
     @property
+    def _held(self) -> _Written:
+        """What counts of the file; one list's growth makes a chunk part of it."""
+        return self._chunks[-1] if self._chunks else self._before
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more: it is complete, or an error ended it."""
+        return self._file is None
+
+    @property
     def messages(self) -> int:
         """Number of messages in the file."""
-        return sum(self._counts.values())
+        return int(self._held.counts.sum())
 
-    def write(self, parts: Sequence[Rendered]) -> None:
+    @property
+    def mark(self) -> Any:
+        """Mark of the last chunk; None without one."""
+        return self._held.mark
+
+    def write(self, parts: Sequence[Rendered], mark: Any = None) -> None:
         """Append messages as a chunk, in the order of time; the operating system has it then.
+
+        An interrupt leaves the chunk out, or in with its `mark`.
 
         Raises:
             RecordingError: The disk does not take them. The file ends with what it had before,
@@ -264,18 +306,28 @@ class BagFile:
         messages = in_order(parts)
         if not messages.data:
             return
-        index, data = _chunk(messages, self._size)
+        held = self._held
+        index, data = _chunk(messages, held.size)
+        first_ns, last_ns = index.message_start_time, index.message_end_time
+        written = _Written(
+            _bytes(index),
+            held.counts + np.bincount(messages.channels, minlength=len(held.counts)),
+            min(held.first_ns, first_ns) if self._chunks else first_ns,
+            max(held.last_ns, last_ns),
+            held.size + len(data),
+            mark,
+        )
         try:
             self._commit(data)
         except OSError as error:
             self._close_file()
             raise self._error("write", error) from error
-        self._chunks.append(_bytes(index))
-        self._counts.update(messages.channels.tolist())
-        self._times_ns += [index.message_start_time, index.message_end_time]
+        self._chunks.append(written)
 
     def close(self) -> None:
-        """Write the rest, summary and metadata.yaml; does nothing after an error.
+        """Write the rest, summary and metadata.yaml; does nothing after that or an error.
+
+        After an interrupt another call goes on.
 
         Raises:
             RecordingError: The disk does not take them.
@@ -294,26 +346,27 @@ class BagFile:
                 half.unlink(missing_ok=True)
                 raise
         except OSError as error:
-            raise self._error("finish", error) from error
-        finally:
             self._close_file()
+            raise self._error("finish", error) from error
+        self._close_file()
 
     def _commit(self, data: bytes) -> None:
-        """Write all or nothing: nothing half-written stays, also not after Ctrl-C."""
+        """Write all behind what counts, or nothing: nothing half-written stays after Ctrl-C."""
         if self._file is None:
             raise OSError(None, "it is closed")
-        left = memoryview(data)
+        left, size = memoryview(data), self._held.size
         try:
+            os.ftruncate(self._file, size)  # what an interrupt left
+            os.lseek(self._file, size, os.SEEK_SET)
             while left:
                 left = left[os.write(self._file, left) :]
         except BaseException:
-            os.ftruncate(self._file, self._size)
-            os.lseek(self._file, self._size, os.SEEK_SET)
+            os.ftruncate(self._file, size)
             raise
-        self._size += len(data)
 
     def _close_file(self) -> None:
-        descriptor, self._file = self._file, None
+        descriptor = self._file
+        self._file = None
         if descriptor is not None:
             os.close(descriptor)
 
@@ -321,22 +374,25 @@ class BagFile:
         """Everything after the last chunk."""
         metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
         data = _bytes(metadata)
-        entry, data = MetadataIndex(self._size, len(data), metadata.name), data + _bytes(DataEnd(0))
+        held = self._held
+        entry, data = MetadataIndex(held.size, len(data), metadata.name), data + _bytes(DataEnd(0))
+        counts = dict(enumerate(held.counts.tolist()[1:], start=1))
         statistics = Statistics(
             attachment_count=0, channel_count=len(self._channels), chunk_count=len(self._chunks),
-            channel_message_counts=self._counts, message_count=self.messages, metadata_count=1,
-            message_start_time=min(self._times_ns, default=0),
-            message_end_time=max(self._times_ns, default=0), schema_count=len(self._schemas),
+            channel_message_counts=counts, message_count=self.messages, metadata_count=1,
+            message_start_time=held.first_ns, message_end_time=held.last_ns,
+            schema_count=len(self._schemas),
         )  # fmt: skip
         summary = _bytes(*self._schemas, *self._channels, statistics, entry)
-        footer = Footer(self._size + len(data), summary_offset_start=0, summary_crc=0)
-        return b"".join([data, summary, *self._chunks, _bytes(footer), MAGIC])
+        footer = Footer(held.size + len(data), summary_offset_start=0, summary_crc=0)
+        indices = [chunk.place for chunk in self._chunks]
+        return b"".join([data, summary, *indices, _bytes(footer), MAGIC])
 
     def _information(self) -> dict[str, Any]:
-        start, end = min(self._times_ns, default=0), max(self._times_ns, default=0)
+        held = self._held
         span = {
-            "duration": {"nanoseconds": end - start},
-            "starting_time": {"nanoseconds_since_epoch": start},
+            "duration": {"nanoseconds": held.last_ns - held.first_ns},
+            "starting_time": {"nanoseconds_since_epoch": held.first_ns},
             "message_count": self.messages,
         }
         return {
@@ -353,7 +409,7 @@ class BagFile:
                         "offered_qos_profiles": dump_qos_v9([qos(topic)]),
                         "type_description_hash": _type_hash(msgtype),
                     },
-                    "message_count": self._counts[channel],
+                    "message_count": int(held.counts[channel]),
                 }
                 for channel, (topic, msgtype) in enumerate(self._types.items(), start=1)
             ],

@@ -8,6 +8,7 @@ Stamps (headers, log and publish times) are simulated time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -48,54 +49,81 @@ WRITE_EVERY_S = 1.0
 
 _FIRST_ROWS = 64
 
+Counts = dict[Rate | str, int]
+"""Numbers of rows by their rate, and of texts by their topic."""
+
 
 class RowStore:
-    """Copies rows of numbers into contiguous arrays that grow."""
+    """Copies rows of numbers into contiguous arrays that grow.
+
+    A row counts when it is whole: whatever line an interrupt breaks off, the rows that count are
+    those of before, or all of them.
+    """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, str]) -> None:
         """`shapes`: of the columns of a row by name, in the order of `append`."""
         self.rows = 0
-        self._stamps = np.zeros(_FIRST_ROWS, np.int64)
-        self._columns = {
+        columns = {
             name: np.zeros((_FIRST_ROWS, *shape), dtypes[name]) for name, shape in shapes.items()
         }
+        self._arrays = (
+            np.zeros(_FIRST_ROWS, np.int64),
+            columns,
+        )  # one name, so that all grow at once
+
+    @property
+    def last_ns(self) -> int:
+        """Time of the last row; before any time without rows."""
+        return int(self._arrays[0][self.rows - 1]) if self.rows else -(2**63)
 
     def append(self, stamp_ns: int, *values: Array) -> None:
         """Copy a row, one value per column."""
         row = self.rows
-        if row == len(self._stamps):
-            self._grow()
-        self._stamps[row] = stamp_ns
-        for column, value in zip(self._columns.values(), values, strict=True):
+        stamps, columns = self._with_room(row + 1)
+        stamps[row] = stamp_ns
+        for column, value in zip(columns.values(), values, strict=True):
             column[row] = value
         self.rows = row + 1
 
     def extend(self, stamps_ns: Sequence[int], *values: Array) -> None:
         """Copy rows, the values of each column one after another."""
-        begin, self.rows = self.rows, self.rows + len(stamps_ns)
-        while self.rows > len(self._stamps):
-            self._grow()
-        self._stamps[begin : self.rows] = stamps_ns
-        for column, rows in zip(self._columns.values(), values, strict=True):
-            column[begin : self.rows] = rows
+        begin, end = self.rows, self.rows + len(stamps_ns)
+        stamps, columns = self._with_room(end)
+        stamps[begin:end] = stamps_ns
+        for column, rows in zip(columns.values(), values, strict=True):
+            column[begin:end] = rows
+        self.rows = end
 
     def stamps_ns(self, first: int = 0) -> NDArray[np.int64]:
         """Times of the rows from `first` on, a view (rows - first,)."""
-        return self._stamps[first : self.rows]
+        return self._arrays[0][first : self.rows]
 
     def columns(self, first: int = 0) -> dict[str, Array]:
         """Columns of the rows from `first` on, views (rows - first, ...)."""
-        return {name: column[first : self.rows] for name, column in self._columns.items()}
+        return {name: column[first : self.rows] for name, column in self._arrays[1].items()}
 
-    def _grow(self) -> None:
-        self._stamps = np.concatenate([self._stamps, np.zeros_like(self._stamps)])
-        self._columns = {k: np.concatenate([c, np.empty_like(c)]) for k, c in self._columns.items()}
+    def _with_room(self, rows: int) -> tuple[NDArray[np.int64], dict[str, Array]]:
+        """Stamps and columns with room for so many rows."""
+        stamps, columns = self._arrays
+        if rows > len(stamps):
+            room = max(rows, 2 * len(stamps))
+            grown = {name: _grown(column, room) for name, column in columns.items()}
+            self._arrays = _grown(stamps, room), grown
+        return self._arrays
+
+
+def _grown(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """The array, with room for so many rows."""
+    grown = np.empty((rows, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 class MemoryRecorder(Observer):
     """Copies the signals of a flight into arrays.
 
-    `musls_analysis.recordings.bag.recording_from` makes a `Recording` of it.
+    `musls_analysis.recordings.bag.recording_from` makes a `Recording` of it. What it is told again
+    after an interrupt it has once.
 
     Attributes:
         every: Control steps per record: record when `step_index % every == 0`.
@@ -166,6 +194,8 @@ class MemoryRecorder(Observer):
         """Note that the load's reference of these times is to be recorded, which is set before."""
         set_s = self._references
         for time_s in times_s:
+            if self._asked and time_s <= self._asked[-1][0]:
+                continue  # noted before an interrupt
             while len(set_s) > 1 and set_s[1][0] <= time_s:
                 del set_s[0]
             if set_s:
@@ -174,12 +204,16 @@ class MemoryRecorder(Observer):
 
     def _extend(self, rate: Rate, times_s: Sequence[float], seen: Any) -> None:
         values = self.layouts[rate].values(seen, len(times_s))
-        self.rows[rate].extend([round(time_s * 1e9) for time_s in times_s], *values)
+        stamps_ns = [round(time_s * 1e9) for time_s in times_s]
+        new = bisect_right(stamps_ns, self.rows[rate].last_ns)
+        self.rows[rate].extend(stamps_ns[new:], *(rows[new:] for rows in values))
 
     def _append(self, rate: Rate, time_s: float, *values: Array) -> None:
         self._write_before(time_s)
-        if self.layouts[rate].shapes:
-            self.rows[rate].append(round(time_s * 1e9), *values)
+        stamp_ns, last_ns = round(time_s * 1e9), self.rows[rate].last_ns
+        again = stamp_ns < last_ns or (stamp_ns == last_ns and rate is not Rate.SETPOINT)
+        if self.layouts[rate].shapes and not again:
+            self.rows[rate].append(stamp_ns, *values)
 
     def _write_before(self, time_s: float) -> None:
         """Called before a signal of a time is recorded; rows come later than others, and write."""
@@ -204,14 +238,16 @@ class MemoryRecorder(Observer):
 
     def evaluate_references(self) -> None:
         """Make rows of the load's reference, all at once: a single time costs far more."""
-        asked, self._asked = self._asked, []
+        store = self.rows[Rate.REFERENCE]
+        asked = [entry for entry in self._asked if round(entry[0] * 1e9) > store.last_ns]
         for _, group in groupby(asked, key=lambda entry: id(entry[1])):
             times_s, (reference, *_), since_s = zip(*group, strict=True)
             since = np.array(since_s)
             place, tilt = (f(since)[:, None, 0] for f in (reference.samples, reference.tilts))
             turns = from_roll_pitch_yaw(np.concatenate([tilt, place[..., 3:]], axis=-1))
             stamps_ns = [round(time_s * 1e9) for time_s in times_s]
-            self.rows[Rate.REFERENCE].extend(stamps_ns, place[..., :3], turns)
+            store.extend(stamps_ns, place[..., :3], turns)
+        self._asked = []
 
     def on_stage(self, time_s: float, name: str) -> None:
         """Record the mission's stage; nothing happens if it is the same as before."""
@@ -240,7 +276,6 @@ class BagRecorder(MemoryRecorder):
 
     Attributes:
         topics: Message type of each topic.
-        messages: Number of messages in the file so far; those still in memory do not count.
     """
 
     def __init__(
@@ -272,13 +307,17 @@ class BagRecorder(MemoryRecorder):
             for rate, row in self.layouts.items()
             if row.shapes
         }
-        self._rows_written: dict[Rate, int] = dict.fromkeys(self._templates, 0)
-        self._texts_written = dict.fromkeys(self.texts, 0)
         self._buffer_ns = round(buffer_s * 1e9)
         self._write_at_ns, self._write_at_wall_s = 0, 0.0
-        self.folder, self.messages = Path(folder), 0
+        self.folder = Path(folder)
+        self._nothing: Counts = dict.fromkeys([*self._templates, *self.texts], 0)
         # Last, so that nothing is left behind if something above fails.
-        self._bag: BagFile | None = BagFile(self.folder, self.topics)
+        self._bag = BagFile(self.folder, self.topics)
+
+    @property
+    def messages(self) -> int:
+        """Number of messages in the file so far; those still in memory do not count."""
+        return self._bag.messages
 
     def flush(self) -> None:
         """Write what is not in the file yet.
@@ -287,50 +326,40 @@ class BagRecorder(MemoryRecorder):
             RecordingError: The disk does not take it (what the bag had before stays readable), or
                 the recorder is closed.
         """
-        if self._bag is None:
+        if self._bag.closed:
             raise RecordingError(f"bag {self.folder} is closed")
-        try:
-            self._bag.write(self._next_parts())
-        except RecordingError:
-            self._bag = None  # closed with what it had before
-            raise
-        self._rows_written = {rate: self.rows[rate].rows for rate in self._templates}
-        self._texts_written = {topic: len(texts) for topic, texts in self.texts.items()}
-        self.messages = self._bag.messages
+        self.evaluate_references()
+        held: Counts = {rate: self.rows[rate].rows for rate in self._templates}
+        held |= {topic: len(texts) for topic, texts in self.texts.items()}
+        self._bag.write(self._parts(self._bag.mark or self._nothing), mark=held)
 
     def close(self) -> None:
-        """Write the rest and finish the bag; further calls do nothing."""
-        if self._bag is None:
-            return
-        self.flush()
-        bag, self._bag = self._bag, None
-        try:
-            bag.close()
-        finally:
-            self.messages = bag.messages
+        """Write the rest and finish the bag; further calls do nothing, or go on after Ctrl-C."""
+        if not self._bag.closed:
+            self.flush()
+            self._bag.close()
 
     def _write_if_due(self, time_s: float) -> None:
         time_ns, now_s = round(time_s * 1e9), perf_counter()
-        if time_ns >= self._write_at_ns or now_s >= self._write_at_wall_s or self._bag is None:
+        if time_ns >= self._write_at_ns or now_s >= self._write_at_wall_s or self._bag.closed:
             self.flush()
             self._write_at_ns = time_ns + self._buffer_ns
             self._write_at_wall_s = now_s + WRITE_EVERY_S
 
-    def _next_parts(self) -> list[Rendered]:
-        """Messages that are not in the file yet; at equal times set-points precede states."""
-        self.evaluate_references()
+    def _parts(self, written: Counts) -> list[Rendered]:
+        """Messages after those in the file; at equal times set-points precede states."""
         texts = [
             (stamp_ns, self._channel_of[topic], serialize(string(text)))
             for topic, kept in self.texts.items()
-            for stamp_ns, text in kept[self._texts_written[topic] :]
+            for stamp_ns, text in kept[written[topic] :]
         ]
         order = (Rate.SETPOINT, Rate.STATE, Rate.SHAPE, Rate.ACCELERATION, Rate.REFERENCE)
-        rows = (self._rendered(rate) for rate in order if rate in self._templates)
+        rows = (self._rendered(rate, written[rate]) for rate in order if rate in self._templates)
         return [render_each(texts), *rows]
 
-    def _rendered(self, rate: Rate) -> Rendered:
-        """The rows of a rate that are not in the file yet."""
-        row, store, first = self.layouts[rate], self.rows[rate], self._rows_written[rate]
+    def _rendered(self, rate: Rate, first: int) -> Rendered:
+        """The rows of a rate from one on."""
+        row, store = self.layouts[rate], self.rows[rate]
         columns = row.written(store.columns(first))
         before = {k: v[:1] for k, v in store.columns(first - 1).items()} if first else row.nothing()
         kept = row.kept(columns, before)

@@ -171,7 +171,7 @@ def build_plant(scenario: Scenario) -> Plant:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
     setup = PlantSetup(
         weakened(scenario.system, scenario.imperfections),
-        scenario.start,
+        oriented(scenario),
         scenario.physics,
         scenario.hanging,
         snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
@@ -184,6 +184,24 @@ def build_plant(scenario: Scenario) -> Plant:
     if setup.start.kind == "state":
         turn_rotors(plant, setup)
     return plant
+
+
+def oriented(scenario: Scenario) -> StartSpec:
+    """The start; bodies of a state whose attitude is not given have that of a start in the air."""
+    start, hanging = scenario.start, scenario.hanging
+    if start.kind != "state" or hanging is None or hanging.refusal is not None:
+        return start
+    rest = hanging.on_massless_cables if scenario.cable_model == "massless" else hanging.rest
+    load_wxyz, *drones_wxyz = rest.bodies[1].tolist()
+
+    def turned(body: BodyState, wxyz: list[float]) -> BodyState:
+        w, x, y, z = wxyz
+        return body if body.orientation_wxyz else replace(body, orientation_wxyz=(w, x, y, z))
+
+    load, drones = start.load, start.drones or ()
+    if len(drones) == len(drones_wxyz):  # a wrong number is refused with the plant
+        drones = tuple(turned(*pair) for pair in zip(drones, drones_wxyz, strict=True))
+    return replace(start, load=load and turned(load, load_wxyz), drones=drones)
 
 
 def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:

@@ -46,7 +46,10 @@ class Observer:
         return -(-tick // self.every) * self.every
 
     def takes_rows(self, loop: Loop) -> bool:
-        """Whether `record` and `recall` are called, up to a second later; `observe` idles."""
+        """Whether `record` and `recall` are called, up to a second later; `observe` idles.
+
+        After an interrupt they may be called again with what they had.
+        """
         return False
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
@@ -273,7 +276,7 @@ class Loop:
         self._begin_s = perf_counter()
 
     def advance(self, periods: int = 1) -> None:
-        """Run a number of control periods, from 0.
+        """Run a number of control periods, from 0; it ends where the run is `finished`, and rests.
 
         Raises:
             TypeError: It is no whole number.
@@ -286,7 +289,7 @@ class Loop:
         if not self._started:
             self.start()
         end = self.tick + periods
-        while self.tick < end:
+        while self.tick < end and not self.finished:
             self._run(end)
 
     def _run(self, end: int) -> None:

@@ -246,6 +246,7 @@ class Session(TiedToMemory, Flight):
             self.components.autopilot.start(self.guidance.setpoint, self.estimate)
             super().start()
             self._world = World(self)
+            self._closing.callback(self._world.read_rows)  # what an interrupt kept back
         except BaseException:
             self.close()
             raise

@@ -114,7 +114,8 @@ class BodyState:
     Attributes:
         position_enu_m: Centre of mass, world.
         velocity_enu_m_s: World.
-        orientation_wxyz: Body FLU to world ENU.
+        orientation_wxyz: Body FLU to world ENU; by default that of kind "air" where the mission is
+            flown in formation, else level with the nose to the east.
         omega_body_rad_s: Body frame.
         rotor_speed_rad_s: Of the rotors of a drone; by default as it hovers in this pose, at rest
             where it stands on something.
@@ -122,9 +123,14 @@ class BodyState:
 
     position_enu_m: Vector3
     velocity_enu_m_s: Vector3 = (0.0, 0.0, 0.0)
-    orientation_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    orientation_wxyz: Quaternion | None = None
     omega_body_rad_s: Vector3 = (0.0, 0.0, 0.0)
     rotor_speed_rad_s: tuple[NonNegative, ...] | None = None
+
+    @property
+    def attitude_wxyz(self) -> tuple[float, float, float, float]:
+        """The orientation; level where none is given."""
+        return self.orientation_wxyz or (1.0, 0.0, 0.0, 0.0)
 
 
 @spec

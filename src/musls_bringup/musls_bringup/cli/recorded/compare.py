@@ -10,7 +10,7 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import read, reads
-from musls_bringup.cli.terminal import new_console, tell
+from musls_bringup.cli.terminal import ProgressDisplay, new_console, tell
 from musls_bringup.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
@@ -98,15 +98,19 @@ def run(
     skips = [*[skip_real] * (1 + len(others)), *[skip_sim] * len(sims)]
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
-    for name in dict.fromkeys(stage):
-        spans = [spans_s[0], *[[]] * len(others), *[spans_s[1]] * len(sims)]
-        first, *cuts = cut_alike(recordings, name, skips, spans)
-        flown = cuts[len(others) :]
-        comparisons.append(compare_stage(name, first, flown, compare_options, cuts[: len(others)]))
-        for line in comparisons[-1].warnings:
-            tell("warning", line)
+    names = list(dict.fromkeys(stage))
+    with ProgressDisplay("comparing") as shown:
+        for k, name in enumerate(names):
+            shown.update(f"stage {name}", k / len(names))
+            spans = [spans_s[0], *[[]] * len(others), *[spans_s[1]] * len(sims)]
+            first, *cuts = cut_alike(recordings, name, skips, spans)
+            flown, calibrating = cuts[len(others) :], cuts[: len(others)]
+            found = compare_stage(name, first, flown, compare_options, calibrating)
+            comparisons.append(found)
+    for line in (line for found in comparisons for line in found.warnings):
+        tell("warning", line)
     about = _about(recordings, len(others), compare_options)
-    with result_folder(folder, overwrite=overwrite) as work:
+    with result_folder(folder, overwrite=overwrite) as work, ProgressDisplay("drawing"):
         write_comparison(comparisons, about, work)
         write_figures(comparisons, work / "figures")
     if as_json:

@@ -12,7 +12,7 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import paths, read, reads
 from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import chosen_folder, result_folder
+from musls_bringup.results import StopRequested, chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -155,10 +155,16 @@ def _fitted(
     replay: Replay, setup: Setup, fit: Callable[..., ParameterEstimate], work: Path
 ) -> Setup:
     """Fit, write and print; the setup with what was found."""
-    from musls_analysis.estimation.estimate import write_estimate
+    from musls_analysis.estimation.estimate import write_estimate, write_values
 
-    with ProgressDisplay("fitting") as shown:
-        result = fit([replay], setup.system, progress=shown.update)
+    try:
+        with ProgressDisplay("fitting") as shown:
+            result = fit([replay], setup.system, progress=shown.update)
+    except StopRequested as ended:
+        if values := getattr(ended, "fit", None):
+            write_values(setup, values, work)
+            ended.kept = f"the best fit so far is kept: --with-fit {work} starts from it"
+        raise
     write_estimate(result, work)
     print(result)
     return result.setup
@@ -199,7 +205,8 @@ def _compare(
         found[model] = _replayed(replay, setup, model, folder)
     for k, (text, chosen) in enumerate(estimators.items(), start=1):
         try:
-            estimated = estimate_load(replay, setup.system, chosen, setup.spec)
+            with ProgressDisplay(f"estimating by {chosen.kind}"):
+                estimated = estimate_load(replay, setup.system, chosen, setup.spec)
         except EstimateDivergedError as error:
             tell("warning", str(error))
             continue

@@ -467,7 +467,7 @@ def _body(part: Load | Drone, position_enu_m: Array, rotation: Array, drone: int
 
 
 def _moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBody:
-    rotation = matrix(np.array(state.orientation_wxyz))
+    rotation = matrix(np.array(state.attitude_wxyz))
     body = _body(part, np.array(state.position_enu_m), rotation, drone)
     body.velocity_enu_m_s = np.array(state.velocity_enu_m_s, float)
     body.omega_enu_rad_s = rotation @ np.array(state.omega_body_rad_s, float)

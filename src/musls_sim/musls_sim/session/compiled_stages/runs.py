@@ -84,12 +84,14 @@ class Runs:
         session, world = self._session, self._world
         try:
             told = self._run(end)
-        except BaseException:
+            session.tick += 1
+            if told or session.tick >= end or session.finished:
+                world.read_rows()
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupt, after any line
+                session.tick = int(world.now["tick"][0])
             world.read_rows()
             raise
-        session.tick += 1
-        if told or session.tick >= end or session.finished:
-            world.read_rows()
 
     def _run(self, end: int) -> bool:
         """Run up to the last period, which `tick` then is; whether it has something to tell."""

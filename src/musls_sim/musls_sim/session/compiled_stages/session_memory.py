@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd
 from types import SimpleNamespace
@@ -367,8 +368,26 @@ class World:
     def tell_played(self) -> None:
         """Tell observers what rows of the plan were played since the last time."""
         if count := int(self.now["played"][0]):
-            self.now["played"][0] = 0
-            self._session.guidance.on_played(self._own["played_rows"][:count].tolist())
+            with self._once("played"):
+                self._session.guidance.on_played(self._own["played_rows"][:count].tolist())
+
+    @contextmanager
+    def _once(self, *counts: str) -> Iterator[None]:
+        """Around what hands out rows; these counts of them are 0 then.
+
+        After an interrupt, which may come at any line, they are handed out again: who takes them
+        drops what came before. An error does not come twice.
+        """
+        try:
+            yield
+        except Exception:
+            self._forget(counts)
+            raise
+        self._forget(counts)
+
+    def _forget(self, counts: Sequence[str]) -> None:
+        for name in counts:
+            self.now[name][0] = 0
 
     def advance(self, stages: NDArray[np.int64], periods: int) -> None:
         """Call compiled stages, a piece after the other; noise is drawn for each."""
@@ -385,17 +404,21 @@ class World:
 
     def read_rows(self) -> None:
         """Hand out the rows since the last time, and note how close the drones came."""
-        tick, self.unread_from = self.unread_from, None
         self.tell_played()
-        if tick is None:
+        if self.unread_from is None:
             return
+        with self._once("announced", "recorded", "kept"):
+            self._hand_out(self.unread_from)
+        self.unread_from = None
+
+    def _hand_out(self, tick: int) -> None:
+        """Hand out the rows since a period."""
         session, rows, now = self._session, self.rows, self.now
         if announced := int(now["announced"][0]):
             first = -(-tick // ANNOUNCE_EVERY)
             for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
                 session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
         count, kept = int(now["recorded"][0]), int(now["kept"][0])
-        now["recorded"][0] = now["kept"][0] = now["announced"][0] = 0
         if (separation := session.separation) is not None and count:
             due, times_s = self._due(separation.every, rows.every, tick, count)
             places = rows.arrays["motion"][due, :, :3]
