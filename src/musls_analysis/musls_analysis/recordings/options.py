@@ -81,8 +81,8 @@ class ReadOptions:
 
 def file_of_options(recording: Path) -> Path:
     """Where the options of a recording are kept."""
-    whole = Path(os.path.abspath(recording))  # "" and "." have no name
-    return whole.with_name(f"{whole.name}.recording.yaml")
+    whole = Path(os.path.abspath(recording))  # "" and "." have no name, "/" never has one
+    return whole.parent / f"{whole.name}.recording.yaml"
 
 
 def kept_options(recording: Path) -> dict[str, Any]:
