@@ -30,7 +30,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.config.text_tables import naming
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import Drone, tip_radius_m
+from musls_description.system.drone import CANNOT_STEER, Drone, can_steer, tip_radius_m
 
 app = typer.Typer(
     name="new",
@@ -198,7 +198,10 @@ def _airframe(name: str, system: Path) -> Drone:
         "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
                  "collision": {"size_m": [1.0, 1.0, 1.0]}},
     }  # fmt: skip
-    return build_system(data, str(system)).drones[0]
+    drone = build_system(data, str(system)).drones[0]
+    if not can_steer(drone):
+        raise ConfigError(f"{name}: {CANNOT_STEER}")
+    return drone
 
 
 @app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")
