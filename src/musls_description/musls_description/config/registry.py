@@ -349,7 +349,7 @@ class AnyOf:
         thing = registry[registry.known(kind)]
         if not is_dataclass(thing):
             name = getattr(thing, "__name__", thing)
-            raise ValueError(f"{name} ({shown(str(kind))}) must be a class made with musls.spec")
+            raise ValueError(f"{shown(str(kind))}: {name} must be a class made with musls.spec")
         return adapter(thing).validate_python(dict(value))
 
     def __get_pydantic_json_schema__(
