@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli.options import FlyOnce, within
+from musls_bringup.new.rotors import MOST_THRUST_N, SPEEDS_RPM
 from musls_bringup.new.templates import (
     EDGES_M,
     LOAD_SHARE,
@@ -171,7 +172,7 @@ def import_body(
     from musls_description.system.slung_system import MAX_CABLES
 
     within("--cable", cable, 0.1, LARGEST_M, " m")
-    speed = within("--rpm", rpm, 10.0, 2e5, " rpm") * math.pi / 30.0
+    speed = within("--rpm", rpm, *SPEEDS_RPM, " rpm") * math.pi / 30.0
     path = _path(file.stem if name is None else name, ".yaml")
     names = [part.strip() for part in attach.split(",")]
     if kind is ImportAs.load:
@@ -249,8 +250,8 @@ def drone(
         wheelbase_m=within("--wheelbase", wheelbase, 0.01, 20.0, " m"),
         height_m=within("--height", height, 0.001, 10.0, " m"),
         propeller_in=within("--propeller", propeller, 0.5, 200.0, " inch"),
-        thrust_n=within("--thrust", thrust, 0.001, 1e4, " N"),
-        speed_rpm=within("--rpm", rpm, 10.0, 2e5, " rpm"),
+        thrust_n=within("--thrust", thrust, 0.001, MOST_THRUST_N, " N"),
+        speed_rpm=within("--rpm", rpm, *SPEEDS_RPM, " rpm"),
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
         hubs=hubs,
     )

@@ -25,6 +25,9 @@ MOTOR = {
 IDLE = 0.15
 """Speed at zero command over the largest, as of PX4's x500."""
 
+SPEEDS_RPM, MOST_THRUST_N = (100.0, 2e5), 1e4
+"""Speeds of propellers at full throttle, and the largest thrust of one."""
+
 
 def motor_plugins(root: Element) -> list[Element]:
     """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""

@@ -19,7 +19,7 @@ from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, who
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
-from musls_description.config.text_tables import rows_of
+from musls_description.config.text_tables import cells_of
 
 POSITION, QUATERNION, ANGLES = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
 DESIRED = ("des_x", "des_y", "des_z", "des_yaw")
@@ -91,7 +91,7 @@ def _is_rate(name: str, body: _Places) -> bool:
 def is_columns(first_lines: Sequence[str]) -> bool:
     """Whether the first line is the header of such a table."""
     try:
-        header = next(iter(rows_of(first_lines))).cells
+        header = next(cells_of(first_lines)).cells
         _, bodies = _read_header([header[0].lstrip("#% "), *header[1:]])
     except (ConfigError, StopIteration):
         return False

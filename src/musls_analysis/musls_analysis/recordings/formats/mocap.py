@@ -14,7 +14,7 @@ import numpy as np
 from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, whole_lines, whole_rows
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import rows_of
+from musls_description.config.text_tables import cells_of, rows_of
 
 # ---------- Motive
 
@@ -108,7 +108,7 @@ _PLACE = ("TX", "TY", "TZ")
 
 def is_vicon(first_lines: Sequence[str]) -> bool:
     """Whether a row of column names begins with Frame, Sub Frame."""
-    rows = [[cell.lower() for cell in row.cells[:2]] for row in rows_of(first_lines)]
+    rows = [[cell.lower() for cell in row.cells[:2]] for row in cells_of(first_lines)]
     return ["frame", "sub frame"] in rows
 
 
