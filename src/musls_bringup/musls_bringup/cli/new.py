@@ -284,7 +284,7 @@ def parameters_in(file: Path) -> str:
     from musls_analysis.recordings.formats.ulog import open_ulog  # imports Numba
 
     with naming(file):
-        found = open_ulog(file, []).initial_parameters
+        found = open_ulog(file, [], []).initial_parameters
     return "\n".join(f"{name} {value}" for name, value in found.items())
 
 
