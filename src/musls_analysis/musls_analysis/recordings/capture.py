@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_analysis.recordings.doubts import middle_of, question_units
+from musls_analysis.recordings.doubts import FASTEST_M_S, middle_of, question_units
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
 from musls_description.config.errors import ConfigError
@@ -471,6 +471,14 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
                 f"{body} is tilted by {tilt_deg:.0f} deg for half of the flight: another order of "
                 f"angles (--angles), another axis up (--axes {_OTHER_AXES[axes]}), or its frame is "
                 "turned?"
+            )
+        step_m = np.linalg.norm(np.diff(track.position_enu_m, axis=0), axis=1)
+        jumps = np.flatnonzero(step_m > FASTEST_M_S * np.diff(track.time_s))
+        if len(jumps):
+            notes.append(
+                f"{body} jumps by {step_m[jumps].max():.3g} m within a sample, first at "
+                f"{track.time_s[jumps[0] + 1]:g} s ({len(jumps)} steps of more than "
+                f"{FASTEST_M_S:g} m/s)"
             )
     if LOAD in bodies:
         height_m = float(np.median(bodies[LOAD].position_enu_m[:, 2]))

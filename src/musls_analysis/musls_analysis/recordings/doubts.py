@@ -33,8 +33,8 @@ of a flight: it was sampled faster, in another unit of time."""
 
 FASTEST_M_S = 100.0
 FASTEST_RAD_S = 10.0
-FARTHEST_M, NEAREST_M = 200.0, 0.1
-"""Distances of two bodies of one system."""
+FARTHEST_M, NEAR_M, NEAREST_M = 200.0, 0.25, 0.1
+"""Distances of two bodies of one system; the second is told of."""
 
 WINDOW_S = 0.2
 """Time over which accelerations are taken, so that noise of positions does not count."""
@@ -101,6 +101,10 @@ def question_units(
     bodies = poses({})
     doubt, about = unlikely(bodies)
     if not doubt:
+        near = [pair for pair in _distances(bodies) if pair[2] < NEAR_M]
+        if near and "length" not in unknown:
+            one, other, distance_m = near[0]
+            notes.append(f"{one} and {other} are {distance_m:.3g} m apart: is the unit right?")
         return
     asked = {q: unit for q, unit in unknown.items() if q != "angle" or has_angles}
     fits = _fitting(poses, asked)
@@ -127,7 +131,7 @@ def _fitting(
 ) -> list[dict[str, str]]:
     """Other units, by quantity, by which bodies move as they can; the likeliest first.
 
-    As few of them as do; of several those by which bodies stand nearer to two metres apart.
+    As few of them as do; of several those by which accelerations are more like leans.
     """
     for size in (1, 2):
         fits = list[tuple[float, dict[str, str]]]()
@@ -138,11 +142,23 @@ def _fitting(
                 distances_m = [distance for _, _, distance in _distances(bodies)]
                 if unlikely(bodies)[0] or any(d < NEAREST_M for d in distances_m):
                     continue
-                odd = abs(float(np.log(np.median(distances_m) / 2.0))) if distances_m else 0.0
-                fits.append((odd, fit))
+                fits.append((_oddness(bodies), fit))
         if fits:
             return [fit for _, fit in sorted(fits, key=lambda pair: pair[0])]
     return []
+
+
+def _oddness(bodies: Mapping[str, PoseTrack]) -> float:
+    """How far accelerations are from leans, or bodies from two metres apart, in powers of e."""
+    motions = [_motion(track, None) for track in bodies.values()]
+    leans = [its for its in motions if its.lean_m_s2 + its.acceleration_m_s2 > 0.0]
+    if leans:
+        shares = [
+            (its.lean_m_s2 + CALM_M_S2) / (its.acceleration_m_s2 + CALM_M_S2) for its in leans
+        ]
+        return abs(float(np.log(np.median(shares))))
+    distances_m = [distance for _, _, distance in _distances(bodies)]
+    return abs(float(np.log(np.median(distances_m) / 2.0))) if distances_m else 0.0
 
 
 def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:

@@ -125,21 +125,26 @@ def read_vicon(path: Path, options: ReadOptions) -> Capture:
     rows = whole_rows(path, notes)
     cells = [row.cells for row in rows]
     heads = [k for k, row in enumerate(cells) if [c.lower() for c in row[:2]] == _HEAD]
-    sections = [(head, bodies) for head in heads if (bodies := _bodies(cells, head))]
+    named = [head for head in heads if head > 0 and not _is_number(cells[head - 1][0])]
+    sections = [(head, bodies) for head in named if (bodies := _bodies(cells, head))]
     if not sections:
         raise ConfigError("no bodies with TX, TY, TZ and RX, RY, RZ in it")
     head, bodies = sections[0]
     columns, places = len(cells[head]), [place for body in bodies.values() for place in body]
+    units: dict[str, str] = {}
     tables = [_section(cells, head, heads, columns, places, notes)]
-    for again, others in sections[1:]:
+    _to_one_unit(tables[0], cells[head + 1 : head + 2], cells[head], places, options, units)
+    sections += [(k, bodies) for k in heads if k > head and _is_number(cells[k - 1][0])]
+    for again, others in sorted(sections[1:], key=lambda section: section[0]):
         table = _section(cells, again, heads, columns, places, []) if others == bodies else None
         if table is not None and not _goes_on(tables, table):
             where = f"below line {rows[again].line}, another header,"
             note(notes, len(table), f"row{{s}} {where} left out")
         elif table is not None:
+            row_of_units = cells[again + 1 : again + 2]
+            _to_one_unit(table, row_of_units, cells[head], places, options, units)
             tables.append(table)
     table = np.vstack(tables)
-    units = _to_one_unit(table[:, 2:], cells[head + 1 : head + 2], cells[head], places, options)
     time_s = _times(table[:, 0], table[:, 1], _rate(cells[:head]), notes)
     tracks, start = {}, 2
     for name, body in bodies.items():
@@ -235,15 +240,18 @@ def _rate(above: Sequence[Sequence[str]]) -> float:
 
 
 def _to_one_unit(
-    values: np.ndarray,
+    table: np.ndarray,
     unit_rows: Sequence[Sequence[str]],
     columns: Sequence[str],
     places: Sequence[int],
     options: ReadOptions,
-) -> dict[str, str]:
-    """Bring all columns to the units of the first body, in place; mm and deg where none stand."""
+    units: dict[str, str],
+) -> None:
+    """Bring the columns of places to one unit each of length and angle, in place.
+
+    To those in `units`, which takes those of the first body; mm and deg where none stand.
+    """
     row = unit_rows[0] if unit_rows else []
-    units: dict[str, str] = {}
     for k, place in enumerate(places):
         axes = columns[place].upper()
         quantity, usual = ("length", "mm") if axes in _PLACE else ("angle", "deg")
@@ -252,8 +260,7 @@ def _to_one_unit(
         text = _cell(row, place)
         unit = unit_named(text, quantity) if text else units.get(quantity, usual)
         first = units.setdefault(quantity, unit)
-        values[:, k] *= FACTORS[quantity][unit] / FACTORS[quantity][first]
-    return units
+        table[:, 2 + k] *= FACTORS[quantity][unit] / FACTORS[quantity][first]
 
 
 def _times(
