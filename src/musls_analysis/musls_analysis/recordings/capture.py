@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from musls_analysis.recordings.doubts import FASTEST_M_S, middle_of, question_units
+from musls_analysis.recordings.doubts import middle_of, question_units
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
 from musls_description.config.errors import ConfigError
@@ -329,8 +329,9 @@ def whole(bodies: Mapping[str, PoseTrack]) -> RecordedStage:
     return RecordedStage("flight", float(first), float(last))
 
 
-STEEPEST_RAD, FIRST_RAD = 1.6, 6.4
-"""Largest recorded pitch, which ends at a quarter turn; and angle with which a recording begins."""
+STEEPEST_RAD, FIRST_RAD, LARGEST_RAD = 1.6, 6.4, 1e5
+"""Largest recorded pitch, which ends at a quarter turn; angle with which a recording begins; and
+any angle that is no damaged number."""
 
 
 def _in_si(
@@ -344,6 +345,7 @@ def _in_si(
     rotation = track.rotation
     if rotation.shape[1] == 3:
         rotation = factors["angle"] * rotation
+        rotation[np.abs(rotation) > LARGEST_RAD] = np.nan
         good = rotation[np.isfinite(rotation).all(axis=1)]
         steepest = float(np.quantile(np.abs(good[:, 1]), 0.99)) if len(good) else 0.0
         first = float(np.abs(good[0]).max()) if len(good) else 0.0
@@ -360,7 +362,7 @@ def _in_si(
             notes.append(
                 f"yaw of {body} from {yaw.min():.3g} to {yaw.max():.3g}: taken for radians"
             )
-    return _scaled(track, factors)
+    return _scaled(track._replace(rotation=rotation), {**factors, "angle": 1.0})
 
 
 def _scaled(track: RawTrack, factors: Mapping[str, float]) -> RawTrack:
@@ -472,14 +474,7 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
                 f"angles (--angles), another axis up (--axes {_OTHER_AXES[axes]}), or its frame is "
                 "turned?"
             )
-        step_m = np.linalg.norm(np.diff(track.position_enu_m, axis=0), axis=1)
-        jumps = np.flatnonzero(step_m > FASTEST_M_S * np.diff(track.time_s))
-        if len(jumps):
-            notes.append(
-                f"{body} jumps by {step_m[jumps].max():.3g} m within a sample, first at "
-                f"{track.time_s[jumps[0] + 1]:g} s ({len(jumps)} steps of more than "
-                f"{FASTEST_M_S:g} m/s)"
-            )
+        _note_jumps(body, track, notes)
     if LOAD in bodies:
         height_m = float(np.median(bodies[LOAD].position_enu_m[:, 2]))
         if height_m < -0.1:
@@ -489,7 +484,38 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
             )
 
 
+MOST_M_S2, LEAST_JUMP_M = 500.0, 0.05
+"""Acceleration between samples that no body has, and the jump from which on it is told."""
+
+MOST_RAD_S, LEAST_JUMP_RAD = 50.0, 0.5
+"""Turn between samples that no body has, and from which on it is told."""
+
+
+def _note_jumps(body: str, track: PoseTrack, notes: list[str]) -> None:
+    """Note samples to which no body gets: damaged numbers, bodies that were mistaken."""
+    if len(track.time_s) < 3:
+        return
+    step_s = np.diff(track.time_s)
+    between_s = 0.5 * (step_s[1:] + step_s[:-1])
+    velocity = np.diff(track.position_enu_m, axis=0) / step_s[:, None]
+    change = np.linalg.norm(np.diff(velocity, axis=0), axis=1)
+    jumps_m = change * between_s
+    far = np.flatnonzero((change > MOST_M_S2 * between_s) & (jumps_m > LEAST_JUMP_M))
+    if len(far):
+        at_s = track.time_s[far[0] + 1]
+        notes.append(f"{body} jumps by up to {jumps_m[far].max():.3g} m, first at {at_s:.6g} s")
+    q = track.orientation_wxyz
+    turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1)
+    far = np.flatnonzero((turns > MOST_RAD_S * step_s) & (turns > LEAST_JUMP_RAD))
+    if len(far):
+        most_deg, at_s = np.degrees(turns[far].max()), track.time_s[far[0] + 1]
+        notes.append(f"{body} turns at once by up to {most_deg:.0f} deg, first at {at_s:.6g} s")
+
+
 # ---------- Damaged, repeated and disordered samples
+
+MOST_UNEVEN = 0.02
+"""Share by which the length of a quaternion differs from that of the others, at most."""
 
 SAME_TIME_S = 1e-9
 """Samples that are nearer in time are of one time: stamps count nanoseconds."""
@@ -512,8 +538,12 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     norm = np.linalg.norm(values[:, 4:], axis=1)
     good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
     note(notes, n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
-    values = values[good]
-    values[:, 4:] /= norm[good, None]
+    usual = float(np.median(norm[good])) if good.any() else 1.0
+    even = good & (np.abs(norm / usual - 1.0) < MOST_UNEVEN)
+    odd = int(good.sum() - even.sum())
+    note(notes, odd, f"sample{{s}} of {name} with a quaternion of another length dropped")
+    values = values[even]
+    values[:, 4:] /= norm[even, None]
     far = _far_in_time(values[:, 0])
     note(notes, int(far.sum()), f"sample{{s}} of {name} far in time from both neighbours dropped")
     values = values[~far]
@@ -595,8 +625,8 @@ def numbers_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (rows, wanted) of rows of text, and which rows they are (rows,).
 
-    Empty cells become NaN. Rows of another length than `columns`, without any number or with other
-    text are dropped and counted.
+    Empty and infinite cells become NaN. Rows of another length than `columns`, without any number
+    or with other text are dropped and counted.
     """
     table, index, other_length = [], [], 0
     for k, cells in enumerate(rows):
@@ -608,4 +638,6 @@ def numbers_of(
             index.append(k)
     note(notes, other_length, f"row{{s}} without {columns} columns dropped")
     note(notes, len(rows) - other_length - len(table), "row{s} without numbers dropped")
-    return np.array(table).reshape(-1, len(wanted)), np.array(index, int)
+    numbers = np.array(table).reshape(-1, len(wanted))
+    numbers[np.isinf(numbers)] = np.nan
+    return numbers, np.array(index, int)

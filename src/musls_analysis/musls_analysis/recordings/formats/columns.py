@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, whole_rows
+from musls_analysis.recordings.capture import Capture, RawTrack, body_of, numbers_of, whole_rows
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
@@ -167,11 +167,16 @@ def _check_complete(bodies: Mapping[str, _Places]) -> None:
         if missing:
             raise ConfigError(f"column {shown(name)}_{missing[0]} is missing")
     desired = {name for name, body in bodies.items() if DESIRED[0] in body}
-    drones = [name for name in bodies if "x" in bodies[name] and name != "load"]
+    drones = [name for name in bodies if "x" in bodies[name] and _is_drone(name)]
     if "load" in desired and len(desired) > 1:
         missing = [name for name in drones if name not in desired]
         if missing:
             raise ConfigError(f"column {missing[0]}_{DESIRED[0]} is missing")
+
+
+def _is_drone(name: str) -> bool:
+    body = body_of(name)
+    return body is not None and body[0] == "drone"
 
 
 def _in_si(
