@@ -246,6 +246,7 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         lambda change: poses_of({b: _scaled(track, change) for b, track in measured.items()}),
         usual,
         has_angles,
+        options.units,
         notes,
     )
     fresh = _fresh_rows(poses, options, notes) if capture.by_row else slice(None)

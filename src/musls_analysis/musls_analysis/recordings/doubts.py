@@ -8,7 +8,7 @@ seconds, which samples have to show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise, product
 from typing import NamedTuple
 
@@ -84,6 +84,7 @@ def question_units(
     poses: Callable[[Mapping[str, float]], Mapping[str, PoseTrack]],
     unknown: Mapping[str, str],
     has_angles: bool,
+    said: Sequence[str],
     notes: list[str],
 ) -> None:
     """Refuse units by which bodies move as none can, with those by which they could.
@@ -93,6 +94,7 @@ def question_units(
             of "time", "length" and "angle".
         unknown: The unit that was taken of each quantity of which nothing says it.
         has_angles: Whether attitudes are angles.
+        said: Units that a person said.
         notes: Takes the doubt where all units are known.
 
     Raises:
@@ -102,7 +104,7 @@ def question_units(
     doubt, about = unlikely(bodies)
     if not doubt:
         near = [pair for pair in _distances(bodies) if pair[2] < NEAR_M]
-        if near and "length" not in unknown:
+        if near and set(said) & {*FACTORS["length"]} - {"m"}:
             one, other, distance_m = near[0]
             notes.append(f"{one} and {other} are {distance_m:.3g} m apart: is the unit right?")
         return
