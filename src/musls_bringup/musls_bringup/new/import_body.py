@@ -185,7 +185,7 @@ _AXES = ("xx", "yy", "zz", "xy", "xz", "yz")
 def _moment(inertial: Element, inertia: Element | None, axes: str) -> float:
     """A moment of URDF, SDF or MJCF; 1 about an axis and 0 else where it is not given."""
     if inertia is not None:
-        text = inertia.get(f"i{axes}") or inertia.findtext(f"i{axes}", "")
+        text = inertia.get(f"i{axes}", "") or inertia.findtext(f"i{axes}", "")
     else:
         values = (inertial.get("fullinertia") or inertial.get("diaginertia") or "").split()
         text = dict(zip(_AXES, values, strict=False)).get(axes, "")

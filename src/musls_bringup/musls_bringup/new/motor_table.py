@@ -122,7 +122,7 @@ def _values_of(
     Of two columns of one quantity the first counts that is not empty. A stand that is pushed the
     other way measures negative thrusts and torques.
     """
-    values = {}
+    values: dict[str, Array] = {}
     for quantity, places in columns.items():
         for k, size in places:
             numbers = size * np.array([_number_in(row, k, names[k]) for row in rows])

@@ -145,7 +145,7 @@ def _without_defaults(self: Any) -> str:
 
 def _known_keys(cls: Any, data: Any) -> Any:
     """Refuse a key that a specification does not have, and keep what it has for the message."""
-    given = data.kwargs if isinstance(data, ArgsKwargs) else data
+    given = (data.kwargs or {}) if isinstance(data, ArgsKwargs) else data
     names = [field.name for field in dataclasses.fields(cls)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in names:
