@@ -15,6 +15,7 @@ from musls_control.mission.contingency import MIN_DRONES
 from musls_control.mission.plan import FlightPlan, closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
+from musls_description.hanging.hang import margin_text
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
@@ -87,7 +88,7 @@ def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -
         "goes on" if goes_on and scenario.contingency.then == "continue" else "sets the load down"
     )
     return (
-        f"without drone_{number}: thrust margin {found.thrust_margin:.2f} (at least "
+        f"without drone_{number}: thrust margin {margin_text(found.thrust_margin)} (at least "
         f"{scenario.contingency.margin:g} to go on), {then}"
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
-from musls_description.hanging.hang import Hanging, hang
+from musls_description.hanging.hang import Hanging, hang, margin_text
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
@@ -49,7 +49,7 @@ class Proposal(ShownResult):
         rows = [
             (
                 str(i), *(f"{v:.3f}" for v in place), f"{m.tension_n:.2f}", f"{share:.2f}",
-                f"{m.thrust_margin:.2f}", f"{m.tilt_deg:.1f}",
+                f"{margin_text(m.thrust_margin)}", f"{m.tilt_deg:.1f}",
             )
             for i, (place, m, share) in enumerate(
                 zip(self.places_m, self.margins, self.hanging.shares, strict=True), start=1

@@ -22,6 +22,7 @@ from musls_control.controllers import FormationSpec
 from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_data
+from musls_description.hanging.hang import margin_text
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.preflight.feasibility import Feasibility
 from musls_sim.scenario.scenario import Scenario, load_scenario
@@ -67,7 +68,7 @@ class Prediction:
             one, other = self.apart["pair"]
             parts.append(
                 f"rotor tips of drones {one} and {other} {max(self.apart['tips_m'], 0.0):.2f} m "
-                f"apart at {self.apart['time_s']:.1f} s in {self.stage}"
+                f"apart at {self.apart['time_s']:.1f} s" + (f" in {self.stage}" * bool(self.stage))
             )
         if self.height_m is not None:
             parts.append(
@@ -75,7 +76,9 @@ class Prediction:
             )
         if self.margin is not None:
             margin, drone, time_s = self.margin
-            parts.append(f"thrust margin at least {margin:.2f} ({drone} at {time_s:.1f} s)")
+            parts.append(
+                f"thrust margin at least {margin_text(margin)} ({drone} at {time_s:.1f} s)"
+            )
         return "flown up to the first stage and down: " + "; ".join(parts)
 
 
@@ -211,7 +214,10 @@ def _first(plan: FlightPlan, rows: int) -> FlightPlan:
 
 
 def _stage_at(recording: Recording, time_s: float) -> str:
-    return next((s.name for s in recording.stages if s.start_s <= time_s < s.end_s), "")
+    """The stage of a time; between stages and after the last the one before."""
+    begun = [stage for stage in recording.stages if stage.start_s <= time_s]
+    stages = [max(begun, key=lambda stage: stage.start_s)] if begun else recording.stages[:1]
+    return next((stage.name for stage in stages), "")
 
 
 def _lifted(recording: Recording, session: Session) -> tuple[float, float] | None:

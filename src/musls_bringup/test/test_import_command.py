@@ -298,6 +298,11 @@ def test_what_is_no_drone_is_refused_in_one_line(crate, capsys):
         ("lost", "<linkName>rotor_1<", "<linkName>rotor_9<"),
         ("spin", "Direction>cw<", "Direction>left<"),
         ("weak", "1e-5</motorConstant>", "1e-6</motorConstant>"),
+        ("empty", "1e-5</motorConstant>", "</motorConstant>"),
+        ("nameless", "<linkName>rotor_1<", "<linkName><"),
+        ("numberless", "<motorNumber>1<", "<motorNumber>one<"),
+        ("twisted", "Direction>ccw<", "Direction>cw<"),
+        ("yawless", "<momentConstant>0.02<", "<momentConstant>0<"),
         ("leans", '0.05"/><axis', '0.05" rpy="0.1 0 0"/><axis'),
     ):
         crate.with_name(f"{name}.urdf").write_text(text.replace(old, new))
@@ -308,6 +313,11 @@ def test_what_is_no_drone_is_refused_in_one_line(crate, capsys):
         ("crate.urdf", "no rotors in it"),
         ("lost.urdf", "<linkName>rotor_9</linkName>: no such link"),
         ("spin.urdf", "must be cw or ccw"),
+        ("empty.urdf", "<motorConstant></motorConstant>: must be a finite number"),
+        ("nameless.urdf", "<linkName></linkName>: no such link"),
+        ("numberless.urdf", "<motorNumber>one</motorNumber>: must be a finite number"),
+        ("twisted.urdf", "cannot control roll, pitch, yaw and thrust independently"),
+        ("yawless.urdf", "cannot control roll, pitch, yaw and thrust independently"),
         ("weak.urdf", "0.17 times its weight"),
         ("leans.urdf", "rotor_0 is tilted"),
         ("tilted.xml", "actuator a0: must be a motor"),
@@ -509,6 +519,37 @@ def test_joints_that_can_move_are_frozen_with_a_word(tmp_path, crate):
     crate.write_text(crate.read_text().replace('"fixed"', '"continuous"', 1))
     with pytest.warns(UserWarning, match="to_nose can move"):
         assert read_rigid_body(crate).mass_kg == pytest.approx(1.5)
+    stuck, kind = '<limit effort="1" velocity="1"{}/></joint>', 'type="revolute"'
+    text = crate.read_text().replace('type="continuous"', kind, 1)
+    crate.write_text(text.replace("</joint>", stuck.format(' lower="0.0" upper="0"'), 1))
+    assert read_rigid_body(crate).mass_kg == pytest.approx(1.5)  # fixed without a word
+    crate.write_text(text.replace("</joint>", stuck.format(""), 1))  # both are 0 by default
+    assert read_rigid_body(crate).mass_kg == pytest.approx(1.5)
+    crate.write_text(text.replace("</joint>", stuck.format(' lower="0.5" upper="0.5"'), 1))
+    with pytest.warns(UserWarning, match="to_nose can move"):
+        read_rigid_body(crate)
+
+
+@pytest.mark.parametrize("kind", ["urdf", "sdf", "xml"])
+def test_an_inertia_that_no_body_has_names_link_and_axis(tmp_path, kind):
+    for moments, words in (
+        ((0.01, 0.05, 0.02), "arm: inertia about y: 0.05 kg m2, more than about the other two"),
+        ((0.01, -0.05, 0.02), "arm: inertia about y: -0.05 kg m2, must be above 0"),
+    ):
+        path = tmp_path / f"a.{kind}"
+        sdf = f"{sdf_link('base', 1.0)}{sdf_link('arm', 1.0, moments)}"
+        urdf = link("base", 1.0, (0.01, 0.02, 0.02), "1 1 1") + link("arm", 1.0, moments)
+        numbers = " ".join(map(str, moments))
+        mjcf = f"<inertial pos='0 0 0' mass='1' diaginertia='{numbers}'/>"
+        path.write_text(
+            {
+                "urdf": f"<robot name='r'>{urdf}{fixed('arm', (0, 0, 0))}</robot>",
+                "sdf": f"<sdf version='1.9'><model name='m'>{sdf}</model></sdf>",
+                "xml": f"<mujoco><worldbody><body name='arm'>{mjcf}</body></worldbody></mujoco>",
+            }[kind]
+        )
+        with pytest.raises(musls.ConfigError, match=words):
+            read_rigid_body(path)
 
 
 def test_mass_and_inertia_from_densities(tmp_path):
@@ -523,6 +564,21 @@ def test_mass_and_inertia_from_densities(tmp_path):
         squares = np.array([0.16, 0.09, 0.04])
         expected = 1.2 / 12.0 * np.diag(squares.sum() - squares)
         np.testing.assert_allclose(body.inertia_kg_m2, expected, atol=1e-12)
+    with_mass = auto.format("<mass>0.9</mass>", CUBE)  # the mass stays, the inertia is scaled
+    body = read_rigid_body(sdf_model(tmp_path, "with_mass", with_mass))
+    assert body.mass_kg == pytest.approx(0.9)
+    np.testing.assert_allclose(body.inertia_kg_m2, expected * 0.9 / 1.2, atol=1e-12)
+    two = CUBE + CUBE.replace("<geometry>", "<density>3000</density><geometry>")
+    two = auto.format(
+        "<mass>2</mass>", two.replace("<collision>", "<collision><pose>0 0 1 0 0 0</pose>", 1)
+    )
+    body = read_rigid_body(sdf_model(tmp_path, "two_shapes", two))  # 1 : 3, 1 m apart
+    assert body.mass_kg == pytest.approx(2.0)
+    assert body.box_middle_m[2] == pytest.approx(0.25)
+    for text in ("0", "-1", "nan", "x", ""):
+        wrong = auto.format(f"<mass>{text}</mass>", CUBE)
+        with pytest.raises(musls.ConfigError, match=r"model.sdf"):
+            read_rigid_body(sdf_model(tmp_path, f"wrong{text}", wrong))
     with pytest.raises(musls.ConfigError, match="its inertia follows from shapes, it has none"):
         read_rigid_body(sdf_model(tmp_path, "empty", auto.format("", "")))
 
@@ -549,6 +605,12 @@ def test_includes_that_lead_nowhere(tmp_path):
 
 
 HUGE = '<mujoco><size nuser_body="2000000000"/><worldbody><body/></worldbody></mujoco>'
+GRID = "<mujoco><worldbody><flexcomp count='50 50 50'/></worldbody></mujoco>"
+NESTED = (
+    "<mujoco><worldbody><replicate count='200'><replicate count='200'><body/></replicate>"
+    "</replicate></worldbody></mujoco>"
+)
+GROUND = "<mujoco><asset><hfield nrow='90000' ncol='90000' size='1 1 1 1'/></asset></mujoco>"
 COPIES = '<mujoco><worldbody><replicate count="2e9"><body/></replicate></worldbody></mujoco>'
 PIPE = '<mujoco><asset><mesh file="pipe.stl"/></asset><worldbody/></mujoco>'
 
@@ -558,6 +620,9 @@ PIPE = '<mujoco><asset><mesh file="pipe.stl"/></asset><worldbody/></mujoco>'
     [
         ("a.xml", HUGE, "<size nuser_body=2000000000>: must be at most 10000"),
         ("a.xml", COPIES, "<replicate count=2e9>: must be at most 10000"),
+        ("a.xml", GRID, "<flexcomp count=50 50 50>: must be at most 10000, together"),
+        ("a.xml", NESTED, "<replicate count=200>: must be at most 10000, together"),
+        ("a.xml", GROUND, "<hfield> of 8.1e+09 cells (nrow, ncol): must be at most 1000000"),
         ("a.xml", PIPE, "pipe.stl is no file"),
         ("a.urdf", "<?xml version='1.0' encoding='no-such'?><robot/>", "cannot be read as XML"),
         ("a.sdf", "<?xml version='1.0' encoding='utf-32'?><sdf/>", "cannot be read as XML"),

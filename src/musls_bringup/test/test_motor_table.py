@@ -68,8 +68,15 @@ def test_an_airframe_hovers_as_its_table_says(tmp_path, monkeypatch, capsys):
         ("a,b\n1,2\n", "no column of the thrust with its unit"),
         ("Thrust,RPM\n1,2\n", "no column of the thrust with its unit"),
         ("Thrust (g),RPM\n100,2000\n", "fewer than two rows of numbers above 0"),
-        ("Thrust (g),RPM\n100,2000\n200,\n", "line 3: a number is missing"),
-        ("Thrust (g),RPM\n0,0\n200,nan\n300,5000\n", "fewer than two rows of numbers above 0"),
+        ("Thrust (g),RPM\n100,2000\n200,\n", "line 3, RPM: a number is missing"),
+        ("Thrust (g),RPM\n0,0\n200,nan\n300,5000\n", "line 3, RPM: nan: must be a finite number"),
+        ("Thrust (g),RPM\n100,2000\ninf,3000\n", r"line 3, Thrust \(g\): inf: must be a finite"),
+        ("Thrust (g),RPM\n100,2000\n200,fast\n", "line 3, RPM: fast is no number"),
+        ("Thrust (g)\tRPM\n200\t4,000\n450\t6,000\n", "line 2: 4,000 is 4000 .* or 4 with a dec"),
+        ("Thrust (g);RPM\n200;4.000\n450;6.000\n", "line 2: 4.000 is 4 .* or 4000 with a dec"),
+        ("Thrust (g),RPM\n200.5,4.000\n450,6.000\n", "6 rpm at full throttle"),
+        ("Thrust (g),RPM\n200,4000\n1.012,9000\n450,6000\n", "goes with the squared speed"),
+        ("Thrust (kg),RPM\n2000,4000\n4500,6000\n", "a thrust of 4.413e.04 N"),
         ("", "no column"),
     ],
 )
@@ -83,3 +90,24 @@ def test_a_motor_needs_torque_and_power(tmp_path):
     (tmp_path / "t.csv").write_text("Thrust (g),RPM\n100,2000\n200,2800\n")
     with pytest.raises(ConfigError, match="--kv: the table needs columns of torque and of power"):
         MotorTable(tmp_path / "t.csv").motor(700.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RPM\tThrust (g)\tTorque (Nm)\n4,000\t200\t0.03\n9,000\t1,012.0\t0.15\n",
+        "RPM;Thrust (g);Torque (Nm)\n4.000;200;0,03\n9.000;1.012,0;0,15\n",
+        'RPM,Thrust (g),Torque (Nm)\n"4,000",200,0.03\n"9,000","1,012",0.15\n',
+        "RPM;Thrust (g);Torque (Nm)\n4 000;200;0,03\n9\u202f000;1\u00a0012;0,15\n",
+        "RPM;Thrust (g);Torque (Nm)\n4'000;200;0.03\n9\u2019000;1'012;0.15\n",
+        "RPM,Thrust gf,Torque Ncm\n4000,-200,-3\n9000,-1012,-15\n",
+        "Motor Electrical Speed (RPM),Motor Optical Speed (RPM),Thrust (kgf),Torque (N\u00b7m)\n"
+        "0,4000,0.2,-0.03\n0,9000,1.012,-0.15\n",
+    ],
+)
+def test_numbers_are_read_as_their_country_writes_them(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table = MotorTable(tmp_path / "t.csv")
+    np.testing.assert_allclose(table.thrust_n / GRAM_N, [200.0, 1012.0])
+    np.testing.assert_allclose(table.speed_rad_s * 30.0 / np.pi, [4000.0, 9000.0])
+    np.testing.assert_allclose(table.torque_n_m, [0.03, 0.15])

@@ -36,7 +36,13 @@ from musls_description.numerics.vectors import (
     unit_rates,
     write_matrix,
 )
-from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
+from musls_description.system.drone import (
+    CANNOT_STEER,
+    Drone,
+    can_steer,
+    thrust_limits_n,
+    wrench_of_thrusts,
+)
 from musls_description.system.slung_system import RigSystem
 
 SMALLEST = 1e-9
@@ -392,15 +398,9 @@ class RotorMixer:
         self.n_drones, self.n_rotors = len(drones), counts.pop()
         self.rotors = np.zeros((self.n_drones, self.n_rotors), ROTOR)
         for number, (rotors, drone) in enumerate(zip(self.rotors, drones, strict=True), 1):
-            effect = wrench_of_thrusts(drone)
-            scale = np.abs(effect).max(axis=1, keepdims=True)
-            possible = (scale > 0.0).all() and np.linalg.matrix_rank(effect / scale, 1e-6) == 4
-            inverse = np.linalg.pinv(effect) if possible else np.zeros((self.n_rotors, 4))
-            if not possible or inverse[:, 0].min() <= 0.0:
-                raise ConfigError(
-                    f"drone_{number}: these rotors cannot control roll, pitch, yaw and thrust "
-                    "independently"
-                )
+            if not can_steer(drone):
+                raise ConfigError(f"drone_{number}: {CANNOT_STEER}")
+            inverse = np.linalg.pinv(wrench_of_thrusts(drone))
             for name, share in zip(("thrust", "roll", "pitch", "yaw"), inverse.T, strict=True):
                 rotors[name] = share
             rotors["least_n"], rotors["most_n"] = thrust_limits_n(drone)

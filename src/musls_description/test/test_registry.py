@@ -238,3 +238,27 @@ def test_an_error_inside_keeps_its_place_in_the_file(old, new, line, words):
     assert message.startswith(f"heap.yaml, line {line}: "), message
     assert all(word in message for word in words), message
     assert "\n" not in message
+
+
+def test_classes_inherit_the_base_that_their_registry_needs():
+    class Base:
+        def begin(self):
+            pass
+
+    registry = Registry("thing", GROUP, {}, registry_module.requires("begin", base=lambda: Base))
+    registry.register("good")(type("Good", (Base,), {}))
+    with pytest.raises(ConfigError, match=r"Bad must be a class that inherits musls\.Base"):
+        registry.register("bad")(type("Bad", (), {"begin": print}))
+    with pytest.raises(ConfigError, match=r"print must be a class that inherits musls\.Base"):
+        registry.register("worse")(print)
+
+
+def test_a_kind_that_is_no_specification_is_told_in_one_line():
+    registry = make_registry(bolt=type("Bolt", (), {"kind": "bolt"}))
+
+    @spec
+    class Holder:
+        thing: Annotated[Any, AnyOf(registry)]
+
+    with pytest.raises(ConfigError, match=r"bolt: Bolt must be a class made with musls\.spec"):
+        build(Holder, {"thing": "bolt"}, "f.yaml")

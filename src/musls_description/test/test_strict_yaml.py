@@ -31,6 +31,26 @@ from musls_description.config.strict_yaml import (
         ("{a: 1, a: 2}", ["'a'", "twice"]),
         ("*nothing", ["'nothing'"]),
         ("[1, 2", ["expected"]),
+        ("&a [*a]", ["contains itself"]),
+        ("&a {b: {c: *a}}", ["contains itself"]),
+        ("&a {*a : 1}", ["contains itself"]),
+        ("!!bool x", ["'x'", "bool"]),
+        ("!!bool 1", ["'1'", "bool"]),
+        ("!!null x", ["'x'", "null"]),
+        ("!!int 1.5", ["'1.5'", "int"]),
+        ("!!float ''", ["''", "float"]),
+        ("!!map x", ["mapping", "scalar"]),
+        ("!!map [1]", ["mapping", "sequence"]),
+        ("!!timestamp 2024-01-01", ["timestamp"]),
+        ("!!binary x", ["binary"]),
+        ("!!set {a}", ["set"]),
+        ("!!omap [a: 1]", ["omap"]),
+        ("!!merge <<", ["merge"]),
+        ('"\\ud800"', ["half of a character"]),
+        ("0x" + "f" * 5000, ["5002 digits"]),
+        ("9" * 5000, ["5000 digits"]),
+        ("[" * 60 + "]" * 60, ["levels"]),
+        ("\x80", ["unacceptable character"]),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_with_its_place(value, words):
@@ -203,3 +223,21 @@ def test_missing_keys_are_said_together_and_of_their_files():
     assert str(error.value) == (
         "b.yaml: length_m, width_m are missing; a.yaml: second, third are missing"
     )
+
+
+def test_aliases_that_grow_without_bounds_are_refused():
+    rows = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    rows += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 9)]
+    with pytest.raises(ConfigError, match=r"f.yaml, line \d: more than 1000000 values"):
+        parse_yaml("\n".join(rows), "f.yaml")
+
+
+@pytest.mark.parametrize("value", ["&a [*a]", "!!bool x", "!!float ''", "[" * 2000])
+def test_an_override_goes_through_the_same_door(value):
+    with pytest.raises(ConfigError, match="--set seed"):
+        Override.parse(f"seed={value}").apply(parse_yaml("a: 1", "f.yaml"))
+
+
+def test_a_path_of_an_override_has_an_end():
+    with pytest.raises(ConfigError, match="more than 50 levels"):
+        Override.parse(".".join(["a"] * 3000) + "=1")

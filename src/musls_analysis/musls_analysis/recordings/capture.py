@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from musls_analysis.recordings.doubts import middle_of, question_units
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
 from musls_description.config.errors import ConfigError
@@ -225,19 +225,30 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         for body, name in chosen.items()
         if name in capture.setpoints
     }
-    _question_time(measured, known)
-    _question_length(measured, known)
+    _check_samples(measured)
     angles = options.angles or capture.angles or _likely_angles(measured.values())
     axes = options.axes or capture.axes
-    poses = {b: _with_quaternions(track, angles) for b, track in measured.items()}
-    targets = {b: _with_quaternions(track, angles) for b, track in held.items()}
-    if axes == "y-up":
-        poses = {b: _from_y_up(poses[b], measured[b]) for b in poses}
-        targets = {b: _from_y_up(targets[b], held[b]) for b in targets}
+
+    def poses_of(tracks: Mapping[str, RawTrack]) -> dict[str, PoseTrack]:
+        turned = {b: _with_quaternions(track, angles) for b, track in tracks.items()}
+        if axes == "y-up":
+            turned = {b: _from_y_up(turned[b], tracks[b]) for b in tracks}
+        return turned
+
+    poses, targets = poses_of(measured), poses_of(held)
     if capture.by_row and list(targets) == [LOAD]:
         targets |= _drone_setpoints(targets[LOAD], [b for b in poses if b != LOAD], options)
     if options.axes is None and "axes" not in capture.stated:
-        _question_axes(poses)
+        _question_axes(poses, axes)
+    usual = {q: unit for q, unit in units.items() if q not in known}
+    has_angles = any(track.rotation.shape[1] == 3 for track in measured.values())
+    question_units(
+        lambda change: poses_of({b: _scaled(track, change) for b, track in measured.items()}),
+        usual,
+        has_angles,
+        options.units,
+        notes,
+    )
     fresh = _fresh_rows(poses, options, notes) if capture.by_row else slice(None)
     bodies = {}
     for body, track in poses.items():
@@ -252,7 +263,7 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         body: cleaned(track, f"{body}'s set-points", notes).changes()
         for body, track in targets.items()
     }
-    _note_unlikely(bodies, notes)
+    _note_unlikely(bodies, axes, notes)
     stages = tuple(
         replace(s, start_s=factors["time"] * s.start_s, end_s=factors["time"] * s.end_s)
         for s in capture.stages
@@ -319,8 +330,9 @@ def whole(bodies: Mapping[str, PoseTrack]) -> RecordedStage:
     return RecordedStage("flight", float(first), float(last))
 
 
-STEEPEST_RAD = 1.6
-"""Largest recorded pitch, which ends at a quarter turn."""
+STEEPEST_RAD, FIRST_RAD, LARGEST_RAD = 1.6, 6.4, 1e5
+"""Largest recorded pitch, which ends at a quarter turn; angle with which a recording begins; and
+any angle that is no damaged number."""
 
 
 def _in_si(
@@ -334,19 +346,34 @@ def _in_si(
     rotation = track.rotation
     if rotation.shape[1] == 3:
         rotation = factors["angle"] * rotation
-        pitch = np.abs(rotation[np.isfinite(rotation).all(axis=1), 1])
-        steepest = float(np.quantile(pitch, 0.99)) if len(pitch) else 0.0
-        if "angle" not in known and steepest > STEEPEST_RAD:
+        rotation[np.abs(rotation) > LARGEST_RAD] = np.nan
+        good = rotation[np.isfinite(rotation).all(axis=1)]
+        steepest = float(np.quantile(np.abs(good[:, 1]), 0.99)) if len(good) else 0.0
+        first = float(np.abs(good[0]).max()) if len(good) else 0.0
+        if "angle" not in known and (steepest > STEEPEST_RAD or first > FIRST_RAD):
+            what = f"pitch of {body} up to {steepest:.3g} rad"
+            if steepest <= STEEPEST_RAD:
+                what = f"angles of {body} begin at {first:.3g} rad"
             raise ConfigError(
-                f"pitch of {body} up to {steepest:.3g} rad: are angles in degrees? Say so with "
-                "--units deg, or call the columns roll_deg, pitch_deg, yaw_deg"
+                f"{what}: are angles in degrees? Say --units deg (or rad, if they are radians), or "
+                "call the columns roll_deg, pitch_deg, yaw_deg"
             )
         yaw = rotation[np.isfinite(rotation[:, 2]), 2]
         if "angle" not in known and len(yaw) and np.ptp(yaw) > 2.1 * np.pi:
             notes.append(
                 f"yaw of {body} from {yaw.min():.3g} to {yaw.max():.3g}: taken for radians"
             )
-    return RawTrack(factors["time"] * track.time, factors["length"] * track.position, rotation)
+    return _scaled(track._replace(rotation=rotation), {**factors, "angle": 1.0})
+
+
+def _scaled(track: RawTrack, factors: Mapping[str, float]) -> RawTrack:
+    """A track in other units."""
+    rotation = track.rotation
+    if rotation.shape[1] == 3:
+        rotation = factors.get("angle", 1.0) * rotation
+    return RawTrack(
+        factors.get("time", 1.0) * track.time, factors.get("length", 1.0) * track.position, rotation
+    )
 
 
 def _with_quaternions(track: RawTrack, angles: str) -> PoseTrack:
@@ -402,83 +429,34 @@ def _from_y_up(poses: PoseTrack, raw: RawTrack) -> PoseTrack:
 
 # ---------- What is unlikely
 
-LONGEST_PERIOD_S = 4.0
-"""Longer between two samples was no recording of a flight."""
-SHORTEST_PERIOD_S = 1e-5
-FASTEST_M_S = 100.0
-FARTHEST_APART_M = 200.0
-"""Bodies of one system are nearer to each other."""
-NEAREST_M = 0.3
-"""... and their centres farther."""
 
-
-def _question_time(tracks: Mapping[str, RawTrack], known: set[str]) -> None:
-    """Refuse times that are hardly in the unit that was assumed."""
+def _check_samples(tracks: Mapping[str, RawTrack]) -> None:
+    """Refuse a body that has no two times."""
     for body, track in tracks.items():
         t = track.time[np.isfinite(track.time)]
         if len(t) < 2:
             raise ConfigError(f"fewer than two usable samples of {body}")
         if t.min() == t.max():
             raise ConfigError(f"all rows are of one time, {t[0]:g} s")
-        period_s = float(np.ptp(t)) / (len(t) - 1)
-        if "time" in known or SHORTEST_PERIOD_S < period_s < LONGEST_PERIOD_S:
-            continue
-        span = f"{len(t)} samples of {body} in {np.ptp(t):.3g} s"
-        fits = [unit for unit, factor in FACTORS["time"].items() if 1e-4 < factor * period_s < 1.0]
-        if period_s >= LONGEST_PERIOD_S and fits:
-            raise ConfigError(
-                f"{span}: is the time in seconds? Say --units {fits[0]} (or s, if it is so)"
-            )
-        raise ConfigError(f"{span}: is the time in seconds? Say --units s if it is so")
 
 
-def _question_length(tracks: Mapping[str, RawTrack], known: set[str]) -> None:
-    """Refuse positions that are hardly metres."""
-    if "length" in known:
+_OTHER_AXES = {"z-up": "y-up", "y-up": "z-up"}
+
+
+def _question_axes(poses: Mapping[str, PoseTrack], axes: str) -> None:
+    """Refuse drones that hang at the height of their load, but are above it by the other axes."""
+    if LOAD not in poses or len(poses) < 3:
         return
-    for body, track in tracks.items():
-        good = np.isfinite(track.position).all(axis=1) & np.isfinite(track.time)
-        order = np.argsort(track.time[good], kind="stable")
-        t, p = track.time[good][order], track.position[good][order]
-        step_s = np.diff(t)
-        moves = step_s > 1e-9
-        if not moves.any():
-            continue
-        speeds = np.linalg.norm(np.diff(p, axis=0), axis=1)[moves] / step_s[moves]
-        fastest = float(np.quantile(speeds, 0.9))
-        if fastest > FASTEST_M_S:
-            raise ConfigError(f"{body} moves at {fastest:.3g} m/s: {_other_length('mm')}")
-    middles = {b: _middle(track.position) for b, track in tracks.items()}
-    for (a, p), (b, q) in pairwise(middles.items()):
-        distance = float(np.linalg.norm(p - q))
-        if distance > FARTHEST_APART_M:
-            unit = "mm" if FACTORS["length"]["mm"] * distance > NEAREST_M else "cm"
-            raise ConfigError(f"{a} and {b} are {distance:.4g} m apart: {_other_length(unit)}")
-
-
-def _middle(positions: Array) -> Array:
-    """Median of the positions (T, 3) that are known, (3,); NaN without any."""
-    known = positions[np.isfinite(positions).all(axis=1)]
-    return np.median(known, axis=0) if len(known) else np.full(3, np.nan)
-
-
-def _other_length(unit: str) -> str:
-    return f"are positions in {unit}? Say --units {unit} (or m, if they are metres)"
-
-
-def _question_axes(poses: Mapping[str, PoseTrack]) -> None:
-    """Refuse drones beside their load at one height that are all above it in y: y is up."""
-    if LOAD not in poses or len(poses) < 2:
-        return
-    load = _middle(poses[LOAD].position_enu_m)
-    others = [_middle(t.position_enu_m) for b, t in poses.items() if b != LOAD]
+    load = middle_of(poses[LOAD].position_enu_m)
+    others = [middle_of(t.position_enu_m) for b, t in poses.items() if b != LOAD]
     above = np.array(others) - load
     reach = np.linalg.norm(above, axis=1)
-    mean = above.mean(axis=0)
-    if mean[1] > 0.6 * reach.mean() and abs(mean[2]) < 0.2 * reach.mean() and len(others) > 1:
+    other = _OTHER_AXES[axes]
+    sideways = above.mean(axis=0)[1] * (1.0 if axes == "z-up" else -1.0)
+    if sideways > 0.6 * reach.mean() and abs(above.mean(axis=0)[2]) < 0.2 * reach.mean():
         raise ConfigError(
-            f"all drones are {mean[1]:.3g} m from the load along y and at its height: does y point "
-            "up? Say --axes y-up (or z-up, if it is so)"
+            f"all drones are {sideways:.3g} m from the load along {other[0]} and at its height: "
+            f"does {other[0]} point up? Say --axes {other} (or {axes}, if it is so)"
         )
 
 
@@ -486,7 +464,7 @@ STEEP_DEG = 45.0
 """A drone that is tilted by more for half of a flight has a turned frame, or other angles."""
 
 
-def _note_unlikely(bodies: Mapping[str, PoseTrack], notes: list[str]) -> None:
+def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str]) -> None:
     """Note what a flight seldom is."""
     for body, track in bodies.items():
         up = rotate(track.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
@@ -494,8 +472,10 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], notes: list[str]) -> None:
         if body != LOAD and tilt_deg > STEEP_DEG:
             notes.append(
                 f"{body} is tilted by {tilt_deg:.0f} deg for half of the flight: another order of "
-                "angles (--angles), another axis up (--axes y-up), or its frame is turned?"
+                f"angles (--angles), another axis up (--axes {_OTHER_AXES[axes]}), or its frame is "
+                "turned?"
             )
+        _note_jumps(body, track, notes)
     if LOAD in bodies:
         height_m = float(np.median(bodies[LOAD].position_enu_m[:, 2]))
         if height_m < -0.1:
@@ -505,7 +485,38 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], notes: list[str]) -> None:
             )
 
 
+MOST_M_S2, LEAST_JUMP_M = 500.0, 0.05
+"""Acceleration between samples that no body has, and the jump from which on it is told."""
+
+MOST_RAD_S, LEAST_JUMP_RAD = 50.0, 0.5
+"""Turn between samples that no body has, and from which on it is told."""
+
+
+def _note_jumps(body: str, track: PoseTrack, notes: list[str]) -> None:
+    """Note samples to which no body gets: damaged numbers, bodies that were mistaken."""
+    if len(track.time_s) < 3:
+        return
+    step_s = np.diff(track.time_s)
+    between_s = 0.5 * (step_s[1:] + step_s[:-1])
+    velocity = np.diff(track.position_enu_m, axis=0) / step_s[:, None]
+    change = np.linalg.norm(np.diff(velocity, axis=0), axis=1)
+    jumps_m = change * between_s
+    far = np.flatnonzero((change > MOST_M_S2 * between_s) & (jumps_m > LEAST_JUMP_M))
+    if len(far):
+        at_s = track.time_s[far[0] + 1]
+        notes.append(f"{body} jumps by up to {jumps_m[far].max():.3g} m, first at {at_s:.6g} s")
+    q = track.orientation_wxyz
+    turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1)
+    far = np.flatnonzero((turns > MOST_RAD_S * step_s) & (turns > LEAST_JUMP_RAD))
+    if len(far):
+        most_deg, at_s = np.degrees(turns[far].max()), track.time_s[far[0] + 1]
+        notes.append(f"{body} turns at once by up to {most_deg:.0f} deg, first at {at_s:.6g} s")
+
+
 # ---------- Damaged, repeated and disordered samples
+
+MOST_UNEVEN = 0.02
+"""Share by which the length of a quaternion differs from that of the others, at most."""
 
 SAME_TIME_S = 1e-9
 """Samples that are nearer in time are of one time: stamps count nanoseconds."""
@@ -528,8 +539,15 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     norm = np.linalg.norm(values[:, 4:], axis=1)
     good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
     note(notes, n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
-    values = values[good]
-    values[:, 4:] /= norm[good, None]
+    usual = float(np.median(norm[good])) if good.any() else 1.0
+    even = good & (np.abs(norm / usual - 1.0) < MOST_UNEVEN)
+    odd = int(good.sum() - even.sum())
+    note(notes, odd, f"sample{{s}} of {name} with a quaternion of another length dropped")
+    values = values[even]
+    values[:, 4:] /= norm[even, None]
+    far = _far_in_time(values[:, 0])
+    note(notes, int(far.sum()), f"sample{{s}} of {name} far in time from both neighbours dropped")
+    values = values[~far]
     backward = int(np.count_nonzero(np.diff(values[:, 0]) < 0.0))
     note(notes, backward, f"step{{s}} back in time in {name}: sorted")
     values = values[np.argsort(values[:, 0], kind="stable")]
@@ -545,6 +563,22 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     if len(values) == 0:
         raise ConfigError(f"no usable pose of {name}")
     return PoseTrack(values[:, 0], values[:, 1:4], values[:, 4:])
+
+
+FAR_STEPS = 1000.0
+"""So many usual steps from both of its neighbours, which are near each other, no sample lies."""
+
+
+def _far_in_time(time_s: np.ndarray) -> np.ndarray:
+    """Which times (T,) are damaged: far from both neighbours, on one side of them (T,)."""
+    far = np.zeros(len(time_s), bool)
+    if len(time_s) > 2:
+        step_s = np.diff(time_s)
+        usual_s = float(np.median(np.abs(step_s)))
+        there, back = step_s[:-1], step_s[1:]
+        jumps = np.minimum(np.abs(there), np.abs(back)) > FAR_STEPS * usual_s
+        far[1:-1] = jumps & (np.sign(there) != np.sign(back)) & (usual_s > 0.0)
+    return far
 
 
 def _repeats(values: np.ndarray) -> np.ndarray:
@@ -592,8 +626,8 @@ def numbers_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (rows, wanted) of rows of text, and which rows they are (rows,).
 
-    Empty cells become NaN. Rows of another length than `columns`, without any number or with other
-    text are dropped and counted.
+    Empty and infinite cells become NaN. Rows of another length than `columns`, without any number
+    or with other text are dropped and counted.
     """
     table, index, other_length = [], [], 0
     for k, cells in enumerate(rows):
@@ -605,4 +639,6 @@ def numbers_of(
             index.append(k)
     note(notes, other_length, f"row{{s}} without {columns} columns dropped")
     note(notes, len(rows) - other_length - len(table), "row{s} without numbers dropped")
-    return np.array(table).reshape(-1, len(wanted)), np.array(index, int)
+    numbers = np.array(table).reshape(-1, len(wanted))
+    numbers[np.isinf(numbers)] = np.nan
+    return numbers, np.array(index, int)

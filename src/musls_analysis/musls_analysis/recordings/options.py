@@ -14,20 +14,42 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Vector3, build, spec, to_data, to_yaml
-from musls_description.config.strict_yaml import parse_yaml, read_text
+from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.hanging.cone import Cone
 
 LARGEST_CLOCK_S = 1e11
 """Three thousand years; clocks of computers count from 1970."""
 
-LENGTHS_M = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+LENGTHS_M = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254, "ft": 0.3048}
 ANGLES_RAD = {"rad": 1.0, "deg": 0.017453292519943295}
 TIMES_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FACTORS = {"length": LENGTHS_M, "angle": ANGLES_RAD, "time": TIMES_S}
 """What one of each unit is in SI, by quantity."""
 
-Unit = Literal["m", "cm", "mm", "rad", "deg", "s", "ms", "us", "ns"]
+Unit = Literal["m", "cm", "mm", "in", "ft", "rad", "deg", "s", "ms", "us", "ns"]
+
+
+_NAMES = {
+    "meter": "m", "metre": "m", "centimeter": "cm", "centimetre": "cm", "millimeter": "mm",
+    "millimetre": "mm", "inch": "in", "inches": "in", "foot": "ft", "feet": "ft", "radian": "rad",
+    "degree": "deg", "second": "s",
+}  # fmt: skip
+
+
+def unit_named(text: str, quantity: str) -> str:
+    """The unit that a file names, such as mm, Millimeters or inches.
+
+    Raises:
+        ConfigError: It is none of this quantity.
+    """
+    name = text.strip().lower()
+    unit = _NAMES.get(name, _NAMES.get(name.removesuffix("s"), name))
+    if unit not in FACTORS[quantity]:
+        known = ", ".join(FACTORS[quantity])
+        raise ConfigError(f"unit {shown(text)} of {quantity}: must be one of {known}")
+    return unit
 
 
 def _one_of_each(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
@@ -45,8 +67,8 @@ class ReadOptions:
     Attributes:
         format: Name of the reader ("vicon", "motive", ..., see `musls list readers`); None finds
             out.
-        units: Units of the file's numbers, at most one each of length (m, cm, mm), angle (rad,
-            deg) and time (s, ms, us, ns); others as the file or its format says, else SI.
+        units: Units of the file's numbers, at most one each of length (m, cm, mm, in, ft), angle
+            (rad, deg) and time (s, ms, us, ns); others as the file or its format says, else SI.
         axes: "z-up" or "y-up" (then ENU is x, -z, y); None as its format has it, else z-up.
         angles: How three angles turn a body, where a format has several ways: "roll-pitch-yaw"
             (about the fixed axes x, y, z), "helical" (axis times angle) or "euler-xyz" (about the
@@ -81,8 +103,8 @@ class ReadOptions:
 
 def file_of_options(recording: Path) -> Path:
     """Where the options of a recording are kept."""
-    whole = Path(os.path.abspath(recording))  # "" and "." have no name
-    return whole.with_name(f"{whole.name}.recording.yaml")
+    whole = Path(os.path.abspath(recording))  # "" and "." have no name, "/" never has one
+    return whole.parent / f"{whole.name}.recording.yaml"
 
 
 def kept_options(recording: Path) -> dict[str, Any]:

@@ -631,9 +631,14 @@ def _resolve(
     try:
         return load_scenario(scenario, overrides)
     except ConfigError as error:
-        where = ", ".join(f"{key.rsplit('.', 1)[-1]} = {value}" for key, value in point.items())
+        where = ", ".join(f"{key} = {_short(value)}" for key, value in point.items())
         which = f"sweep {sweep.name}, run with {where}" if where else f"sweep {sweep.name}"
         raise ConfigError(f"{which}: {error}") from None
+
+
+def _short(value: Any) -> Any:
+    """A value for a message; of a number that was drawn the first digits."""
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def _signals(sweep: SweepSpec) -> Iterator[str]:

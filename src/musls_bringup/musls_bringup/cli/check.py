@@ -78,8 +78,11 @@ def _show(name: str, verdict: Verdict, cautions: list[str], facts: list[str]) ->
         where = f"hardest moment: {found.moment.stage} at {found.moment.time_s:.1f} s"
         console.print(_table(where, found.hardest))
     console.print(
-        f"load's set-point between {found.lowest_m:.2f} m (on the ground) and "
-        f"{found.ceiling_m:.0f} m above sea level; flight of {found.flight_s:.0f} s"
+        f"load's set-point from {found.lowest_m:.2f} m (on the ground) up; the drones carry it up "
+        f"to {found.ceiling_m:.0f} m above sea level; flight of {found.flight_s:.0f} s"
+        if found.ceiling_m > found.lowest_m
+        else f"the drones carry the load nowhere above sea level, at most "
+        f"{-found.ceiling_m:.0f} m below it; flight of {found.flight_s:.0f} s"
     )
     if found.separation is not None:
         i, j = found.separation.pair
@@ -118,11 +121,13 @@ def _table(title: str, drones: Sequence[DroneMargins]) -> Table:
 
 
 def _cells(m: DroneMargins) -> list[str]:
+    from musls_description.hanging.hang import margin_text
+
     def maybe(value: float | None, digits: int) -> str:
         return "-" if value is None else f"{value:.{digits}f}"
 
     return [
-        f"{m.thrust_n:.1f}", f"{m.thrust_margin:.2f}", maybe(m.empty_margin, 2),
+        f"{m.thrust_n:.1f}", margin_text(m.thrust_margin), maybe(m.empty_margin, 2),
         f"{m.tilt_deg:.1f}", f"{m.level_tilt_deg:.1f}", f"{100.0 * m.hover_throttle:.0f}",
         f"{m.tension_n:.1f}", maybe(m.power_w, 0), maybe(m.minutes, 1),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli.options import FlyOnce, within
+from musls_bringup.new.rotors import MOST_THRUST_N, SPEEDS_RPM
 from musls_bringup.new.templates import (
     EDGES_M,
     LOAD_SHARE,
@@ -30,7 +31,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.config.text_tables import naming
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import Drone, tip_radius_m
+from musls_description.system.drone import CANNOT_STEER, Drone, can_steer, tip_radius_m
 
 app = typer.Typer(
     name="new",
@@ -171,7 +172,7 @@ def import_body(
     from musls_description.system.slung_system import MAX_CABLES
 
     within("--cable", cable, 0.1, LARGEST_M, " m")
-    speed = within("--rpm", rpm, 10.0, 2e5, " rpm") * math.pi / 30.0
+    speed = within("--rpm", rpm, *SPEEDS_RPM, " rpm") * math.pi / 30.0
     path = _path(file.stem if name is None else name, ".yaml")
     names = [part.strip() for part in attach.split(",")]
     if kind is ImportAs.load:
@@ -198,7 +199,10 @@ def _airframe(name: str, system: Path) -> Drone:
         "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
                  "collision": {"size_m": [1.0, 1.0, 1.0]}},
     }  # fmt: skip
-    return build_system(data, str(system)).drones[0]
+    drone = build_system(data, str(system)).drones[0]
+    if not can_steer(drone):
+        raise ConfigError(f"{name}: {CANNOT_STEER}")
+    return drone
 
 
 @app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")
@@ -246,8 +250,8 @@ def drone(
         wheelbase_m=within("--wheelbase", wheelbase, 0.01, 20.0, " m"),
         height_m=within("--height", height, 0.001, 10.0, " m"),
         propeller_in=within("--propeller", propeller, 0.5, 200.0, " inch"),
-        thrust_n=within("--thrust", thrust, 0.001, 1e4, " N"),
-        speed_rpm=within("--rpm", rpm, 10.0, 2e5, " rpm"),
+        thrust_n=within("--thrust", thrust, 0.001, MOST_THRUST_N, " N"),
+        speed_rpm=within("--rpm", rpm, *SPEEDS_RPM, " rpm"),
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
         hubs=hubs,
     )
@@ -280,7 +284,7 @@ def parameters_in(file: Path) -> str:
     from musls_analysis.recordings.formats.ulog import open_ulog  # imports Numba
 
     with naming(file):
-        found = open_ulog(file, []).initial_parameters
+        found = open_ulog(file, [], []).initial_parameters
     return "\n".join(f"{name} {value}" for name, value in found.items())
 
 

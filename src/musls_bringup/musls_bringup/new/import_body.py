@@ -9,10 +9,12 @@ actuators of MuJoCo at sites.
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,14 +106,18 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
         model = spec.compile()
     except _UNREADABLE as error:
         text = " ".join((warned or [str(error)])[0].split())
+        text = (_impossible_inertia(path) if "inertia" in text else "") or text
         raise ConfigError(f"{path}: {_OTHERS_REMEDY.sub('', text)}") from None
     except mujoco.FatalError as error:
         raise ConfigError(f"{path}: {' '.join((warned or [str(error)])[0].split())}") from None
     finally:
         mujoco.set_mju_user_warning(None)
+    if model.nflex:
+        raise ConfigError(f"{path}: it bends (flex): no rigid body")
     free = model.jnt_type == mujoco.mjtJoint.mjJNT_FREE
     moving = [model.joint(i).name or f"joint {i}" for i in np.flatnonzero(~free)]
-    moving += _moving_joints(root) if is_sdf else []
+    moving += _joints(root) if is_sdf else []
+    moving = [name for name in moving if name not in _stuck_joints(root)]
     if free.sum() > 1:
         raise ConfigError(f"{path}: two free bodies: the body that is read is one rigid body")
     if frozen := [name for name in moving if name not in turning]:
@@ -148,8 +154,45 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErr
                ElementTree.ParseError)  # fmt: skip
 """Errors of readers at files that are no XML, or not theirs: encodings, empty elements, numbers."""
 
-MOST_ENTRIES = 10_000
-"""Largest number in MJCF that says how many of something there are; memory is taken for each."""
+MOST_ENTRIES, MOST_CELLS = 10_000, 1_000_000
+"""Numbers of things, and of cells of a ground, that MJCF may ask for; memory is taken for each."""
+
+
+def _impossible_inertia(path: Path) -> str:
+    """Name the first link of a file whose inertia no body has, and the axis; empty without one."""
+    for link in _parsed(path).iter():
+        inertial = link.find("inertial")
+        if inertial is None:
+            continue
+        values = [_moment(inertial, inertial.find("inertia"), axes) for axes in _AXES]
+        xx, yy, zz, xy, xz, yz = values
+        moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        least, largest = ("xyz"[int(np.abs(axes[:, k]).argmax())] for k in (0, 2))
+        where = f"{link.get('name', '')}: inertia about"
+        if moments[0] <= 0.0:
+            return f"{where} {least}: {moments[0]:.4g} kg m2, must be above 0"
+        if moments[2] > (1.0 + 1e-6) * (moments[0] + moments[1]):
+            return (
+                f"{where} {largest}: {moments[2]:.4g} kg m2, more than about the other two axes "
+                f"together ({moments[0]:.4g} + {moments[1]:.4g}), as no body has"
+            )
+    return ""
+
+
+_AXES = ("xx", "yy", "zz", "xy", "xz", "yz")
+
+
+def _moment(inertial: Element, inertia: Element | None, axes: str) -> float:
+    """A moment of URDF, SDF or MJCF; 1 about an axis and 0 else where it is not given."""
+    if inertia is not None:
+        text = inertia.get(f"i{axes}", "") or inertia.findtext(f"i{axes}", "")
+    else:
+        values = (inertial.get("fullinertia") or inertial.get("diaginertia") or "").split()
+        text = dict(zip(_AXES, values, strict=False)).get(axes, "")
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0 if axes[0] == axes[1] else 0.0
 
 
 def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
@@ -163,16 +206,12 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
         root = _parsed(path)
     except _UNREADABLE as error:
         raise ConfigError(f"{path}: cannot be read as XML: {error}") from None
+    if path.suffix.lower() == ".xml":
+        _check_numbers(root, path)
     compiler = root.find("compiler")
     folders = {"", *(compiler.attrib.values() if compiler is not None else ())}
     for element in root.iter():
         for name, text in element.attrib.items():
-            counts = element.tag == "size" or name in ("count", "nuser")
-            numbers = text.split() if counts and path.suffix.lower() == ".xml" else ()
-            if not all(map(_small, numbers)):
-                raise ConfigError(
-                    f"{path}: <{element.tag} {name}={shown(text)}>: must be at most {MOST_ENTRIES}"
-                )
             if name not in ("file", "filename"):
                 continue
             for folder in folders:
@@ -204,11 +243,35 @@ def _with_prefixes(text: str) -> str:
     return re.sub(r"<[A-Za-z_][\w.:-]*", rf"\g<0>{declared}", text, count=1)
 
 
-def _small(number: str) -> bool:
-    try:
-        return abs(float(number)) <= MOST_ENTRIES
-    except ValueError:
-        return True  # no number: MuJoCo tells
+def _check_numbers(element: Element, path: Path, copies: float = 1.0) -> None:
+    """Refuse MJCF that asks for too many of something; inside of what is copied each counts."""
+    for name, text in element.attrib.items():
+        if element.tag == "size" or name in ("count", "nuser"):
+            largest = many = max(_numbers(text), default=0.0)
+            if name == "count":
+                copies *= math.prod(max(number, 1.0) for number in _numbers(text))
+                many = copies
+            if many > MOST_ENTRIES:
+                raise ConfigError(
+                    f"{path}: <{element.tag} {name}={shown(text)}>: must be at most {MOST_ENTRIES}"
+                    + (", together with what it stands in" if many > largest else "")
+                )
+    cells = math.prod(_numbers(f"{element.get('nrow', '')} {element.get('ncol', '')}"))
+    if cells > MOST_CELLS:
+        raise ConfigError(
+            f"{path}: <{element.tag}> of {cells:g} cells (nrow, ncol): must be at most {MOST_CELLS}"
+        )
+    for below in element:
+        _check_numbers(below, path, copies)
+
+
+def _numbers(text: str) -> list[float]:
+    """Sizes of the numbers in a text; MuJoCo tells of what is none."""
+    numbers = []
+    for part in text.split():
+        with suppress(ValueError):
+            numbers.append(abs(float(part)))
+    return numbers
 
 
 # ---------- URDF: where its meshes are
@@ -392,14 +455,22 @@ def _moved(element: Element, place: Pose, prefix: str) -> Element:
     return found
 
 
-def _moving_joints(model: Element) -> list[str]:
-    """Names of the joints that are not fixed; one whose limits are equal is."""
-    names = []
-    for joint in model.findall("joint"):
-        limit = "axis/limit/"
-        low, high = (joint.findtext(limit + end, "").strip() for end in ("lower", "upper"))
-        if joint.get("type") != "fixed" and not (low and high and float(low) == float(high)):
-            names.append(joint.get("name", ""))
+def _joints(model: Element) -> list[str]:
+    """Names of the joints of an SDF model that are not fixed by their kind."""
+    joints = [joint for joint in model.findall("joint") if joint.get("type") != "fixed"]
+    return [joint.get("name", "") for joint in joints]
+
+
+def _stuck_joints(root: Element) -> set[str]:
+    """Names of the joints of URDF or SDF whose limits are both zero, which is URDF's default."""
+    names = set[str]()
+    for joint in root.iter("joint"):
+        if (limit := joint.find("limit")) is not None and joint.get("type") != "continuous":
+            ends = [limit.get(end, "0") for end in ("lower", "upper")]  # of URDF
+        else:
+            ends = [joint.findtext(f"axis/limit/{end}", "") for end in ("lower", "upper")]
+        if [*map(_numbers, ends)] == [[0.0], [0.0]]:
+            names.add(joint.get("name", ""))
     return names
 
 
@@ -421,6 +492,8 @@ def _sdf(model: Element) -> Any:
             _add_shape(body, collision, float(collision.findtext("density", usual)))
         if follows and not len(body.geoms):
             raise ValueError(f"{link.get('name')}: its inertia follows from shapes, it has none")
+        if follows and inertial is not None and inertial.find("mass") is not None:
+            _scale_to(body, inertial.findtext("mass", ""))
     for frame in model.findall("frame"):
         root.add_site(name=frame.get("name"), pos=_pose(frame)[0])
     return spec
@@ -503,6 +576,24 @@ def _add_shape(body: Any, collision: Element, density_kg_m3: float) -> None:
     kind, size = sizes[shape.tag]
     position, q = _pose(collision)
     body.add_geom(type=kind, size=size, pos=position, quat=q, density=density_kg_m3)
+
+
+def _scale_to(body: Any, mass_kg: str) -> None:
+    """Scale the densities of a body's shapes so that it has a mass, as libsdformat does."""
+    import mujoco
+
+    wanted = float(mass_kg)
+    if not 0.0 < wanted < LARGEST:
+        raise ValueError(f"{body.name}: <mass>{shown(mass_kg)}</mass>: must be above 0")
+    trial = mujoco.MjSpec()
+    alone = trial.worldbody.add_body()
+    for geom in body.geoms:
+        alone.add_geom(type=geom.type, size=geom.size, density=geom.density)
+    mass = trial.compile().body_mass[1]
+    if not mass > 0.0:
+        raise ValueError(f"{body.name}: its shapes have no mass")
+    for geom in body.geoms:
+        geom.density *= wanted / mass
 
 
 def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:

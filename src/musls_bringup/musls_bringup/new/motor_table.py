@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
+from musls_bringup.new.rotors import MOST_THRUST_N, SPEEDS_RPM
 from musls_description.config.errors import ConfigError
+from musls_description.config.strict_yaml import shown
 from musls_description.config.text_tables import TextRow, naming, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -19,12 +21,18 @@ from musls_description.system.propulsion import Motor
 GRAM_N, KG_N, RPM = 1e-3 * STANDARD_GRAVITY_M_S2, STANDARD_GRAVITY_M_S2, 2.0 * math.pi / 60.0
 _QUANTITIES = {  # how makers head the columns of a test table, and the size of their units
     "thrust": (r"thrust|pull", {"g": GRAM_N, "gf": GRAM_N, "kg": KG_N, "kgf": KG_N, "n": 1.0}),
-    "speed": (r"rpm|speed|rotation", {"rpm": RPM, "r/min": RPM}),
-    "torque": (r"torque", {"nm": 1.0, "mnm": 1e-3}),
+    "speed": (
+        r"(?:motor )?(?:optical |electrical )?(?:rpm|speed|rotation)",
+        {"rpm": RPM, "r/min": RPM, "1/min": RPM, "rad/s": 1.0},
+    ),
+    "torque": (r"torque", {"nm": 1.0, "ncm": 1e-2, "mnm": 1e-3}),
     "power": (r"(?:input |electrical )?(?:power|watts)", {"w": 1.0, "": 1.0}),
     "voltage": (r"voltage|volts", {"v": 1.0, "": 1.0}),
     "current": (r"current|amps", {"a": 1.0, "": 1.0}),
 }  # fmt: skip
+
+ALIKE = 10.0
+"""Thrust over squared speed of two rows differs by less, from a third of the full speed on."""
 
 
 class MotorTable:
@@ -48,11 +56,8 @@ class MotorTable:
                         f"no column of the {needed} with its unit, such as Thrust (g) or RPM; "
                         f"columns: {', '.join(head.cells) or 'none'}"
                     )
-            table = np.array([_numbers_in(row, columns) for row in rows]).reshape(-1, len(columns))
-            table = table[(table > 0.0).all(axis=1)]  # a table may begin with the rotor at rest
-            if len(table) < 2:
-                raise ConfigError("fewer than two rows of numbers above 0")
-        values = dict(zip(columns, table[np.argsort(table[:, 0])].T, strict=True))
+            values = _values_of(rows, head.cells, columns)
+            _question(values["thrust"], values["speed"])
         self.thrust_n, self.speed_rad_s = values["thrust"], values["speed"]
         self.torque_n_m = values.get("torque")
         self.power_w = values.get("power")
@@ -92,22 +97,73 @@ class MotorTable:
         return motor, float(np.abs(missed(np.array([resistance, idle]))).max())
 
 
-def _columns_of(names: Sequence[str]) -> dict[str, tuple[int, float]]:
-    """Index and size of the unit of each quantity that a table has; the thrust first."""
-    found = {}
+def _columns_of(names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
+    """Places and sizes of the units of the columns of each quantity; the thrust first."""
+    found: dict[str, list[tuple[int, float]]] = {}
     for quantity, (words, units) in _QUANTITIES.items():
         for k, name in enumerate(names):
-            head = re.match(rf"\s*({words})\b[^(\[]*(?:[(\[]([^)\]]*)[)\]])?\s*$", name, re.I)
-            unit = re.sub(r"[\s*.\u00b7]", "", (head[2] or "").lower()) if head else None
-            if head and not unit and head[1].lower() in units:
-                unit = head[1].lower()  # a column named RPM
-            if unit in units and quantity not in found:
-                found[quantity] = (k, units[unit])
+            head = re.match(rf"\s*({words})\b([^(\[]*)(?:[(\[]([^)\]]*)[)\]])?\s*$", name, re.I)
+            if not head:
+                continue
+            unit = re.sub(r"[\s*.\u00b7]", "", (head[3] or "").lower())
+            if not unit:  # Thrust kgf, or a column named RPM
+                unit = (head[2].split() or [head[1].split()[-1] if head[1] else ""])[-1].lower()
+                unit = unit if unit in units else ""
+            if unit in units:
+                found.setdefault(quantity, []).append((k, units[unit]))
     return found
 
 
-def _numbers_in(row: TextRow, columns: Mapping[str, tuple[int, float]]) -> list[float]:
+def _values_of(
+    rows: Sequence[TextRow], names: Sequence[str], columns: Mapping[str, list[tuple[int, float]]]
+) -> dict[str, Array]:
+    """Numbers of each quantity in SI units, from little to full thrust; rows at rest left out.
+
+    Of two columns of one quantity the first counts that is not empty. A stand that is pushed the
+    other way measures negative thrusts and torques.
+    """
+    values: dict[str, Array] = {}
+    for quantity, places in columns.items():
+        for k, size in places:
+            numbers = size * np.array([_number_in(row, k, names[k]) for row in rows])
+            if quantity in ("thrust", "torque") and numbers.sum() < 0.0:
+                numbers = -numbers
+            if quantity not in values or not values[quantity].any():
+                values[quantity] = numbers
+    turning = np.all([numbers > 0.0 for numbers in values.values()], axis=0)
+    if turning.sum() < 2:
+        raise ConfigError("fewer than two rows of numbers above 0")
+    order = np.argsort(values["thrust"][turning], kind="stable")
+    return {quantity: numbers[turning][order] for quantity, numbers in values.items()}
+
+
+def _number_in(row: TextRow, k: int, name: str) -> float:
+    text = row.cells[k] if k < len(row.cells) else ""
     try:
-        return [float(row.cells[k].replace(",", "")) * size for k, size in columns.values()]
-    except (ValueError, IndexError):
-        raise ConfigError(f"line {row.line}: a number is missing") from None
+        number = float(text)
+    except ValueError:
+        what = f"{shown(text)} is no number" if text else "a number is missing"
+        raise ConfigError(f"line {row.line}, {shown(name)}: {what}") from None
+    if not math.isfinite(number):
+        raise ConfigError(f"line {row.line}, {shown(name)}: {text}: must be a finite number")
+    return number
+
+
+def _question(thrust_n: Array, speed_rad_s: Array) -> None:
+    """Refuse what no propeller does; separators of thousands and units are mistaken so."""
+    full_rpm = float(speed_rad_s.max()) / RPM
+    if not SPEEDS_RPM[0] <= full_rpm <= SPEEDS_RPM[1]:
+        low, high = SPEEDS_RPM
+        raise ConfigError(
+            f"{full_rpm:.4g} rpm at full throttle: a propeller turns at {low:g} to {high:g} rpm"
+        )
+    if thrust_n[-1] > MOST_THRUST_N:
+        raise ConfigError(f"a thrust of {thrust_n[-1]:.4g} N: at most {MOST_THRUST_N:g} N")
+    fast = speed_rad_s > speed_rad_s.max() / 3.0
+    constant = thrust_n[fast] / speed_rad_s[fast] ** 2
+    odd = int(np.argmax(np.abs(np.log(constant / np.median(constant)))))
+    if not 1.0 / ALIKE < constant[odd] / np.median(constant) < ALIKE:
+        raise ConfigError(
+            f"{thrust_n[fast][odd]:.4g} N at {speed_rad_s[fast][odd] / RPM:.4g} rpm: of a "
+            "propeller the thrust goes with the squared speed; are these the numbers of one?"
+        )

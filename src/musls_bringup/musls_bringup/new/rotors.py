@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from musls_description.config.strict_yaml import shown
 from musls_description.numerics.arrays import Array
 
 MOTOR = {
@@ -24,14 +25,17 @@ MOTOR = {
 IDLE = 0.15
 """Speed at zero command over the largest, as of PX4's x500."""
 
+SPEEDS_RPM, MOST_THRUST_N = (100.0, 2e5), 1e4
+"""Speeds of propellers at full throttle, and the largest thrust of one."""
+
 
 def motor_plugins(root: Element) -> list[Element]:
     """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""
     found = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
 
     def number(plugin: Element) -> int:
-        text = plugin.findtext("motorNumber") or plugin.findtext("actuator_number") or "0"
-        return int(text)
+        tag = "motorNumber" if plugin.find("motorNumber") is not None else "actuator_number"
+        return int(_number(plugin, tag, 0.0))
 
     return sorted(found, key=number)
 
@@ -39,16 +43,16 @@ def motor_plugins(root: Element) -> list[Element]:
 def plugin_rotor(motor: Element, points_m: Mapping[str, Array]) -> dict[str, Any]:
     """A rotor of Gazebo's motor plugin, with its defaults."""
     link = motor.findtext("linkName", "").strip()
-    if link not in points_m:
+    if not link or link not in points_m:
         raise ValueError(f"<linkName>{link}</linkName>: no such link")
     spin = motor.findtext("turningDirection", "").strip()
     if spin not in ("cw", "ccw"):
         raise ValueError(f"<turningDirection>{spin}</turningDirection>: must be cw or ccw")
-    usual = {"timeConstantUp": "0.0125", "timeConstantDown": "0.025", "momentConstant": "0.016"}
-    usual |= {"maxRotVelocity": "838", "rotorDragCoefficient": "1e-4"}
+    usual = {"timeConstantUp": 0.0125, "timeConstantDown": 0.025, "momentConstant": 0.016}
+    usual |= {"maxRotVelocity": 838.0, "rotorDragCoefficient": 1e-4}
     rotor: dict[str, Any] = {"position_m": points_m[link], "spin": spin}
     for element, key in MOTOR.items():
-        rotor[key] = float(motor.findtext(element) or usual[element])
+        rotor[key] = _number(motor, element, usual.get(element))
     return rotor | {"speed_min_rad_s": IDLE * rotor["speed_max_rad_s"]}
 
 
@@ -85,7 +89,7 @@ class BladedRotor:
 
     def keys(self, points_m: Mapping[str, Array]) -> dict[str, Any]:
         """Keys of the rotor."""
-        if self.link not in points_m:
+        if not self.link or self.link not in points_m:
             raise ValueError(f"<link_name>{self.link}</link_name>: no such link")
         if not self.lift_n_s2 > 0.0:
             raise ValueError(f"{self.link}: its blades lift nothing (a0, cla, area)")
@@ -145,18 +149,30 @@ def bladed_rotors(root: Element) -> list[BladedRotor]:
             *_lift_and_drag(blades[link]),
             _number(control, "p_gain", 0.1) if forced else np.inf,
             most if most > 0.0 else np.inf,
-            float(joint.findtext("axis/dynamics/damping", "0")),
-            float(links[link].findtext("inertial/inertia/izz", "1")),
+            _number(joint, "axis/dynamics/damping", 0.0),
+            _number(links[link], "inertial/inertia/izz", 1.0),
             _number(control, "multiplier", 1.0) * (1.0 + _number(control, "offset", 0.0)) / slower,
         )
-        found.append((int(control.get("channel") or control.findtext("channel") or 0), rotor))
+        channel = control.get("channel") or control.findtext("channel", "").strip() or "0"
+        if not channel.isdecimal():
+            raise ValueError(f"channel {shown(channel)}: must be a whole number")
+        found.append((int(channel), rotor))
     return [rotor for _, rotor in sorted(found, key=lambda pair: pair[0])]
 
 
-def _number(element: Element, tag: str, usual: float) -> float:
-    """Number of an element's child, or the usual one where it is not given."""
+def _number(element: Element, tag: str, usual: float | None) -> float:
+    """Number of an element's child, or the usual one, if there is any, where it is not given."""
     text = element.findtext(tag, "").strip()
-    return float(text) if text else usual
+    if not text and usual is not None:
+        return usual
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        name = tag.rpartition("/")[2]
+        raise ValueError(f"<{name}>{shown(text)}</{name}>: must be a finite number")
+    return number
 
 
 def _lift_and_drag(blades: Sequence[Element]) -> tuple[float, float]:

@@ -18,7 +18,13 @@ from musls_description.config.schema import build, to_data
 from musls_description.config.strict_yaml import shown
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import BoxShape, Drone, inertia_of
+from musls_description.system.drone import (
+    CANNOT_STEER,
+    BoxShape,
+    Drone,
+    can_steer,
+    inertia_of,
+)
 from musls_description.system.propulsion import Motor
 from musls_description.system.rope_materials import Material
 
@@ -222,6 +228,8 @@ def imported_drone(body: RigidBody, hook: str, name: str, file: str) -> Drone:
         "rotors": body.rotors,
     }
     drone = build(Drone, _rounded(keys), file)
+    if not can_steer(drone):
+        raise ConfigError(f"{file}: {CANNOT_STEER}")
     lift = drone.max_thrust_n / (drone.mass_kg * STANDARD_GRAVITY_M_S2)
     if lift < LIFT:
         raise ConfigError(

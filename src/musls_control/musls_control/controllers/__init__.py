@@ -21,6 +21,7 @@ from musls_description.config.registry import (
     Registry,
     UserCodeError,
     file_of,
+    requires,
     user_code,
 )
 from musls_description.config.schema import Finite, Vector3, spec
@@ -243,6 +244,7 @@ CONTROLLERS: Registry[Any] = Registry(
         "track_policy": "musls_control.controllers.learned:TrackPolicy",
         "transport_policy": "musls_control.controllers.learned:TransportPolicy",
     },
+    requires("build"),
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 

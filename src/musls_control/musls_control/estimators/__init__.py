@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from musls_control.estimate import BodyMotion, Estimate
-from musls_description.config.registry import AnyOf, OwnClass, Registry, UserCodeError, user_code
+from musls_description.config.registry import (
+    AnyOf,
+    OwnClass,
+    Registry,
+    UserCodeError,
+    requires,
+    user_code,
+)
 from musls_description.config.schema import NonNegative, spec
 from musls_description.numerics.arrays import Array
 from musls_description.system.slung_system import SlungLoadSystem
@@ -101,6 +108,7 @@ LOAD_ESTIMATORS: Registry[Any] = Registry(
         "quasi_static": "musls_control.estimators.quasi_static:QuasiStaticSpec",
         "ekf": "musls_control.estimators.ekf:EkfSpec",
     },
+    requires("build"),
 )
 """Specifications by kind: classes made with `spec` that have `kind` and `build(setup)`."""
 

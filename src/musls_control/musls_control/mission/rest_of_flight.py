@@ -12,6 +12,7 @@ from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.ground import ground_radius_m, landing_places_m
+from musls_description.hanging.hang import margin_text
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate
@@ -77,7 +78,8 @@ def sentence(found: Reallocation | None, spec: ContingencySpec) -> str:
     """One line about what a loss leads to."""
     if found is None:
         return "no formation holds the load: it is set down at once"
-    margin = f"thrust margin {found.thrust_margin:.2f}, load leans {found.load_tilt_deg:.0f} deg"
+    least = margin_text(found.thrust_margin)
+    margin = f"thrust margin {least}, load leans {found.load_tilt_deg:.0f} deg"
     if found.thrust_margin < spec.margin:
         return f"too little thrust to go on ({margin}): the load is set down"
     return f"new formation ({margin}): " + (

@@ -21,7 +21,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.system.drone import Drone, wrench_of_thrusts
+from musls_description.system.drone import CANNOT_STEER, Drone, wrench_of_thrusts
 
 MIN_ROTORS = 4
 
@@ -152,7 +152,7 @@ def build_mixer(rotors: RotorLayout) -> np.ndarray:
     matrix = effectiveness(rotors)
     controlled = matrix[[0, 1, 2, 5]]
     if np.linalg.matrix_rank(controlled, tol=1e-6 * np.abs(controlled).max()) < 4:
-        raise ConfigError("these rotors cannot control roll, pitch, yaw and thrust independently")
+        raise ConfigError(CANNOT_STEER)
     inverse = np.linalg.pinv(matrix)
     used = np.maximum((np.abs(inverse[:, :2]) > 1e-3).sum(axis=0), 1)
     roll_pitch = np.sqrt((inverse[:, :2] ** 2).sum(axis=0) / (used / 2.0)).max()

@@ -132,12 +132,17 @@ def lock(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def close_names(name: object, known: Iterable[str]) -> list[str]:
+    """Up to three known names near a wrong one, the nearest first."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return []
+    return difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+
+
 def near_names(name: object, known: Iterable[str]) -> str:
     """Known names near a wrong one, "did you mean 'a' or 'b'?", else all, "known: a, b, c"."""
     known = [str(one) for one in known]
-    near: list[str] = []
-    if isinstance(name, str) and len(name) <= LONGEST_NAME:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = close_names(name, known)
     if near:
         return "did you mean " + " or ".join(f"'{n}'" for n in near) + "?"
     more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""

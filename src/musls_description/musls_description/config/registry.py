@@ -204,10 +204,17 @@ class OwnClass:
             return found(**self.parameters)
 
 
-def requires(*methods: str) -> Callable[[Any], Any]:
-    """Check of a registry: classes have these methods, and not those that a base leaves out."""
+def requires(*methods: str, base: Callable[[], type | None] = lambda: None) -> Callable[[Any], Any]:
+    """Check of a registry: classes have these methods, and not those that a base leaves out.
+
+    `base`: gives the class that they inherit, which may be defined after the registry.
+    """
 
     def check(kind: Any) -> Any:
+        above = base()
+        if above and not (inspect.isclass(kind) and issubclass(kind, above)):
+            name = getattr(kind, "__name__", kind)
+            raise ConfigError(f"{name} must be a class that inherits musls.{above.__name__}")
         for name in methods:
             method = getattr(kind, name, None)
             if not callable(method) or getattr(method, "__isabstractmethod__", False):
@@ -339,7 +346,11 @@ class AnyOf:
         kind = value.get("kind")
         if kind is None:
             raise ValueError(f"kind is missing: choose one of {', '.join(sorted(registry))}")
-        return adapter(registry[registry.known(kind)]).validate_python(dict(value))
+        thing = registry[registry.known(kind)]
+        if not is_dataclass(thing):
+            name = getattr(thing, "__name__", thing)
+            raise ValueError(f"{shown(str(kind))}: {name} must be a class made with musls.spec")
+        return adapter(thing).validate_python(dict(value))
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: GetJsonSchemaHandler

@@ -29,7 +29,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import ArgsKwargs, PydanticCustomError
 from typing_extensions import dataclass_transform
 
-from musls_description.config.errors import ConfigError, near_names
+from musls_description.config.errors import ConfigError, close_names, near_names
 from musls_description.config.strict_yaml import place_of, shown
 
 T = TypeVar("T")
@@ -145,19 +145,38 @@ def _without_defaults(self: Any) -> str:
 
 def _known_keys(cls: Any, data: Any) -> Any:
     """Refuse a key that a specification does not have, and keep what it has for the message."""
-    given = data.kwargs if isinstance(data, ArgsKwargs) else data
+    given = (data.kwargs or {}) if isinstance(data, ArgsKwargs) else data
     names = [field.name for field in dataclasses.fields(cls)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in names:
-            below = [
-                f"{name}.{key}"
-                for name, field in cls.__pydantic_fields__.items()
-                for kind in get_args(field.annotation) or (field.annotation,)
-                if key in getattr(kind, "__dataclass_fields__", ())
-            ]
+            below = _paths_below(cls, key, given[key])
             given_names = {"key": key, "names": below or names}
             raise PydanticCustomError(_UNKNOWN, "unknown key", given_names)
     return data
+
+
+def _paths_below(cls: Any, key: str, value: Any) -> list[str]:
+    """Paths of a key in the parts of a specification, those first that have what is in its value.
+
+    Such as system.load.mass_kg of {load: {mass: 2}}.
+    """
+    fitting, others = list[str](), list[str]()
+    for name, field in cls.__pydantic_fields__.items():
+        for kind in get_args(field.annotation) or (field.annotation,):
+            fields = getattr(kind, "__pydantic_fields__", {})
+            if key not in fields:
+                continue
+            annotation = fields[key].annotation
+            parts = [
+                part
+                for part_kind in get_args(annotation) or (annotation,)
+                for part in getattr(part_kind, "__dataclass_fields__", ())
+            ]
+            inner = [str(one) for one in value] if isinstance(value, Mapping) else []
+            near = [match for one in inner for match in close_names(one, parts)[:1]]
+            fitting += [f"{name}.{key}.{match}" for match in near]
+            others.append(f"{name}.{key}")
+    return list(dict.fromkeys([*fitting, *others]))
 
 
 _UNKNOWN = "unknown_key"
@@ -191,8 +210,9 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
     place, keys = place_of(data, path, where, inside=kind != _UNKNOWN)
     field = shown(".".join(map(str, keys)), 200)
     if kind == _UNKNOWN:
-        names = sorted(first["ctx"]["names"])
-        near = near_names(names[0] if "." in names[0] else path[-1], names)
+        names = list(first["ctx"]["names"])
+        paths = [f"'{name}'" for name in names[:3] if "." in name]
+        near = f"did you mean {' or '.join(paths)}?" if paths else near_names(path[-1], names)
         return f"{place}: unknown key '{field}': {near}"
     if kind == "union_tag_invalid":
         tags = [tag.strip("' ") for tag in first["ctx"]["expected_tags"].split(",")]

@@ -116,6 +116,22 @@ def _overrides_in(data: Any) -> list[Place]:
 # ---------- Reading
 
 
+DEEPEST, MOST_VALUES, LONGEST_NUMBER = 50, 1_000_000, 100
+"""Levels of a text, its values with those that aliases repeat, and characters of a whole number."""
+
+_TAG = "tag:yaml.org,2002:"
+_FORMS = {  # of YAML 1.2's core schema, and merge keys, with the characters that they begin with
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+0123456789"]),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        [*"-+.0123456789"],
+    ),
+    "merge": (r"<<", ["<"]),
+}
+
+
 class _Loader(yaml.SafeLoader):
     """Safe loader of YAML's core schema, which notes lines and refuses a key given twice."""
 
@@ -123,14 +139,46 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self.where = where
 
-    def mapping(self, node: yaml.MappingNode) -> Any:
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Construct the whole text, if that has an end."""
+        _count(node, (), {})
+        return super().construct_document(node)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Construct a value with all that is in it; every error knows its line."""
+        try:
+            return super().construct_object(node, deep=True)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise _wrong(node, f"{type(error).__name__}: {error}") from None
+
+    def scalar(self, node: yaml.Node) -> Any:
+        """Construct a plain value, which has the form of its tag."""
+        kind, text = node.tag.removeprefix(_TAG), str(self.construct_scalar(node))
+        if kind == "str":
+            if any("\ud800" <= c <= "\udfff" for c in text):
+                raise _wrong(node, f"{shown(ascii(text))}: half of a character (a surrogate)")
+            return text
+        if not re.fullmatch(_FORMS[kind][0], text):
+            raise _wrong(node, f"{shown(repr(text))}: not of the form of {kind}")
+        if kind == "int" and len(text) > LONGEST_NUMBER:
+            raise _wrong(node, f"a whole number of {len(text)} digits, at most {LONGEST_NUMBER}")
+        if kind == "int":
+            return int(text, 0 if text[1:2] in ("x", "o") else 10)
+        if kind == "float":
+            return self.construct_yaml_float(node)
+        return None if kind == "null" else text.lower() == "true"
+
+    def mapping(self, node: yaml.Node) -> Any:
         """Construct a mapping, with the place of each key."""
+        if not isinstance(node, yaml.MappingNode):
+            raise _wrong(node, f"expected a mapping, but found a {node.id}")
         seen: set[str] = set()
         for key, _ in node.value:
-            if str(key.value) in seen and key.value != "<<":
-                problem = f"key '{shown(key.value)}' is given twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(str(key.value))
+            if not isinstance(key, yaml.ScalarNode):
+                raise _wrong(key, "found unhashable key: a key is a plain value")
+            if key.value in seen and key.value != "<<":
+                raise _wrong(key, f"key '{shown(key.value)}' is given twice")
+            seen.add(key.value)
         made = LocatedMapping({}, Place(self.where, node.start_mark.line + 1))
         yield made
         made.update(self.construct_mapping(node))
@@ -139,21 +187,37 @@ class _Loader(yaml.SafeLoader):
             made.places[self.construct_object(key)] = place
 
 
-_TAG = "tag:yaml.org,2002:"
-_Loader.add_constructor(_TAG + "map", _Loader.mapping)
-_Loader.add_constructor(
-    _TAG + "int", lambda loader, node: int(node.value, 0 if node.value[1:2] in ("x", "o") else 10)
-)
+def _wrong(node: yaml.Node, problem: str) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _count(node: yaml.Node, above: tuple[yaml.Node, ...], counts: dict[yaml.Node, int]) -> int:
+    """Count the values of a node, each alias again; refuse one that never ends, or is too large."""
+    if node in above:
+        raise _wrong(node, "contains itself by an alias")
+    if len(above) > DEEPEST:
+        raise _wrong(node, f"more than {DEEPEST} levels")
+    if node not in counts:
+        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in parts for part in pair]
+        counts[node] = 1 + sum(_count(part, (*above, node), counts) for part in parts)
+        if counts[node] > MOST_VALUES:
+            raise _wrong(node, f"more than {MOST_VALUES} values (aliases repeat theirs)")
+    return counts[node]
+
+
+_Loader.yaml_constructors = {
+    _TAG + "map": _Loader.mapping,
+    _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
+    **dict.fromkeys(
+        (_TAG + kind for kind in ("str", "null", "bool", "int", "float")), _Loader.scalar
+    ),
+    None: yaml.SafeLoader.construct_undefined,
+}
 _Loader.yaml_implicit_resolvers = {}
-for _kind, _form, _first in (  # of YAML 1.2's core schema, and merge keys
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
-    ("merge", r"<<", "<"),
-):
-    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), [*_first])
+for _kind, (_form, _first) in _FORMS.items():
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_form})$"), _first)
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -167,8 +231,13 @@ def _parsed(text: str, where: str) -> Any:
         data = _Loader(text, where).get_single_data()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 0
+        if isinstance(error, yaml.reader.ReaderError):  # a character that no text has
+            line = 1 + text.count("\n", 0, error.position)
         problem = getattr(error, "problem", None) or f"not valid YAML: {error}".partition("\n")[0]
-        place = Place(where, mark.line + 1 if mark else 0)
+        if isinstance(error, RecursionError):
+            problem = f"more than {DEEPEST} levels"
+        place = Place(where, line)
         raise ConfigError(f"{place}: {shown(problem, 120)}") from None
     if isinstance(data, LocatedMapping):
         data.is_file, data.place = True, Place(where)
@@ -229,7 +298,10 @@ class Override(NamedTuple):
         key, equals, _ = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{origin} {shown(text)}: expected key.path=value")
-        return cls(tuple(key.strip().split(".")), text, origin)
+        path = tuple(key.strip().split("."))
+        if len(path) > DEEPEST:
+            raise ConfigError(f"{origin} {shown(text)}: more than {DEEPEST} levels")
+        return cls(path, text, origin)
 
     def apply(self, data: LocatedMapping) -> None:
         """Set the value in data, and note there that it was set."""

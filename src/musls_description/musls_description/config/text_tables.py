@@ -26,7 +26,19 @@ _MARKS = {
 _SEPARATORS = "\t;,"
 """In the order in which they are tried; a comma may be a decimal one."""
 _LINES_TRIED = 20
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?\s*")
+_THOUSANDS = "'\u2019 \u00a0\u2009\u202f"
+"""Characters that separate thousands, besides the mark that is not the decimal one."""
+
+
+def _numbers(decimal: str, other: str) -> re.Pattern[str]:
+    """Numbers with this decimal mark; thousands may be separated."""
+    groups = rf"[1-9][0-9]{{0,2}}(?:[{other}{_THOUSANDS}][0-9]{{3}})+(?:{decimal}[0-9]*)?"
+    plain = rf"(?:[0-9]+(?:{decimal}[0-9]*)?|{decimal}[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    return re.compile(rf"[-+]?(?:{groups}|{plain})")
+
+
+_NUMBERS = {".": _numbers(r"\.", ","), ",": _numbers(",", r"\.")}
+_SEPARATED = {mark: re.compile(f"[{_THOUSANDS}{',' if mark == '.' else '.'}]") for mark in ".,"}
 
 
 @contextmanager
@@ -80,7 +92,60 @@ class TextRow(NamedTuple):
 
 
 def rows_of(lines: Sequence[str]) -> Iterator[TextRow]:
-    """Rows of a table; empty lines are left out, decimal commas become points.
+    """Rows of a table as programs read numbers: with decimal points, thousands not separated.
+
+    A table has one decimal mark, which the first number tells that has but one reading.
+
+    Raises:
+        ConfigError: No number tells it, and 4,000 or 4.000 may be four or four thousand.
+    """
+    rows = list(cells_of(lines))
+    if separator_of(lines) == "," and not any('"' in line for line in lines):
+        yield from rows  # its commas are none of numbers
+        return
+    mark = _decimal_mark(rows)
+    for line, cells in rows:
+        yield TextRow(line, [_with_point(cell, mark) for cell in cells])
+
+
+def _decimal_mark(rows: Sequence[TextRow]) -> str:
+    """Decimal mark of a table, a point if none of its numbers has one."""
+    doubtful: tuple[int, str, str, str] | None = None
+    for line, cells in rows:
+        for cell in cells:
+            if "," not in cell and "." not in cell:
+                continue
+            point, comma = (_reading(cell, mark) for mark in ".,")
+            if point is None or comma is None:
+                if point != comma:
+                    return "." if comma is None else ","
+            elif float(point) != float(comma) and doubtful is None:
+                doubtful = line, cell, point, comma
+    if doubtful is not None:
+        line, cell, point, comma = doubtful
+        raise ConfigError(
+            f"line {line}: {cell} is {float(point):.12g} with a decimal point or "
+            f"{float(comma):.12g} with a decimal comma, and no other number tells which: write it "
+            "without a separator of thousands, or with another number of decimals"
+        )
+    return "."
+
+
+def _reading(cell: str, mark: str) -> str | None:
+    """A number as Python writes it, if it is one with this decimal mark."""
+    if not _NUMBERS[mark].fullmatch(cell):
+        return None
+    return _SEPARATED[mark].sub("", cell).replace(",", ".")
+
+
+def _with_point(cell: str, mark: str) -> str:
+    if mark == "." and cell.isascii() and not set(cell) & {",", "'", " "}:
+        return cell
+    return _reading(cell, mark) or _reading(cell, ",") or cell
+
+
+def cells_of(lines: Sequence[str]) -> Iterator[TextRow]:
+    """Rows of a table as they are written; empty lines are left out.
 
     The separator is that of Excel's line `sep=;`, or the first of tab, semicolon and comma by which
     most of the first lines have an equal number of cells.
@@ -89,14 +154,11 @@ def rows_of(lines: Sequence[str]) -> Iterator[TextRow]:
     given = first[4:5] if first.startswith("sep=") and len(first) <= 5 else ""
     skipped = 1 if first.startswith("sep=") else 0
     separator = (given or "\t") if skipped else separator_of(lines)
-    decimal_comma = separator != ","
     reader = csv.reader(lines[skipped:], delimiter=separator)
     try:
         for cells in reader:
             if not any(map(str.strip, cells)):
                 continue
-            if decimal_comma:
-                cells = [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c) else c for c in cells]
             yield TextRow(reader.line_num + skipped, [cell.strip() for cell in cells])
     except csv.Error as error:
         raise ConfigError(f"line {reader.line_num + skipped}: no table ({error})") from None

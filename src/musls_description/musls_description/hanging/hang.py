@@ -38,9 +38,19 @@ MIN_THRUST_MARGIN = 1.1
 """Thrust margin below which a multirotor cannot be controlled any more."""
 
 
+def margin_text(margin: float) -> str:
+    """A thrust margin in as many digits, two at least, as say on which side of the needed it is."""
+    for digits in range(2, 7):
+        text = f"{margin:.{digits}f}"
+        if (float(text) < MIN_THRUST_MARGIN) == (margin < MIN_THRUST_MARGIN):
+            return text
+    return f"just below {MIN_THRUST_MARGIN:g}"
+
+
 def margin_sentence(margin: float, drone: int) -> str:
     """A least thrust margin, the number of the drone that has it, and the one that is needed."""
-    return f"thrust margin {margin:.2f} (drone_{drone}; at least {MIN_THRUST_MARGIN:g} is needed)"
+    needed = f"at least {MIN_THRUST_MARGIN:g} is needed"
+    return f"thrust margin {margin_text(margin)} (drone_{drone}; {needed})"
 
 
 def weakest_of(margins: Sequence[float] | Array) -> int:

@@ -8,7 +8,9 @@ from typing import Annotated, Any, ClassVar
 from musls_description.config.registry import AnyOf, Registry, requires
 from musls_description.config.schema import spec
 
-CABLE_LAWS: Registry[Any] = Registry("cable law", "musls.cable_laws", {}, requires("tension"))
+CABLE_LAWS: Registry[Any] = Registry(
+    "cable law", "musls.cable_laws", {}, requires("tension", base=lambda: CableLaw)
+)
 """Specifications by kind: classes made with `spec` derived from `CableLaw`."""
 
 AnyCableLaw = Annotated[Any, AnyOf(CABLE_LAWS)]

@@ -389,6 +389,18 @@ def rotor_efforts(drone: Drone) -> Array:
     return np.asarray(shared / thrust_limits_n(drone)[1][:, None])
 
 
+def can_steer(drone: Drone) -> bool:
+    """Whether the rotors can give thrust and each moment by itself, all pushing for the thrust."""
+    effect = wrench_of_thrusts(drone)
+    scale = np.abs(effect).max(axis=1, keepdims=True)
+    if not (scale > 0.0).all() or np.linalg.matrix_rank(effect / scale, 1e-6) < 4:
+        return False
+    return bool(np.linalg.pinv(effect)[:, 0].min() > 0.0)
+
+
+CANNOT_STEER = "these rotors cannot control roll, pitch, yaw and thrust independently"
+
+
 def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> Array:
     """Full over needed thrust of the rotor that works hardest, (...,).
 

@@ -737,6 +737,22 @@ class Cable:
         return bends / self.links if own else bends
 
 
+def _list_of_drones(value: Any) -> Any:
+    """Refuse a number of drones: each has its place on the load."""
+    if value is not None and not isinstance(value, (list, tuple)):
+        number = f" --drones {value}" if type(value) is int and 0 < value <= MAX_CABLES else ""
+        raise ValueError(
+            "must be a list with a mapping for each drone; a system with another number of drones, "
+            f"their cables and places on the load is written by `musls new system{number}`"
+        )
+    return value
+
+
+Drones = Annotated[
+    tuple[Drone, ...], BeforeValidator(_list_of_drones), Field(max_length=MAX_CABLES)
+]
+
+
 @spec
 class RigSystem(ShownResult):
     """Load, drones and anchors joined by cables in any way; simulated by elastic cables.
@@ -756,7 +772,7 @@ class RigSystem(ShownResult):
     name: str
     description: str = ""
     load: Load | None = None
-    drones: Annotated[tuple[Drone, ...], Field(max_length=MAX_CABLES)] = ()
+    drones: Drones = ()
     anchors: Annotated[tuple[Anchor, ...], Field(max_length=MAX_ANCHORS)] = ()
     cables: Annotated[tuple[Cable, ...], Field(max_length=MAX_CABLES)]
     winches: Annotated[tuple[Winch, ...], Field(max_length=MAX_ANCHORS)] = ()
@@ -865,7 +881,7 @@ class SlungLoadSystem(RigSystem):
     """
 
     load: Load = Field()  # without it the default of the base would hold
-    drones: Annotated[tuple[Drone, ...], Field(max_length=MAX_CABLES)] = Field()
+    drones: Drones = Field()
 
     def __post_init__(self) -> None:
         n = len(self.load.cable_attachments_m)

@@ -17,7 +17,7 @@ from musls_control.mission.plan import FlightPlan, closest_pair, estimated_durat
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging
+from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone, thrust_margin, tip_radius_m
@@ -87,8 +87,9 @@ def plan_checks(scenario: Scenario, plan: FlightPlan) -> Iterator[Refusal]:
         of, margin = scenario.system.drones[drone], float(margins[row, drone])
         yield Refusal(
             f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "
-            f"{needed_n:.4g} N: thrust margin {margin:.2f}, at least {MIN_THRUST_MARGIN:g} is "
-            f"needed{why_uneven(of, needed_n, margin)}; --force flies anyway",
+            f"{needed_n:.4g} N: thrust margin {margin_text(margin)}, at least "
+            f"{MIN_THRUST_MARGIN:g} is needed{why_uneven(of, needed_n, margin)}; --force flies "
+            "anyway",
             forced=True,
         )
 
@@ -266,7 +267,7 @@ def check_lift(hanging: Hanging, scenario: Scenario) -> Refusal | None:
     if pull_n > MOST_PULL * weight_n:
         reason = (
             f"the cables would pull at each other, with {pull_n:.3g} N in all for a load of "
-            f"{weight_n:.3g} N; drone_{weakest} has a thrust margin of {margin:.2f}"
+            f"{weight_n:.3g} N; drone_{weakest} has a thrust margin of {margin_text(margin)}"
         )
         return Refusal(str(hanging.refuse(reason)), forced=True)
     thrust_n = float(np.linalg.norm(hanging.rest.drone_force_n[weakest - 1]))

@@ -15,7 +15,13 @@ from musls_control.mission.plan import Closest, FlightPlan
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_sentence, weakest_of
+from musls_description.hanging.hang import (
+    MIN_THRUST_MARGIN,
+    Hanging,
+    margin_sentence,
+    margin_text,
+    weakest_of,
+)
 from musls_description.numerics.arrays import Array
 from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
 from musls_description.system.slung_system import Drone
@@ -424,9 +430,10 @@ def _problems(
     for i, (drone, m) in enumerate(zip(system.drones, margins, strict=False), start=1):
         weak = m.thrust_margin < MIN_THRUST_MARGIN
         if weak:
+            why = why_uneven(drone, m.thrust_n, m.thrust_margin)
             yield (
-                f"{where}: drone_{i} has a thrust margin of {m.thrust_margin:.2f}, at least "
-                f"{MIN_THRUST_MARGIN} is needed{why_uneven(drone, m.thrust_n, m.thrust_margin)}"
+                f"{where}: drone_{i} has a thrust margin of {margin_text(m.thrust_margin)}, at "
+                f"least {MIN_THRUST_MARGIN} is needed{why}"
             )
         if m.tilt_deg > limit_deg:
             yield (
@@ -438,7 +445,7 @@ def _problems(
             if margin < MIN_THRUST_MARGIN:
                 yield (
                     f"{where}: the voltage that is left {time} gives drone_{i} a thrust margin "
-                    f"of {margin:.2f}, at least {MIN_THRUST_MARGIN} is needed"
+                    f"of {margin_text(margin)}, at least {MIN_THRUST_MARGIN} is needed"
                 )
                 break
 
@@ -473,8 +480,8 @@ def _cautions(
     for i, m in enumerate(formation, start=1):
         if m.empty_margin is not None and m.empty_margin < MIN_THRUST_MARGIN:
             yield (
-                f"drone_{i} has a thrust margin of {m.empty_margin:.2f} when its battery is at the "
-                "reserve"
+                f"drone_{i} has a thrust margin of {margin_text(m.empty_margin)} when its battery "
+                "is at the reserve"
             )
     for i, (rest, m) in enumerate(zip(formation, hardest, strict=False), start=1):
         if m.tension_n < 0.1 * rest.tension_n:

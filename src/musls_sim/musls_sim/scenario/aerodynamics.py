@@ -57,7 +57,10 @@ from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
 from musls_sim.plants.rigid_body import Records, rotor_records
 
 AERODYNAMICS: Registry[Any] = Registry(
-    "aerodynamic model", "musls.aerodynamics", {}, requires("build")
+    "aerodynamic model",
+    "musls.aerodynamics",
+    {},
+    requires("build", base=lambda: AerodynamicModel),
 )
 """Specifications by kind: classes made with `spec` derived from `AerodynamicModel`."""
 

@@ -265,7 +265,7 @@ class When:
         return self._conditions[0] if self._conditions else None
 
 
-EVENTS: Registry[Any] = Registry("event", "musls.events", {}, requires("begin"))
+EVENTS: Registry[Any] = Registry("event", "musls.events", {}, requires("begin", base=lambda: Event))
 """Specifications by kind: classes made with `spec` derived from `Event`."""
 
 AnyEvent = Annotated[Any, AnyOf(EVENTS)]

@@ -24,7 +24,7 @@ def _checked(kind: Any) -> Any:
         isinstance(name, str) and name and not set(name) & set(" /\t\n") for name in names
     ):
         raise ConfigError(f"{kind.__name__}.readings = {names!r}: must be a tuple of names")
-    return requires("build")(kind)
+    return requires("build", base=lambda: SensorModel)(kind)
 
 
 SENSORS: Registry[Any] = Registry("sensor", "musls.sensors", {}, _checked)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, whole_rows
+from musls_analysis.recordings.capture import Capture, RawTrack, body_of, numbers_of, whole_rows
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
-from musls_description.config.text_tables import rows_of
+from musls_description.config.text_tables import cells_of
 
 POSITION, QUATERNION, ANGLES = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
 DESIRED = ("des_x", "des_y", "des_z", "des_yaw")
@@ -91,7 +91,7 @@ def _is_rate(name: str, body: _Places) -> bool:
 def is_columns(first_lines: Sequence[str]) -> bool:
     """Whether the first line is the header of such a table."""
     try:
-        header = next(iter(rows_of(first_lines))).cells
+        header = next(cells_of(first_lines)).cells
         _, bodies = _read_header([header[0].lstrip("#% "), *header[1:]])
     except (ConfigError, StopIteration):
         return False
@@ -167,11 +167,16 @@ def _check_complete(bodies: Mapping[str, _Places]) -> None:
         if missing:
             raise ConfigError(f"column {shown(name)}_{missing[0]} is missing")
     desired = {name for name, body in bodies.items() if DESIRED[0] in body}
-    drones = [name for name in bodies if "x" in bodies[name] and name != "load"]
+    drones = [name for name in bodies if "x" in bodies[name] and _is_drone(name)]
     if "load" in desired and len(desired) > 1:
         missing = [name for name in drones if name not in desired]
         if missing:
             raise ConfigError(f"column {missing[0]}_{DESIRED[0]} is missing")
+
+
+def _is_drone(name: str) -> bool:
+    body = body_of(name)
+    return body is not None and body[0] == "drone"
 
 
 def _in_si(

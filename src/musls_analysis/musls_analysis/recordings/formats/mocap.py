@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, numbers_of, whole_lines, whole_rows
-from musls_analysis.recordings.options import FACTORS, ReadOptions
+from musls_analysis.recordings.capture import Capture, RawTrack, note, numbers_of, whole_rows
+from musls_analysis.recordings.options import FACTORS, ReadOptions, unit_named
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import rows_of
+from musls_description.config.text_tables import cells_of
 
 # ---------- Motive
 
-_MOTIVE_LENGTHS = {"meters": "m", "millimeters": "mm", "centimeters": "cm"}
 _MOTIVE_BODY = "rigid body"
 
 
@@ -69,8 +68,8 @@ def read_motive(path: Path, options: ReadOptions) -> Capture:
         values = table[:, 1 + k * width : 1 + (k + 1) * width]
         turn = values[:, 3:] if order == "wxyz" else _quaternions_of(values[:, 3:], rotation)
         tracks[name] = RawTrack(table[:, 0], values[:, :3], turn)
-    length = about.get("length units", "").lower()
-    units = {"length": _MOTIVE_LENGTHS[length]} if length in _MOTIVE_LENGTHS else {}
+    length = "" if options.unit("length") else about.get("length units", "")
+    units = {"length": unit_named(length, "length")} if length else {}
     stated = frozenset({"time", *units})
     return Capture(
         tracks, units=units, stated=stated, axes="y-up", format="OptiTrack Motive", notes=notes
@@ -104,47 +103,55 @@ def _quaternions_of(angles_deg: np.ndarray, order: str) -> np.ndarray:
 
 _ROTATIONS = ({"RX", "RY", "RZ"}, {"RX", "RY", "RZ", "RW"})
 _PLACE = ("TX", "TY", "TZ")
+_HEAD, _GLOBAL = ["frame", "sub frame"], "Global Angle"
 
 
 def is_vicon(first_lines: Sequence[str]) -> bool:
     """Whether a row of column names begins with Frame, Sub Frame."""
-    rows = [[cell.lower() for cell in row.cells[:2]] for row in rows_of(first_lines)]
-    return ["frame", "sub frame"] in rows
+    rows = [[cell.lower() for cell in row.cells[:2]] for row in cells_of(first_lines)]
+    return _HEAD in rows
 
 
 def read_vicon(path: Path, options: ReadOptions) -> Capture:
     """Read the section with rotations and translations of bodies.
 
     A section is its name, the rate of its rows [Hz], a row of names ("Global Angle load:load"), one
-    of columns (Frame, Sub Frame, RX, RY, RZ, TX, TY, TZ), one of units, and the rows. Rotations are
-    helical (axis times angle) or Euler angles about the turned axes x, y, z: Vicon does not say.
+    of columns (Frame, Sub Frame, RX, RY, RZ, TX, TY, TZ), one of units, and the rows. A body's
+    rotations and translations may stand below names of their own. Rotations are helical (axis times
+    angle) or Euler angles about the turned axes x, y, z: Vicon does not say. A section may be
+    headed again where its rows go on.
     """
     notes: list[str] = []
-    lines = whole_lines(path, notes)
-    rows = [row.cells for row in rows_of(lines)]
-    heads = [
-        k for k, row in enumerate(rows) if [c.lower() for c in row[:2]] == ["frame", "sub frame"]
-    ]
-    for head in heads:
-        bodies = _bodies(rows[head - 1], rows[head])
-        if bodies:
-            break
-    else:
+    rows = whole_rows(path, notes)
+    cells = [row.cells for row in rows]
+    heads = [k for k, row in enumerate(cells) if [c.lower() for c in row[:2]] == _HEAD]
+    named = [head for head in heads if head > 0 and not _is_number(cells[head - 1][0])]
+    sections = [(head, bodies) for head in named if (bodies := _bodies(cells, head))]
+    if not sections:
         raise ConfigError("no bodies with TX, TY, TZ and RX, RY, RZ in it")
-    rate_hz = _rate(rows[max(head - 2, 0)])
-    end = next((h - 3 for h in heads if h > head), len(rows))
-    columns = len(rows[head])
-    wanted = [0, 1, *(place for body in bodies.values() for place in body)]
-    cells = [_with_empty_cells(row, columns) for row in rows[head + 2 : end]]
-    table, _ = numbers_of(cells, columns, wanted, notes)
-    units = _units(rows[head + 1], [place for body in bodies.values() for place in body])
-    time_s = _times(table[:, 0], table[:, 1], rate_hz)
+    head, bodies = sections[0]
+    columns, places = len(cells[head]), [place for body in bodies.values() for place in body]
+    units: dict[str, str] = {}
+    tables = [_section(cells, head, heads, columns, places, notes)]
+    _to_one_unit(tables[0], cells[head + 1 : head + 2], cells[head], places, options, units)
+    sections += [(k, bodies) for k in heads if k > head and _is_number(cells[k - 1][0])]
+    for again, others in sorted(sections[1:], key=lambda section: section[0]):
+        table = _section(cells, again, heads, columns, places, []) if others == bodies else None
+        if table is not None and not _goes_on(tables, table):
+            where = f"below line {rows[again].line}, another header,"
+            note(notes, len(table), f"row{{s}} {where} left out")
+        elif table is not None:
+            row_of_units = cells[again + 1 : again + 2]
+            _to_one_unit(table, row_of_units, cells[head], places, options, units)
+            tables.append(table)
+    table = np.vstack(tables)
+    time_s = _times(table[:, 0], table[:, 1], _rate(cells[:head]), notes)
     tracks, start = {}, 2
-    for name, places in bodies.items():
-        values = table[:, start : start + len(places)]
-        start += len(places)
+    for name, body in bodies.items():
+        values = table[:, start : start + len(body)]
+        start += len(body)
         values[(values == 0.0).all(axis=1)] = np.nan  # so a body is written that was not seen
-        turn = values[:, 3:] if len(places) == 6 else values[:, [6, 3, 4, 5]]
+        turn = values[:, 3:] if len(body) == 6 else values[:, [6, 3, 4, 5]]
         tracks[name] = RawTrack(time_s, values[:, :3], turn)
     return Capture(
         tracks,
@@ -156,16 +163,57 @@ def read_vicon(path: Path, options: ReadOptions) -> Capture:
     )
 
 
-def _bodies(names: Sequence[str], columns: Sequence[str]) -> dict[str, list[int]]:
+def _section(
+    cells: Sequence[Sequence[str]],
+    head: int,
+    heads: Sequence[int],
+    columns: int,
+    places: Sequence[int],
+    notes: list[str],
+) -> np.ndarray:
+    """Frames, sub-frames and numbers below a row of column names, (rows, 2 + places)."""
+    end = next((h for h in heads if h > head), len(cells))
+    if end < len(cells):  # the name, rate and names of the next section are above its columns
+        while end > head + 2 and not all(_is_number(cell) for cell in [*cells[end - 1], ""][:2]):
+            end -= 1
+    below = [_with_empty_cells([*row], columns) for row in cells[head + 2 : end]]
+    return numbers_of(below, columns, [0, 1, *places], notes)[0]
+
+
+def _goes_on(tables: Sequence[np.ndarray], table: np.ndarray) -> bool:
+    """Whether the frames of a section come after those before it."""
+    if not len(table) or not any(map(len, tables)):
+        return False
+    return bool(np.nanmin(table[:, 0]) >= max(np.nanmax(t[:, 0]) for t in tables if len(t)))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _bodies(cells: Sequence[Sequence[str]], head: int) -> dict[str, list[int]]:
     """Columns TX, TY, TZ, RX, RY, RZ (, RW) of each body by its name."""
-    starts = [k for k in range(2, len(columns)) if k < len(names) and names[k]]
-    found = {}
+    columns = cells[head]
+    names: list[str] = []
+    for above in range(head - 1, max(head - 4, -1), -1):  # Global Angle may stand alone between
+        names = [cell.removeprefix(_GLOBAL).strip() for cell in cells[above]]
+        if any(names[2:]):
+            break
+    starts = [k for k in range(2, min(len(columns), len(names))) if names[k]]
+    found: dict[str, dict[str, int]] = {}
     for start, end in zip(starts, [*starts[1:], len(columns)], strict=True):
-        places = {columns[k].upper(): k for k in range(start, end)}
-        turn = {name for name in places if name.startswith("R")}
-        if set(_PLACE) <= set(places) and turn in _ROTATIONS:
-            found[names[start]] = [places[name] for name in (*_PLACE, *sorted(turn, key=_axis))]
-    return _short_names(found)
+        body = found.setdefault(names[start], {})
+        for k in range(start, end):
+            body.setdefault(columns[k].upper(), k)
+    whole = {}
+    for name, body in found.items():
+        turn = {column for column in body if column.startswith("R")}
+        if set(_PLACE) <= set(body) and turn in _ROTATIONS:
+            whole[name] = [body[column] for column in (*_PLACE, *sorted(turn, key=_axis))]
+    return _short_names(whole)
 
 
 def _axis(name: str) -> int:
@@ -173,8 +221,8 @@ def _axis(name: str) -> int:
 
 
 def _short_names(bodies: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Names without "Global Angle", and without the segment where a subject has but one."""
-    parts = [name.removeprefix("Global Angle").strip().partition(":")[::2] for name in bodies]
+    """Names without the segment where a subject has but one."""
+    parts = [name.partition(":")[::2] for name in bodies]
     subjects = [subject for subject, _ in parts]
     short = [
         subject if subjects.count(subject) == 1 else f"{subject}:{segment}"
@@ -183,28 +231,54 @@ def _short_names(bodies: dict[str, list[int]]) -> dict[str, list[int]]:
     return dict(zip(short, bodies.values(), strict=True))
 
 
-def _rate(row: Sequence[str]) -> float:
-    try:
-        rate_hz = float(row[0])
-    except ValueError:
-        rate_hz = 0.0
-    if not 0.0 < rate_hz < 1e6:
-        raise ConfigError("no rate [Hz] above the names of the bodies")
-    return rate_hz
+def _rate(above: Sequence[Sequence[str]]) -> float:
+    """Rate [Hz] of the rows of a section, which stands alone in a row above its names."""
+    for row in reversed(above[-5:]):
+        if _is_number(row[0]) and not any(row[1:]) and 0.0 < float(row[0]) < 1e6:
+            return float(row[0])
+    raise ConfigError("no rate [Hz] above the names of the bodies")
 
 
-def _units(row: Sequence[str], places: Sequence[int]) -> dict[str, str]:
-    """Units of the columns of bodies, by quantity; mm and deg where none stand there."""
-    names = {row[place].lower() for place in places if place < len(row)}
-    return {
-        "length": next((unit for unit in FACTORS["length"] if unit in names), "mm"),
-        "angle": next((unit for unit in FACTORS["angle"] if unit in names), "deg"),
-    }
+def _to_one_unit(
+    table: np.ndarray,
+    unit_rows: Sequence[Sequence[str]],
+    columns: Sequence[str],
+    places: Sequence[int],
+    options: ReadOptions,
+    units: dict[str, str],
+) -> None:
+    """Bring the columns of places to one unit each of length and angle, in place.
+
+    To those in `units`, which takes those of the first body; mm and deg where none stand.
+    """
+    row = unit_rows[0] if unit_rows else []
+    for k, place in enumerate(places):
+        axes = columns[place].upper()
+        quantity, usual = ("length", "mm") if axes in _PLACE else ("angle", "deg")
+        if options.unit(quantity) or axes == "RW":
+            continue
+        text = _cell(row, place)
+        unit = unit_named(text, quantity) if text else units.get(quantity, usual)
+        first = units.setdefault(quantity, unit)
+        table[:, 2 + k] *= FACTORS[quantity][unit] / FACTORS[quantity][first]
 
 
-def _times(frame: np.ndarray, sub_frame: np.ndarray, rate_hz: float) -> np.ndarray:
-    """Times [s] from the first frame on; the rate is that of rows, sub-frames counted."""
+def _times(
+    frame: np.ndarray, sub_frame: np.ndarray, rate_hz: float, notes: list[str]
+) -> np.ndarray:
+    """Times [s] from the first frame on; the rate is that of rows, sub-frames counted.
+
+    A sub-frame that is seen far less often than others is a damaged one: its time is NaN.
+    """
     if not len(frame):
         raise ConfigError("no rows below the column names")
-    per_frame = 1 + int(np.nanmax(sub_frame, initial=0.0))
-    return np.asarray(((frame - frame[0]) * per_frame + sub_frame) / rate_hz)
+    kinds, counts = np.unique(sub_frame[np.isfinite(sub_frame)], return_counts=True)
+    good = kinds[(counts >= 0.5 * np.median(counts)) & (kinds >= 0.0) & (kinds == np.floor(kinds))]
+    if len(good) == 0:
+        good = np.zeros(1)
+    odd = ~np.isin(sub_frame, good)
+    note(notes, int(odd.sum()), "row{s} of a sub-frame that others do not have dropped")
+    per_frame = 1 + int(good.max())
+    first = frame[np.isfinite(frame)][:1]
+    time_s = ((frame - first) * per_frame + sub_frame) / rate_hz if len(first) else frame
+    return np.where(odd, np.nan, time_s)

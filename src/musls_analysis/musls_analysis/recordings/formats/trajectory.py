@@ -17,7 +17,7 @@ from musls_analysis.recordings.capture import (
 )
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import rows_of
+from musls_description.config.text_tables import cells_of
 
 _TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
 _EUROC = ("timestamp", "p_rs_r_x", "p_rs_r_y", "p_rs_r_z", "q_rs_w", "q_rs_x", "q_rs_y", "q_rs_z")
@@ -46,7 +46,7 @@ def read_tum(path: Path, options: ReadOptions) -> Capture:
 
 def is_euroc(first_lines: Sequence[str]) -> bool:
     """Whether the first line is EuRoC's header."""
-    header = next(rows_of(first_lines)).cells
+    header = next(cells_of(first_lines)).cells
     return [name.lower().lstrip("#").split("[")[0].strip() for name in header[:8]] == [*_EUROC]
 
 

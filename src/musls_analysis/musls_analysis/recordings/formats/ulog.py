@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, name_in
+from musls_analysis.recordings.capture import Capture, RawTrack, cleaned, name_in
 from musls_analysis.recordings.options import ReadOptions
 from musls_analysis.recordings.recording import PoseTrack, resample
 from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
-from musls_description.config.errors import ConfigError, install_command
+from musls_description.config.errors import ConfigError, check_regular, install_command
 
 SUFFIX = ".ulg"
 _POSITION, _ATTITUDE = "vehicle_local_position", "vehicle_attitude"
@@ -28,28 +30,34 @@ def read_ulog(path: Path, options: ReadOptions) -> Capture:
 
     Positions count from where the PX4 was started, see `ReadOptions.origins_m`.
     """
-    log = open_ulog(path, [_POSITION, _ATTITUDE])
-    position, attitude = (_columns(log, name) for name in (_POSITION, _ATTITUDE))
+    notes: list[str] = []
+    log = open_ulog(path, [_POSITION, _ATTITUDE], notes)
+    position = _columns(log, _POSITION, "xyz")
+    attitude = _columns(log, _ATTITUDE, [f"q[{k}]" for k in range(4)])
+    name = name_in(path.stem)
     time_s = _time_s(position)
     place = world_enu_ned(np.column_stack([position[axis] for axis in "xyz"]))
     turn = orientation_enu_ned(np.column_stack([attitude[f"q[{k}]"] for k in range(4)]))
     turns = PoseTrack(_time_s(attitude), np.zeros((len(turn), 3)), turn)
-    turn = resample(turns, time_s, np.inf).orientation_wxyz
-    name = name_in(path.stem)
+    turns = cleaned(turns, f"{name}'s attitude", notes)
+    known = np.isfinite(time_s)
+    rotation = np.full((len(time_s), 4), np.nan)
+    rotation[known] = resample(turns, time_s[known], np.inf).orientation_wxyz
+    notes.append(f"positions of {name} count from where its PX4 was started (see --origin)")
     return Capture(
-        {name: RawTrack(time_s, place, turn)},
+        {name: RawTrack(time_s, place, rotation)},
         stated=frozenset({"length", "time", "axes"}),
         format="ULog",
-        notes=[f"positions of {name} count from where its PX4 was started (see --origin)"],
+        notes=notes,
         alone=True,
     )
 
 
-def open_ulog(path: Path, topics: Sequence[str]) -> Any:
-    """Open a log by pyulog, with these topics.
+def open_ulog(path: Path, topics: Sequence[str], notes: list[str]) -> Any:
+    """Open a log by pyulog, with these topics; without its damaged bytes, which the notes tell.
 
     Raises:
-        ConfigError: pyulog is not installed, or it is no whole log; without its name.
+        ConfigError: pyulog is not installed, or it is no log; without its name.
     """
     try:
         from pyulog import ULog
@@ -58,17 +66,88 @@ def open_ulog(path: Path, topics: Sequence[str]) -> Any:
             f"logs of PX4 are read by pyulog, which is not installed: {install_command('pyulog')}"
         ) from None
     try:
-        with path.open("rb") as file:
-            return ULog(file, list(topics))
+        check_regular(path)
+        data = whole_messages(path.read_bytes(), notes)
+        with redirect_stdout(io.StringIO()):  # it prints what it thinks of the file
+            log = ULog(io.BytesIO(data), list(topics))
     except Exception as error:  # what pyulog and struct raise has no common base
         raise ConfigError(f"no whole ULog: {error or type(error).__name__}") from None
+    if log.file_corruption:
+        notes.append("the log is damaged: parts of it may be lost or wrong")
+    return log
 
 
-def _columns(log: Any, name: str) -> dict[str, np.ndarray]:
+_HEADER_BYTES, _KINDS = 16, frozenset(b"BFIMPQARDLCSO")
+"""Length of a log's head, and the kinds of its messages."""
+
+_RUN = 8
+"""So many messages one after the other are no chance."""
+
+
+def whole_messages(data: bytes, notes: list[str]) -> bytes:
+    """A log without bytes that are no messages; behind them reading begins anew.
+
+    A message is its length, two bytes, its kind, one, and so many bytes; messages of one topic are
+    equally long. One that is cut at the end of the file is left alone.
+    """
+    sizes: dict[int, int] = {}
+    parts, start, at = [], 0, _HEADER_BYTES
+    lost, first_lost = 0, 0.0
+    while at < len(data):
+        after = _after_message(data, at, sizes)
+        if after is not None:
+            at = after
+            continue
+        again = next((k for k in range(at + 1, len(data)) if _is_run(data, k, sizes)), None)
+        if again is None:
+            break
+        parts.append(data[start:at])
+        first_lost = first_lost or at / len(data)
+        lost += again - at
+        start = at = again
+    if lost:
+        notes.append(
+            f"{lost} bytes of the log are damaged, the first {100.0 * first_lost:.0f} % from its "
+            "begin: left out"
+        )
+    return b"".join([*parts, data[start:]])
+
+
+def _after_message(data: bytes, at: int, sizes: dict[int, int]) -> int | None:
+    """Where the message at a place ends; None if there is none."""
+    size = int.from_bytes(data[at : at + 2], "little")
+    end = at + 3 + size
+    if not size or end > len(data) or data[at + 2] not in _KINDS:
+        return None
+    if data[at + 2] == ord("D"):
+        topic = int.from_bytes(data[at + 3 : at + 5], "little")
+        if sizes.setdefault(topic, size) != size:
+            return None
+    return end
+
+
+def _is_run(data: bytes, at: int, sizes: dict[int, int]) -> bool:
+    """Whether messages follow each other from a place on, known ones among them, or to the end."""
+    trial, known = dict(sizes), False
+    for _ in range(_RUN):
+        known = known or data[at + 2 : at + 3] == b"D"
+        after = _after_message(data, at, trial)
+        if after is None:
+            return False
+        at = after
+        if at == len(data):
+            break
+    return known and trial.keys() == sizes.keys()
+
+
+def _columns(log: Any, name: str, needed: Iterable[str]) -> dict[str, np.ndarray]:
     try:
-        return dict(log.get_dataset(name).data)
+        columns = dict(log.get_dataset(name).data)
     except (KeyError, IndexError):
         raise ConfigError(f"no {name} in the log") from None
+    if missing := [key for key in ("timestamp", *needed) if key not in columns]:
+        raise ConfigError(f"{name} in the log has no {missing[0]}")
+    return columns
 
 
 def _time_s(columns: dict[str, np.ndarray]) -> np.ndarray:

@@ -34,7 +34,7 @@ def _options(
         _Texts,
         typer.Option(
             metavar="UNIT,...",
-            help="Units of the recording's numbers: m, cm, mm; rad, deg; s, ms, us, ns.",
+            help="Units of the recording's numbers: m, cm, mm, in, ft; rad, deg; s, ms, us, ns.",
         ),
     ] = None,
     axes: Annotated[
