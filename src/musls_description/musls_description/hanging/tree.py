@@ -380,8 +380,10 @@ def chain_from_directions(
     y = -level_rotation(directions[-1], drone_yaw_rad)[:, 1]
     for link, before in pairwise(directions[::-1]):
         along = link @ before
-        y = math.copysign(1.0, along) * (along * y - (y @ before) * link)
-        y /= np.linalg.norm(y)
+        across = math.copysign(1.0, along) * (along * y - (y @ before) * link)
+        if np.linalg.norm(across) < 1e-9:  # a right angle about y, which stays
+            across = y - (y @ link) * link
+        y = across / np.linalg.norm(across)
     x = directions[0]
     first = np.column_stack([x, y, np.cross(x, y)])
     angles, rotation = universal_chain(first, directions[1:])

@@ -88,7 +88,8 @@ def nodes_between(
         fold = np.array([aside, 0.0, 0.0])
         size = segments, length_m, mass_kg, gravity_m_s2, strain
         nodes = nodes_between(begin_m, end_m + 2.0 * fold, *size)
-        return nodes - np.linspace(0.0, 2.0, segments + 1)[:, None] * fold
+        laid: Array = nodes - np.linspace(0.0, 2.0, segments + 1)[:, None] * fold
+        return laid
     weight = mass_kg * gravity_m_s2
     chord = float(np.linalg.norm(span))
 
