@@ -60,10 +60,6 @@ def hanging_nodes(
     return np.vstack([np.zeros(3), np.cumsum(steps, axis=0)])
 
 
-FOLD = 5e-4
-"""Distance aside over the length with which a slack cable straight below its end is laid out: there
-it would fold at a point, with no force there that could be found."""
-
 TINY_N = 1e-30
 """Force below which a segment has no direction."""
 
@@ -79,17 +75,12 @@ def nodes_between(
 ) -> Array:
     """Nodes of a cable that hangs in equilibrium between two points, (segments + 1, 3).
 
+    A slack cable almost straight below one of its ends hangs in two strands, see `fold`.
+
     Raises:
         ConfigError: There is no such equilibrium.
     """
     span = np.asarray(end_m, float) - begin_m
-    aside = FOLD * length_m
-    if np.linalg.norm(span) < length_m and np.linalg.norm(span[:2]) < aside:
-        fold = np.array([aside, 0.0, 0.0])
-        size = segments, length_m, mass_kg, gravity_m_s2, strain
-        nodes = nodes_between(begin_m, end_m + 2.0 * fold, *size)
-        laid: Array = nodes - np.linspace(0.0, 2.0, segments + 1)[:, None] * fold
-        return laid
     weight = mass_kg * gravity_m_s2
     chord = float(np.linalg.norm(span))
 
@@ -115,9 +106,30 @@ def nodes_between(
             return begin_m + hanging_nodes(
                 solution.x * weight, segments, length_m, mass_kg, gravity_m_s2, strain
             )
+    if chord < length_m and segments > 1:
+        return begin_m + fold(span, segments, length_m)
     raise ConfigError(
         f"no equilibrium of a cable of {length_m:g} m between points {chord:.4g} m apart"
     )
+
+
+def fold(span_m: Array, segments: int, length_m: float) -> Array:
+    """Nodes of a cable in two straight strands, from the origin down and up, (segments + 1, 3).
+
+    The segment in the fold is shorter than it is at rest, so it pulls no more than a slack one.
+    """
+    half, up = 0.5 * span_m[:2], float(span_m[2])
+
+    def beyond(depth_m: float) -> float:
+        aside = float(np.linalg.norm(half))
+        return float(np.hypot(aside, depth_m) + np.hypot(aside, depth_m + up)) - length_m
+
+    lowest = max(0.0, -up)
+    depth_m = scipy.optimize.brentq(beyond, lowest, lowest + length_m)
+    corners = np.array([np.zeros(3), [*half, -depth_m], span_m])
+    arc = np.array([0.0, np.linalg.norm(corners[1]), length_m])
+    at = np.linspace(0.0, length_m, segments + 1)
+    return np.column_stack([np.interp(at, arc, corners[:, k]) for k in range(3)])
 
 
 def holding_forces(
