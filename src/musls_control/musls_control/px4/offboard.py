@@ -23,7 +23,7 @@ from pydantic import Field
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import upward
+from musls_description.numerics.vectors import body_z_in_world
 
 ARMING_STATE_ARMED = 2
 NAVIGATION_STATE_OFFBOARD = 14
@@ -226,7 +226,9 @@ def belief_error(believed: Placement, seen: Placement, settings: OffboardSetting
     apart_s = min(abs(believed.stamp_s - seen.stamp_s), CLOCKS_APART_S)
     if away_m > settings.belief_error_m + believed.speed_m_s * apart_s:
         return f"its PX4's estimate is {away_m:.2f} m from its poses"
-    upright = np.dot(upward(believed.orientation_wxyz), upward(seen.orientation_wxyz))
+    upright = np.dot(
+        body_z_in_world(believed.orientation_wxyz), body_z_in_world(seen.orientation_wxyz)
+    )
     tilt_rad = float(np.arccos(np.clip(upright, -1.0, 1.0)))
     if tilt_rad > settings.belief_error_rad:
         return f"its PX4's estimate is tilted by {np.degrees(tilt_rad):.0f} degrees from its poses"

@@ -24,7 +24,7 @@ from musls_control.real_flight.mocap import (
 )
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import rotate
+from musls_description.numerics.vectors import rotate_by
 from musls_description.system.slung_system import CableEnd, RigSystem
 
 EXCHANGE_M = 0.4
@@ -222,7 +222,7 @@ class MotionCapture:
             if end.body != body and (its.track is None or its.silent_s(now_s) > FRESH_S):
                 return None
             pose = sample if end.body == body or its.track is None else its.track.last
-            arm = rotate(pose.orientation_wxyz, np.array(end.point_m))
+            arm = rotate_by(pose.orientation_wxyz, end.point_m)
             places.append(pose.position_enu_m + arm)
         return float(np.linalg.norm(places[0] - places[1])) - length_m
 

@@ -9,6 +9,7 @@ What several bodies say of each other is judged in `capture`.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from pydantic import Field
 from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import relative, rotation_vector, upward
+from musls_description.numerics.vectors import body_z_in_world, dot
 
 NORM_TOLERANCE = 1e-3
 
@@ -158,8 +159,8 @@ class Track:
 
     def turned_rad(self, sample: Sample) -> float:
         """Angle between a sample's attitude and the last one."""
-        turn = relative(sample.orientation_wxyz, self.last.orientation_wxyz)
-        return float(np.linalg.norm(rotation_vector(turn)))
+        same = abs(float(sample.orientation_wxyz @ self.last.orientation_wxyz))
+        return 2.0 * math.acos(min(same, 1.0))
 
     def strain(self, sample: Sample, passed_s: float, limits: MocapLimits) -> tuple[float, float]:
         """How much of what the body can do a sample needs: place and turn; above 1 it cannot."""
@@ -205,7 +206,7 @@ class MocapFilter:
         self._last_now_s = -np.inf
         self._raw: Sample | None = None
         self._same = 1
-        self._attitudes: deque[tuple[float, Array]] = deque()
+        self._attitudes: deque[tuple[float, tuple[float, ...]]] = deque()
 
     def silent_s(self, now_s: float) -> float:
         """Time since the last sample that was used; infinite before the first."""
@@ -218,7 +219,7 @@ class MocapFilter:
     def on_attitude(self, now_s: float, orientation_wxyz: Array) -> None:
         """Take the attitude of the body's own autopilot, FLU to ENU, (4,)."""
         if np.isfinite(orientation_wxyz).all():
-            self._attitudes.append((now_s, upward(orientation_wxyz)))
+            self._attitudes.append((now_s, body_z_in_world(orientation_wxyz)))
         while self._attitudes and not 0.0 <= now_s - self._attitudes[0][0] <= ATTITUDES_S:
             self._attitudes.popleft()
 
@@ -323,8 +324,9 @@ class MocapFilter:
             self._attitudes.popleft()
         if not self._attitudes:
             return None
-        up = upward(sample.orientation_wxyz)
-        tilt = min(_angle(up, other) for _, other in self._attitudes)
+        up = body_z_in_world(sample.orientation_wxyz)
+        nearest = max(dot(up, other) for _, other in self._attitudes)
+        tilt = math.acos(min(max(nearest, -1.0), 1.0))
         late_s = now_s - self._attitudes[-1][0]
         if tilt <= self.limits.imu_tilt_rad + self.able.turn_rate_rad_s * max(late_s - 0.1, 0.0):
             return None
@@ -382,10 +384,6 @@ class MocapFilter:
             return False
         self.resets += 1
         return True
-
-
-def _angle(a: Array, b: Array) -> float:
-    return float(np.arccos(min(max(float(a @ b), -1.0), 1.0)))
 
 
 def _same_bits(a: Sample, b: Sample) -> bool:

@@ -83,12 +83,6 @@ def yaw_of(q: np.ndarray) -> np.ndarray:
     return np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
-def upward(q: np.ndarray) -> np.ndarray:
-    """Vertical axes of bodies with unit quaternions (..., 4), in the world (..., 3)."""
-    w, x, y, z = parts_of(q)
-    return joined(2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y))
-
-
 def matrix_to_body(q: np.ndarray) -> np.ndarray:
     """Matrices (..., 3, 3) that turn world vectors into the body's frame, of unit quaternions.
 
