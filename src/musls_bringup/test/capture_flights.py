@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import musls
-from musls_control.real_flight.capture import MotionCapture
+from musls_control.real_flight.capture import CaptureFilter
 from musls_control.real_flight.mocap import MocapLimits, Sample
 from musls_description.numerics.rotations import from_rotation_vector, product
 
@@ -69,7 +69,7 @@ def watch(flight, spoil=unspoilt, *, seed=1, drop_outs=True, limits=None, imu=Tr
     `spoil(k, body, position, turn)`: what the capture sends, None for nothing.
     """
     random, limits = np.random.default_rng(seed), limits or MocapLimits()
-    capture = MotionCapture.of(flight.bodies, limits, flight.system, tied=tied)
+    capture = CaptureFilter.of(flight.bodies, limits, flight.system, tied=tied)
     shape = flight.position_enu_m.shape
     places = flight.position_enu_m + NOISE_M * random.standard_normal(shape)
     turns = product(

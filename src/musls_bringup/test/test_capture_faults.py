@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from capture_flights import LATENCY_S, RATE_HZ, flown, watch
 
-from musls_control.real_flight.capture import MotionCapture
+from musls_control.real_flight.capture import CaptureFilter
 from musls_control.real_flight.mocap import MocapLimits, Sample
 from musls_description.numerics.rotations import from_rotation_vector, product
 
@@ -160,21 +160,21 @@ def in_axes(turn):
 
 def test_axes_that_are_mixed_up_are_named_before_arming():
     times = np.arange(0.0, 1.0, 0.01)
-    assert set(stand(MotionCapture(BODIES, MocapLimits()), times).values()) == {""}
+    assert set(stand(CaptureFilter(BODIES, MocapLimits()), times).values()) == {""}
     for turn in (Y_UP, Z_DOWN):
-        capture = MotionCapture(BODIES, MocapLimits())
+        capture = CaptureFilter(BODIES, MocapLimits())
         found = stand(capture, times, in_axes(turn))
         assert [found[drone] for drone in BODIES[1:]] == ["axes"] * 3
         assert "z up" in capture.filters["drone_1"].detail
         assert capture.filters["drone_1"].used == 0
     # Rigid bodies that were made in the turned world are level in it: their places tell.
-    capture = MotionCapture(BODIES, MocapLimits())
+    capture = CaptureFilter(BODIES, MocapLimits())
     found = stand(capture, times, lambda p, q: (in_axes(Y_UP)(p, q)[0], q))
     assert "axes" in found.values()
 
 
 def test_a_body_that_was_carried_away_is_believed_when_it_has_rested_and_repeats_may_stand():
-    capture = MotionCapture(BODIES, MocapLimits())
+    capture = CaptureFilter(BODIES, MocapLimits())
     place, q = np.array([1.0, 0.0, 0.24]), np.array([1.0, 0.0, 0.0, 0.0])
     for time_s in np.arange(0.0, 1.0, 0.01):
         assert capture.take(time_s, "drone_1", Sample(time_s, place, q))  # equal bits: a simulator

@@ -222,6 +222,19 @@ class Watcher(FlightProbe):
         if message.data.startswith("guard: "):
             self.said.append((self.now_s, message.data.removeprefix("guard: ")))
 
+    def health(self):
+        """Newest status on `/diagnostics` by its name."""
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        found = {}
+        self.node.create_subscription(
+            DiagnosticArray,
+            "/diagnostics",
+            lambda m: found.update((s.name, s) for s in m.status),
+            10,
+        )
+        return found
+
     def bridge(self, name, kind, origin, target, profile, change=lambda message: message):
         """A part of a link: passes messages on, changed, until the link is cut."""
         out = self.node.create_publisher(kind, target, profile)
@@ -277,7 +290,9 @@ def link_of(watcher, instance, namespace="", system_id=0):
         watcher.bridge(
             f"drone_{instance}", kind, px4_topic(told, "in", kind), far[near], FROM_PX4, own_id
         )
-    for kind in (px4.VehicleStatus, px4.VehicleCommandAck, px4.VehicleOdometry):
+    for kind in (
+        px4.VehicleStatus, px4.VehicleCommandAck, px4.VehicleOdometry, px4.VehicleAttitude
+    ):  # fmt: skip
         near = px4_topic(instance, "out", kind)
         far[near] = f"/far/{near}"
         watcher.bridge(
@@ -400,8 +415,6 @@ def test_a_fault_pauses_then_lowers_then_lands(
 
 
 def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
-    from diagnostic_msgs.msg import DiagnosticArray
-
     # Poses may be late on a loaded machine, which is no fault but where their age is the fault.
     patience = {"mocap_relay": {"longest_latency_s": 2.0}}
     if happens not in (loses_sight, loses_offboard):
@@ -409,17 +422,15 @@ def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
     for node in launched:
         more = patience.get(node.executable, {})
         nodes.start(replace(node, parameters={**node.parameters, **more}))
-    watcher.listen(DiagnosticArray, "/diagnostics")
+    health = watcher.health()
     assert watcher.until(lambda: watcher.stage == "circle"), nodes.log("formation")
     watcher.spin(2.0)
     assert watcher.said == []
-    health = watcher.last["/diagnostics"].status
-    assert [s.name for s in health] == [f"formation: {body}" for body in (*BODIES, "offboard")]
-    assert all(s.level == b"\0" for s in health)
+    seen = [f"formation: {body}" for body in (*BODIES, "offboard")]
+    assert set(health) == {*seen, *(f"mocap_relay: {body}" for body in BODIES)}
+    assert all(s.level == b"\0" for s in health.values()), health
     begin_s = happens(watcher, nodes)
-    assert watcher.until(
-        lambda: any(s.level == b"\2" for s in watcher.last["/diagnostics"].status), 60.0
-    )
+    assert watcher.until(lambda: any(s.level == b"\2" for s in health.values()), 60.0)
     assert watcher.until(lambda: watcher.after(begin_s, STEPS[-1]) is not None, 120.0), watcher.said
     times_s = [watcher.after(begin_s, words) for words in STEPS]
     print(happens.__name__, np.round(times_s, 2), watcher.said)

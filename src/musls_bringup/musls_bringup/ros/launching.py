@@ -124,6 +124,7 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     namespaces = _listed(given, "px4_namespaces", str)
     relay = {
         "drones": list(range(1, n + 1)),
+        "mission_file": str(file),
         "input": given["mocap"],
         "north_aligned": asked["north_aligned"],
         **_listed(given, "rigid_bodies", str),

@@ -89,6 +89,13 @@ class HeardTopics:
         # Nobody is called for each pose: that would cost more in flight than all the rest.
         self._poses = [unattended(node, PoseStamped, f"{body}/pose") for body in known.bodies]
         self._heartbeat = unattended(node, Header, HEARTBEAT)
+        for body in known.bodies:
+            node.create_subscription(
+                String,
+                f"{body}/mocap/doubt",
+                lambda m, b=body: known.doubts.__setitem__(b, m.data),
+                LATCHED,
+            )
         for drone in known.drones:
             for name, told in (("phase", known.phases), ("reason", known.reasons)):
                 node.create_subscription(
@@ -351,7 +358,9 @@ class FormationNode(ManagedNode):
         self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
         self._guard = Guard()
         self.create_subscription(PoseStamped, "load/goal", self._on_goal, 10)
-        self._land = self.create_client(Trigger, "offboard/land")
+        names = {drone: f"offboard/land_{drone}" for drone in self._known.drones}
+        names["all"] = "offboard/land"
+        self._land = {who: self.create_client(Trigger, name) for who, name in names.items()}
         self.create_service(Trigger, "~/start", self._on_start)
         self.create_service(SetBool, "~/pause", self._on_pause)
         self.create_service(Trigger, "~/abort", lambda _, answer: self._ask("abort", answer))
@@ -574,7 +583,8 @@ class FormationNode(ManagedNode):
     def _request(self, request: dict[str, Any]) -> None:
         """Request landings of autopilots, or an event."""
         if request["kind"] == "land":
-            self._land.call_async(Trigger.Request())
+            who = f"drone_{request['drone']}" if "drone" in request else "all"
+            self._land[who].call_async(Trigger.Request())
         elif self._apply_out is not None:
             self._apply_out.publish(String(data=json.dumps(request)))
 

@@ -8,6 +8,7 @@ on by itself with the last place of each drone, so that the drones hover.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -274,6 +275,10 @@ class OffboardNode(ManagedNode):
         )
         self._heartbeat_out = self.create_publisher(Header, HEARTBEAT, 1)
         self.create_service(Trigger, "~/land", self._on_land)
+        for name in self._links:
+            self.create_service(
+                Trigger, f"~/land_{name}", lambda _, answer, n=name: self._land([n], answer)
+            )
         self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
         self.publish_alone(px4_topic(found[0].namespace, "in", px4.TrajectorySetpoint))
         self.come_up()
@@ -304,9 +309,13 @@ class OffboardNode(ManagedNode):
 
     def _on_land(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         """PX4's own landing of all drones where they are, for when no formation flies them."""
-        heard = [n for n, link in self._links.items() if link.session.heard(self.time_s)]
-        silent = [name for name in self._links if name not in heard]
-        for link in self._links.values():
+        return self._land(list(self._links), answer)
+
+    def _land(self, names: Sequence[str], answer: Trigger.Response) -> Trigger.Response:
+        links = {name: self._links[name] for name in names}
+        heard = [n for n, link in links.items() if link.session.heard(self.time_s)]
+        silent = [name for name in links if name not in heard]
+        for link in links.values():
             link.session.land = link.session.land or link.session.may_fly
         answer.success = bool(heard)
         answer.message = f"landing {', '.join(heard)}" if heard else "nothing landed"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-
 import numpy as np
 
 from musls_control.px4.parameters import PX4_PARAMETERS
@@ -44,13 +43,16 @@ JERK_MARGIN = 2.0
 
 
 def abilities_of(system: RigSystem) -> list[Abilities]:
-    """What load and drones can do, (1 + n); the load is pulled by all drones at most."""
+    """What load and drones can do, (1 + n).
+
+    The load is pulled by all drones at most; one that is knocked spins, and nothing levels it.
+    """
     thrusts_n = [drone.max_thrust_n for drone in system.drones]
     load = Abilities()
     if system.load is not None and thrusts_n:
         load = Abilities(
             JERK_MARGIN * sum(thrusts_n) / system.load.mass_kg + STANDARD_GRAVITY_M_S2,
-            turns_freely=len(system.cables) < 3,
+            turns_freely=True,
         )
     limits = ("MC_ROLLRATE_MAX", "MC_PITCHRATE_MAX", "MC_YAWRATE_MAX")
     rate = np.linalg.norm([np.radians(PX4_PARAMETERS[name].default) for name in limits])
@@ -64,7 +66,7 @@ def abilities_of(system: RigSystem) -> list[Abilities]:
     return [load, *drones]
 
 
-class MotionCapture:
+class CaptureFilter:
     """Judges the poses of load and drones.
 
     Attributes:
@@ -89,7 +91,7 @@ class MotionCapture:
     @classmethod
     def of(
         cls, bodies: Sequence[str], limits: MocapLimits, system: RigSystem, *, tied: bool = True
-    ) -> MotionCapture:
+    ) -> CaptureFilter:
         """Of a system's load and drones; `tied` where its cables join them all the time."""
         found = cls(bodies, limits, abilities_of(system)[: len(bodies)])
         reels = {winch.cable for winch in system.winches} | {

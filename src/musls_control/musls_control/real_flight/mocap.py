@@ -30,6 +30,10 @@ VELOCITY_S = 0.1
 ATTITUDES_S = 0.3
 """Attitudes of this age and younger are held against a pose, which is late, too."""
 
+TUMBLES, TUMBLING_RAD_S = 0.5, 35.0
+"""Cosine of a tilt that no autopilot asks for, and how fast a drone turns that has lost control:
+the range of its gyros."""
+
 LIES = frozenset({"frozen", "jump", "turn", "tilt", "axes", "exchanged", "beyond its cable"})
 """Reasons for which a pose is taken to be wrong; others say that it is late or damaged."""
 
@@ -84,7 +88,7 @@ class Abilities:
     Attributes:
         acceleration_m_s2: In any direction.
         turn_rate_rad_s: About any axis.
-        turns_freely: Whether nothing holds its heading, as of a load on one or two cables.
+        turns_freely: Whether nothing levels it: after a gap it may have any attitude.
     """
 
     acceleration_m_s2: float = 60.0
@@ -174,7 +178,9 @@ class Track:
             off_m = self.away_m(sample.position_enu_m, passed)
             place = max(place, off_m / max(allowed_m, 1e-9))
         largest = np.pi if able.turns_freely else limits.return_rad
-        allowed = limits.turn_tolerance_rad + min(able.turn_rate_rad_s * passed, largest)
+        upright = body_z_in_world(self.last.orientation_wxyz)[2] > TUMBLES
+        rate_rad_s = able.turn_rate_rad_s if upright else TUMBLING_RAD_S
+        allowed = limits.turn_tolerance_rad + min(rate_rad_s * passed, largest)
         return place, self.turned_rad(sample) / max(allowed, 1e-9)
 
 
