@@ -36,8 +36,8 @@ from musls_description.system.slung_system import RigSystem, slung_system
 OFFBOARD = "offboard"
 """The node that commands the autopilots, among the bodies that are watched."""
 
-READY = "idle"
-"""Phase of a drone that may be started."""
+READY, AIRBORNE = "idle", "airborne"
+"""Phases of a drone that may be started: on the ground, and in a flight that starts in the air."""
 
 POSE_AGE_S = 1.0
 """Older poses do not say where load and drones stand."""
@@ -100,8 +100,8 @@ class KnownState:
         """Bodies of which nothing has come of late."""
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
-    def missing(self, time_s: float) -> list[str]:
-        """What a start waits for: poses, drones, the offboard node."""
+    def missing(self, time_s: float, ready: Sequence[str] = (READY,)) -> list[str]:
+        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node."""
         found = []
         for body in self.unseen(time_s):
             why = self.doubts.get(body, "")
@@ -110,7 +110,7 @@ class KnownState:
             found.append("no heartbeat of the offboard node")
         for drone in self.drones:
             phase, why = self.phases.get(drone, "not heard"), self.reasons.get(drone)
-            if phase != READY:
+            if phase not in ready:
                 found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
         return found
 

@@ -31,8 +31,10 @@ from musls_control.guard import Guard, GuardSettings, GuardStep, Health
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import (
+    AIRBORNE,
     OFFBOARD,
     POSE_AGE_S,
+    READY,
     TOO_OLD_S,
     FlightGuidance,
     health_of,
@@ -47,6 +49,7 @@ from musls_control.mission.player import (
 )
 from musls_control.nodes.stepped_node import (
     LATCHED,
+    TIME_BACK_S,
     ManagedNode,
     SteppedNode,
     duration,
@@ -85,6 +88,7 @@ class HeardTopics:
 
     def __init__(self, node: SteppedNode, known: ReceivedMotion) -> None:
         self._node, self._known = node, known
+        self._stamps_s: dict[int, float] = {}
         self._motion: list[Subscription] = []
         # Nobody is called for each pose: that would cost more in flight than all the rest.
         self._poses = [unattended(node, PoseStamped, f"{body}/pose") for body in known.bodies]
@@ -115,6 +119,12 @@ class HeardTopics:
                 known.heard_s[known.bodies[k]] = time_s
         if newest(self._heartbeat) is not None:
             known.heard_s[OFFBOARD] = time_s
+
+    def tell_time(self, time_s: float) -> bool:
+        """Whether the newest poses are of about a time; true where none was heard."""
+        self.take_newest(self._node.time_s)
+        ages_s = [abs(stamp_s - time_s) for stamp_s in self._stamps_s.values()]
+        return not ages_s or min(ages_s) <= TIME_BACK_S
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Subscribe to poses, twists and rotor speeds; `heard` is called after each message."""
@@ -147,6 +157,7 @@ class HeardTopics:
 
     def _take_pose(self, body: int, message: PoseStamped) -> None:
         place, turn = message.pose.position, message.pose.orientation
+        self._stamps_s[body] = time_of(message)
         self._known.on_pose(body, time_of(message), vector_of(place), quaternion_of(turn))
 
 
@@ -156,7 +167,7 @@ APPLY, EVENTS = "musls/apply_event", "events"
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Stages and events: a new one must not replace one that the network has not sent yet."""
 
-_MAY_BE_ARMED = {"arming", "flying", "holding", "released", "silent"}
+_MAY_BE_ARMED = {"airborne", "arming", "flying", "holding", "released", "silent"}
 """Phases of drones on the ground that have to be disarmed before a start is given up."""
 
 DISARM_S = 10.0
@@ -422,7 +433,8 @@ class FormationNode(ManagedNode):
 
     def _missing(self) -> list[str]:
         """What a start waits for."""
-        known, missing = self._known, self._known.missing(self.time_s)
+        known, lands = self._known, self._file.lands
+        missing = known.missing(self.time_s, (READY,) if lands else (READY, AIRBORNE))
         if self._file.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
             missing.append("no twists or rotor speeds of all bodies")
         if self._file.delivers and not self._opens_hooks():
@@ -538,6 +550,10 @@ class FormationNode(ManagedNode):
                 left_s = (len(player.plan.stage) - 1 - player.row) / player.plan.rate_hz
                 errors_m = [bodies[drone].error_m for drone in self._known.drones]
                 self._action.show_progress(shows.stage, player.state.value, left_s, errors_m)
+
+    def follows(self, time_s: float) -> bool:
+        """See `SteppedNode`."""
+        return self._hears.tell_time(time_s)
 
     def start_over(self) -> None:
         """Wait for drones and load of the new simulation.

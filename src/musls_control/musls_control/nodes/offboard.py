@@ -20,6 +20,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from musls_control.nodes.stepped_node import (
     FROM_PX4,
     LATCHED,
+    TIME_BACK_S,
     ManagedNode,
     SteppedNode,
     in_world,
@@ -99,15 +100,23 @@ class DroneLink:
         self._seen: Placement | None = None
         self._believed_s = self._seen_s = -np.inf
 
+    def _take_pose(self, time_s: float) -> None:
+        if (pose := newest(self._pose)) is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            self._seen_s, at = time_s, np.array(vector_of(place))
+            self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
+
+    def pose_s(self) -> float | None:
+        """Time of the newest pose of its drone; None before the first."""
+        self._take_pose(self.node.time_s)
+        return None if self._seen is None else self._seen.stamp_s
+
     def compare(self, time_s: float) -> None:
         """Hold the vehicle's estimate against the poses of its drone."""
         if self._compared_s <= time_s < self._compared_s + COMPARE_EVERY_S:
             return
         self._compared_s = time_s
-        if (pose := newest(self._pose)) is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            self._seen_s, at = time_s, np.array(vector_of(place))
-            self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
+        self._take_pose(time_s)
         if (told := newest(self._odometry)) is not None:
             place, turn = np.array(told.position, np.float64), np.array(told.q, np.float64)
             speed_m_s = float(np.linalg.norm(np.nan_to_num(told.velocity)))
@@ -301,6 +310,12 @@ class OffboardNode(ManagedNode):
         if not self._beat_s <= time_s < self._beat_s + self._beat_every_s:
             self._beat_s = time_s
             self._heartbeat_out.publish(in_world(time_s))
+
+    def follows(self, time_s: float) -> bool:
+        """See `SteppedNode`."""
+        poses_s = [link.pose_s() for link in self._links.values()]
+        ages_s = [abs(pose_s - time_s) for pose_s in poses_s if pose_s is not None]
+        return not ages_s or min(ages_s) <= TIME_BACK_S
 
     def start_over(self) -> None:
         """Restart with all vehicles."""

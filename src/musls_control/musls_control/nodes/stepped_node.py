@@ -50,6 +50,9 @@ FROM_PX4 = QoSProfile(
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Late subscribers get the last message."""
 
+OTHER_CLOCK_S = 10.0
+"""Time between two words about somebody else's clock."""
+
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
 CHECK_EVERY_S = 0.25
@@ -58,7 +61,7 @@ WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
 
 TIME_BACK_S = 1.0
-"""Simulated time that goes back by more is another simulation."""
+"""Simulated time that goes back by more is another simulation, or somebody else's clock."""
 
 
 class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
@@ -187,6 +190,7 @@ class SteppedNode(SurvivingNode, ABC):
         super().__init__(name)
         self._checks = 0
         self._watched: str | None = None
+        self._other_clock_s = -np.inf
         if self.get_parameter("use_sim_time").value:
             self.create_subscription(Clock, "/clock", self._on_clock, 10)
         else:
@@ -200,12 +204,25 @@ class SteppedNode(SurvivingNode, ABC):
     def start_over(self) -> None:
         """Forget everything: simulated time went back; to be overridden."""
 
+    def follows(self, time_s: float) -> bool:
+        """Whether a time that jumps is that of this node's own simulator; to be overridden."""
+        return True
+
     def publish_alone(self, topic: str) -> None:
         """Name a topic on which only this node may publish."""
         self._watched = topic
 
     def _on_clock(self, message: Clock) -> None:
         time_s = message.clock.sec + message.clock.nanosec * 1e-9
+        jumps = self.time_s > 0.0 and abs(time_s - self.time_s) > TIME_BACK_S
+        if jumps and not self.follows(time_s):
+            if not self._other_clock_s <= self.time_s < self._other_clock_s + OTHER_CLOCK_S:
+                self._other_clock_s = self.time_s
+                self.get_logger().error(
+                    f"/clock says {time_s:.2f} s, the poses are of {self.time_s:.2f} s: somebody "
+                    "else's clock, passed over; another ROS_DOMAIN_ID keeps simulations apart"
+                )
+            return
         if time_s < self.time_s - TIME_BACK_S:
             self.get_logger().warning("time went back: another simulation, starting over")
             self.start_over()

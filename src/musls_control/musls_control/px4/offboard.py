@@ -60,6 +60,7 @@ class Phase(str, Enum):
 
     WAITING = "waiting for the vehicle"
     IDLE = "idle"
+    AIRBORNE = "in the air already, without set-points"
     STREAMING = "streaming"
     TAKING_MODE = "taking offboard mode"
     ARMING = "arming"
@@ -351,7 +352,7 @@ class OffboardSession:
         self.phase = self._next_phase(time_s)
         if self.phase is Phase.ARMING:
             self._armed_here = True
-        elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.LANDED):
+        elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.AIRBORNE, Phase.LANDED):
             self._armed_here = False
         if self.phase is not before:
             self._tried_s, self._tries, self._result, self.reason = -np.inf, 0, None, ""
@@ -387,8 +388,10 @@ class OffboardSession:
             return Phase.DOUBTED
         if self.settings.prove_identity and not (self.proved or took_off):
             return Phase.WAITING
-        if self._barred or self._silent(time_s):
+        if self._barred:
             return Phase.IDLE
+        if self._silent(time_s):  # nobody who starts a flight may take it for one on the ground
+            return Phase.AIRBORNE if armed and took_off else Phase.IDLE
         if armed and self._offboard:
             self._flown = True
             return self._phase_in_flight(time_s)
