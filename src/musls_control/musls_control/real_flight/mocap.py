@@ -291,6 +291,8 @@ class MocapFilter:
         same = before is not None and _same_bits(before, sample)
         self._same = self._same + 1 if same else 1
         if self.flies and self._same >= self.limits.repeats:
+            if self._why is not None:  # a wrong place that repeats, such as the origin
+                return self._why
             return Refusal("frozen", f"the same pose {self._same} times, bit for bit")
         return self._contradiction(now_s, sample) or self._impossible(now_s, sample)
 
