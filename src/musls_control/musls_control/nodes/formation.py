@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -27,6 +28,7 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.controllers import FormationSpec
 from musls_control.guard import Guard, GuardSettings, GuardStep, Health
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
@@ -452,7 +454,12 @@ class FormationNode(ManagedNode):
 
     def _take_file(self, file: MissionFile) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
+        begin = time.perf_counter()
+        if not isinstance(file.flown.controller, FormationSpec):
+            self.get_logger().info("building the controller; compiling it may take a minute")
         control, contingency = file.control(STEP_S), file.contingency()
+        if control is not None:
+            self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
         self._file, self._control, self._contingency = file, control, contingency
         self._known.expect_rotors(file.system.n_rotors)
         self._hears_motion = control is not None or file.delivers

@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ import rclpy
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, PoseStamped, Quaternion, TransformStamped, Vector3
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -311,6 +314,29 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
         SteppedNode.__init__(self, name)
         LifecycleNodeMixin.__init__(self)
         self._managed = self.value("managed", False, "Wait for a lifecycle manager to activate.")
+        for service in self.services:
+            if service.srv_type is ChangeState:
+                service.callback = partial(self._on_change_state, service.callback)
+
+    def _on_change_state(
+        self,
+        change: Callable[[ChangeState.Request, ChangeState.Response], ChangeState.Response],
+        request: ChangeState.Request,
+        answer: ChangeState.Response,
+    ) -> ChangeState.Response:
+        """Answer also what the state machine cannot do; it cannot take a shutdown back either."""
+        asked = request.transition
+        if (asked.id in SHUTDOWNS or "shutdown" in asked.label) and self.busy:
+            self.get_logger().error(f"not shut down: {self.busy}")
+            answer.success = False
+            return answer
+        try:
+            return change(request, answer)
+        except RuntimeError as error:  # rcl's, of a transition that the present state has not
+            told = str(error).partition(", at ")[0]
+            self.get_logger().error(f"transition {asked.label or asked.id} refused: {told}")
+            answer.success = False
+            return answer
 
     def come_up(self) -> None:
         """Configure and activate, if nobody else does; when all is made."""
@@ -330,6 +356,18 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
             return TransitionCallbackReturn.FAILURE
         self.active = False
         return super().on_deactivate(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop stepping for good; not asked for while drones fly."""
+        self.active = False
+        return super().on_shutdown(state)
+
+
+SHUTDOWNS = (
+    Transition.TRANSITION_UNCONFIGURED_SHUTDOWN,
+    Transition.TRANSITION_INACTIVE_SHUTDOWN,
+    Transition.TRANSITION_ACTIVE_SHUTDOWN,
+)
 
 
 def steady_clock() -> SteadyClock:
