@@ -114,19 +114,29 @@ class HeardTopics:
     def take_newest(self, time_s: float) -> None:
         """Take the newest pose of each body that has come, and the heartbeat."""
         known = self._known
-        for k, subscription in enumerate(self._poses):
-            message = newest(subscription)
-            if message is not None:
-                self._take_pose(k, message)
-                known.heard_s[known.bodies[k]] = time_s
+        for body in self._take_poses():
+            known.heard_s[body] = time_s
         if newest(self._heartbeat) is not None:
             known.heard_s[OFFBOARD] = time_s
 
     def tell_time(self, time_s: float) -> bool:
         """Whether the newest poses are of about a time; true where none was heard."""
-        self.take_newest(self._node.time_s)
+        heard = self._take_poses()
         ages_s = [abs(stamp_s - time_s) for stamp_s in self._stamps_s.values()]
-        return not ages_s or min(ages_s) <= TIME_BACK_S
+        ours = not ages_s or min(ages_s) <= TIME_BACK_S
+        for body in heard:
+            self._known.heard_s[body] = time_s if ours else self._node.time_s
+        return ours
+
+    def _take_poses(self) -> list[str]:
+        """Take the newest poses; returns the bodies of which one has come."""
+        heard = []
+        for k, subscription in enumerate(self._poses):
+            message = newest(subscription)
+            if message is not None:
+                self._take_pose(k, message)
+                heard.append(self._known.bodies[k])
+        return heard
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Subscribe to poses, twists and rotor speeds; `heard` is called after each message."""
