@@ -378,15 +378,19 @@ def test_a_missing_scenario_ends_with_one_line(nodes, probe, tmp_path):
     assert "none.yaml" in nodes.last_line("embedded_sim")
 
 
-def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe):
+@pytest.mark.parametrize(
+    ("driver", "came"),
+    [("poses", "/mocap/drone_2/pose"), ("vrpn_mocap", "/vrpn_mocap/drone_2/pose")],
+)
+def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe, driver, came):
     from geometry_msgs.msg import PoseStamped
     from px4_msgs.msg import VehicleOdometry
 
-    relay = {"drones": [2], "camera_latency_s": 0.01, "north_aligned": True}
+    relay = {"drones": [2], "camera_latency_s": 0.01, "north_aligned": True, "input": driver}
     nodes.start(processes.NodeSpec("musls_control", "mocap_relay", relay))
     topic = "/px4_2/fmu/in/vehicle_visual_odometry"
     probe.listen(VehicleOdometry, topic)
-    publisher = probe.node.create_publisher(PoseStamped, "/mocap/drone_2/pose", 10)
+    publisher = probe.node.create_publisher(PoseStamped, came, 10)
     assert probe.until(publisher.get_subscription_count)
 
     def heard():

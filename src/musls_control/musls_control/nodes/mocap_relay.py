@@ -1,7 +1,7 @@
 """Node `mocap_relay`: poses of a motion-capture system for the graph and for PX4. Real flights.
 
-Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or with `input: mocap4r2` one
-`/rigid_bodies` (mocap4r2_msgs/RigidBodies) with all. Output: `/BODY/pose` and /tf of load and
+Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or what a driver publishes
+(`input`, see `DRIVERS`). Output: `/BODY/pose` and /tf of load and
 drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused, why and since when is on
 /diagnostics, in the log and, as `/events`, in the bag; a body whose poses are wrong is named on
 `/BODY/mocap/doubt`, which the guard hears.
@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ from musls_control.nodes.stepped_node import (
 )
 from musls_control.px4.frames import orientation_enu_ned
 from musls_control.px4.offboard import ARMING_STATE_ARMED, Vehicle, px4_topic, vehicles
-from musls_control.real_flight.capture import CaptureFilter
+from musls_control.real_flight.capture import DRIVERS, CaptureFilter, Driver
 from musls_control.real_flight.graph import read_mission_file
 from musls_control.real_flight.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_description.config.errors import ConfigError
@@ -46,7 +48,6 @@ from musls_description.config.errors import ConfigError
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0
 WARN_S = 1.0
-INPUTS = ("poses", "mocap4r2")
 CHANGES = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 UNTIED = re.compile(r"(?:hook_opened|cable_broken): .*?cable_(\d+)")
 """Events after which a cable joins load and drone no more."""
@@ -58,9 +59,9 @@ class MocapRelayNode(SteppedNode):
     def __init__(self) -> None:
         super().__init__("mocap_relay")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
-        kind = self.value("input", "poses", "poses: a topic per body; or mocap4r2.")
-        if kind not in INPUTS:
-            raise ConfigError(f"parameter input = {kind}: must be one of {', '.join(INPUTS)}")
+        kind = self.value("input", "poses", f"Driver of the capture: {', '.join(DRIVERS)}.")
+        if kind not in DRIVERS:
+            raise ConfigError(f"parameter input = {kind}: must be one of {', '.join(DRIVERS)}")
         self._bodies = ["load", *(f"drone_{i}" for i in instances)]
         names = self.value("rigid_bodies", self._bodies, "Names of load and drones there.")
         if len(names) != len(self._bodies):
@@ -159,32 +160,34 @@ class MocapRelayNode(SteppedNode):
 
     def _listen(self, kind: str, names: Sequence[str]) -> None:
         """Subscribe with best effort, as capture drivers publish; reliable ones match as well."""
-        if kind == "poses":
+        driver = DRIVERS[kind]
+        if not driver.package:
             for body, name in zip(self._bodies, names, strict=True):
                 self.create_subscription(
                     PoseStamped,
-                    f"mocap/{name}/pose",
+                    driver.topic.format(name=name),
                     lambda m, b=body: self._take(b, m.header.stamp, m.pose),
                     qos_profile_sensor_data,
                 )
             return
         try:
-            from mocap4r2_msgs.msg import RigidBodies
+            message = getattr(import_module(f"{driver.package}.msg"), driver.message)
         except ImportError:
             raise ConfigError(
-                "parameter input = mocap4r2: the package mocap4r2_msgs is not installed; build it "
-                "in your ROS workspace, or use input:=poses"
+                f"parameter input = {kind}: the package {driver.package} is not installed; build "
+                "it in your ROS workspace, or use input:=poses"
             ) from None
         self._body_of = dict(zip(names, self._bodies, strict=True))
         self.create_subscription(
-            RigidBodies, "rigid_bodies", self._on_rigid_bodies, qos_profile_sensor_data
+            message, driver.topic, partial(self._take_all, driver), qos_profile_sensor_data
         )
 
-    def _on_rigid_bodies(self, message: Any) -> None:
-        for found in message.rigidbodies:
-            body = self._body_of.get(found.rigid_body_name)
+    def _take_all(self, driver: Driver, message: Any) -> None:
+        """Take a message that has all bodies."""
+        for seen in getattr(message, driver.bodies):
+            body = self._body_of.get(getattr(seen, driver.name))
             if body is not None:
-                self._take(body, message.header.stamp, found.pose)
+                self._take(body, message.header.stamp, seen.pose)
 
     def _take(self, body: str, when: Any, pose: Pose) -> None:
         now_s = self._now_s

@@ -7,8 +7,10 @@ up to a step. What each body says alone is judged in `mocap`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,6 +27,40 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.vectors import rotate_by
 from musls_description.system.slung_system import CableEnd, RigSystem
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What a driver of a motion-capture system publishes.
+
+    Attributes:
+        topic: With `{name}` for a topic a body (geometry_msgs/PoseStamped), else one for all.
+        package: ROS package of the message that has all bodies, and its name there.
+        message: See `package`.
+        bodies: Field of this message with a list of bodies; each has a field `pose`.
+        name: Field of such a body with its name.
+    """
+
+    topic: str
+    package: str = ""
+    message: str = ""
+    bodies: str = ""
+    name: str = ""
+
+
+DRIVERS: Mapping[str, Driver] = MappingProxyType(
+    {
+        "poses": Driver("mocap/{name}/pose"),
+        "mocap4r2": Driver(
+            "rigid_bodies", "mocap4r2_msgs", "RigidBodies", "rigidbodies", "rigid_body_name"
+        ),
+        "motion_capture_tracking": Driver(
+            "/poses", "motion_capture_tracking_interfaces", "NamedPoseArray", "poses", "name"
+        ),
+        "vrpn_mocap": Driver("/vrpn_mocap/{name}/pose"),
+    }
+)
+"""Drivers by name: their usual topics. Best-effort subscriptions fit all of them."""
 
 EXCHANGE_M = 0.4
 """A body that jumps as near to where another one was going is at that one's place."""
