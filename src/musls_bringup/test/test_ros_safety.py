@@ -253,9 +253,9 @@ class Watcher(FlightProbe):
         for subscription in self.bridges[name]:
             self.node.destroy_subscription(subscription)
 
-    def tell(self, topic, message):
+    def tell(self, topic, message, profile=10):
         """Publish once, to readers that have had time to find this writer; returns when."""
-        out = self.node.create_publisher(type(message), topic, 10)
+        out = self.node.create_publisher(type(message), topic, profile)
         assert self.until(out.get_subscription_count)
         self.spin(0.5)
         out.publish(message)
@@ -387,6 +387,16 @@ def loses_link(watcher, _):
     return watcher.now_s
 
 
+def is_doubted(watcher, _):
+    """As the relay of motion capture says it."""
+    from std_msgs.msg import String
+
+    from musls_control.nodes.stepped_node import LATCHED
+
+    doubt = String(data="frozen: the same pose 5 times")
+    return watcher.tell("/drone_2/mocap/doubt", doubt, LATCHED)
+
+
 def loses_offboard(watcher, nodes):
     begin_s = watcher.now_s
     nodes.stop("offboard", signal.SIGKILL)
@@ -456,8 +466,10 @@ def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
         ("hexa_survives", loses_link, 4.0, "its hook opens; new formation"),
         ("hexa_survives", falls_in_a_pause, 0.8, "the mission goes on after the pause"),
         ("quad_survives", leaves_offboard, 2.0, "the load is set down"),
+        ("hexa_survives", is_doubted, 1.0, "its hook opens; new formation"),
     ],
-    ids=["link of one of six", "fall of one of six in a pause", "one of four leaves"],
+    ids=["link of one of six", "fall of one of six in a pause", "one of four leaves",
+         "one of six in doubt"],
 )
 def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, name, happens,
                                                        limit_s, end):  # fmt: skip

@@ -104,8 +104,8 @@ class KnownState:
         """What a start waits for: poses, drones in one of the phases `ready`, the offboard node."""
         found = []
         for body in self.unseen(time_s):
-            why = self.doubts.get(body, "")
-            found.append(f"no pose of {body}" + f" ({why})" * bool(why))
+            doubt = self.doubts.get(body, "")
+            found.append(f"no pose of {body}" + f" ({doubt})" * bool(doubt))
         if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
             found.append("no heartbeat of the offboard node")
         for drone in self.drones:

@@ -100,9 +100,10 @@ class MocapRelayNode(SteppedNode):
         if not flown:
             return CaptureFilter(self._bodies, MocapLimits())
         file = read_mission_file(Path(flown))
-        if file.n_drones < len(self._bodies) - 1:
+        known = {"load", *(f"drone_{i + 1}" for i in range(file.n_drones))}
+        if strangers := [body for body in self._bodies if body not in known]:
             raise ConfigError(
-                f"parameter drones has {len(self._bodies) - 1} values, but {flown} is for "
+                f"parameter drones: {strangers[0]} is not in {flown}, which is for "
                 f"{file.n_drones} drones"
             )
         # Hooks of a delivery close and open where nobody tells the relay.
@@ -286,7 +287,9 @@ class MocapRelayNode(SteppedNode):
         statuses = []
         for body, mocap_filter in self.filters.items():
             level, message = DiagnosticStatus.OK, "OK"
-            values = {"used": mocap_filter.used, "resets": mocap_filter.resets}
+            values: dict[str, Any] = {"used": mocap_filter.used, "resets": mocap_filter.resets}
+            if body in self._odometry_out:
+                values["imu"] = "heard" if mocap_filter.has_attitude else "not heard"
             values |= {f"refused: {why}": n for why, n in mocap_filter.dropped.items()}
             since_s = mocap_filter.refused_since_s
             if np.isfinite(since_s):

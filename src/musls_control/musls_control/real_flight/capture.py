@@ -78,8 +78,8 @@ JERK_MARGIN = 2.0
 """Cables that snap taut pull harder than rotors."""
 
 
-def abilities_of(system: RigSystem) -> list[Abilities]:
-    """What load and drones can do, (1 + n).
+def abilities_of(system: RigSystem) -> dict[str, Abilities]:
+    """What load and drones can do, by name.
 
     The load is pulled by all drones at most; one that is knocked spins, and nothing levels it.
     """
@@ -92,14 +92,11 @@ def abilities_of(system: RigSystem) -> list[Abilities]:
         )
     limits = ("MC_ROLLRATE_MAX", "MC_PITCHRATE_MAX", "MC_YAWRATE_MAX")
     rate = np.linalg.norm([np.radians(PX4_PARAMETERS[name].default) for name in limits])
-    drones = [
-        Abilities(
-            JERK_MARGIN * thrust_n / drone.mass_kg + STANDARD_GRAVITY_M_S2,
-            RATE_MARGIN * float(rate),
-        )
-        for drone, thrust_n in zip(system.drones, thrusts_n, strict=True)
-    ]
-    return [load, *drones]
+    found = {"load": load}
+    for k, (drone, thrust_n) in enumerate(zip(system.drones, thrusts_n, strict=True)):
+        most_m_s2 = JERK_MARGIN * thrust_n / drone.mass_kg + STANDARD_GRAVITY_M_S2
+        found[f"drone_{k + 1}"] = Abilities(most_m_s2, RATE_MARGIN * float(rate))
+    return found
 
 
 class CaptureFilter:
@@ -112,12 +109,14 @@ class CaptureFilter:
     """
 
     def __init__(
-        self, bodies: Sequence[str], limits: MocapLimits, abilities: Sequence[Abilities] = ()
+        self,
+        bodies: Sequence[str],
+        limits: MocapLimits,
+        abilities: Mapping[str, Abilities] = MappingProxyType({}),
     ) -> None:
         self.bodies = list(bodies)
-        able = list(abilities) or [Abilities()] * len(self.bodies)
         self.filters = {
-            body: MocapFilter(limits, its) for body, its in zip(self.bodies, able, strict=True)
+            body: MocapFilter(limits, abilities.get(body, Abilities())) for body in self.bodies
         }
         self.armed: set[str] = set()
         self._limits = limits
@@ -129,7 +128,7 @@ class CaptureFilter:
         cls, bodies: Sequence[str], limits: MocapLimits, system: RigSystem, *, tied: bool = True
     ) -> CaptureFilter:
         """Of a system's load and drones; `tied` where its cables join them all the time."""
-        found = cls(bodies, limits, abilities_of(system)[: len(bodies)])
+        found = cls(bodies, limits, abilities_of(system))
         reels = {winch.cable for winch in system.winches} | {
             end.cable for end in chain.from_iterable(p.cables for p in system.pulleys)
         }

@@ -229,6 +229,11 @@ class MocapFilter:
         while self._attitudes and not 0.0 <= now_s - self._attitudes[0][0] <= ATTITUDES_S:
             self._attitudes.popleft()
 
+    @property
+    def has_attitude(self) -> bool:
+        """Whether poses are held against an attitude of the body's own."""
+        return bool(self._attitudes)
+
     def doubt(self, now_s: float) -> str:
         """Why the body's poses are taken to be wrong, for a while now; "" where they are not."""
         lasted_s = now_s - self.refused_since_s
