@@ -30,9 +30,9 @@ VELOCITY_S = 0.1
 ATTITUDES_S = 0.3
 """Attitudes of this age and younger are held against a pose, which is late, too."""
 
-TUMBLES, TUMBLING_RAD_S = 0.5, 35.0
-"""Cosine of a tilt that no autopilot asks for, and how fast a drone turns that has lost control:
-the range of its gyros."""
+IMU_MARGIN, SHORTEST_S = 1.5, 0.01
+"""A pose may turn so much faster than the IMU did of late; messages that come together count as so
+far apart."""
 
 LIES = frozenset({"frozen", "jump", "turn", "tilt", "axes", "exchanged", "beyond its cable"})
 """Reasons for which a pose is taken to be wrong; others say that it is late or damaged."""
@@ -163,11 +163,15 @@ class Track:
 
     def turned_rad(self, sample: Sample) -> float:
         """Angle between a sample's attitude and the last one."""
-        same = abs(float(sample.orientation_wxyz @ self.last.orientation_wxyz))
-        return 2.0 * math.acos(min(same, 1.0))
+        return _angle(sample.orientation_wxyz, self.last.orientation_wxyz)
 
-    def strain(self, sample: Sample, passed_s: float, limits: MocapLimits) -> tuple[float, float]:
-        """How much of what the body can do a sample needs: place and turn; above 1 it cannot."""
+    def strain(
+        self, sample: Sample, passed_s: float, limits: MocapLimits, imu_rad_s: float = 0.0
+    ) -> tuple[float, float]:
+        """How much of what the body can do a sample needs: place and turn; above 1 it cannot.
+
+        `imu_rad_s`: turn rate of late by its own IMU: what has lost control turns faster.
+        """
         able, passed = self.able, max(passed_s, 0.0)
         far_m = float(np.linalg.norm(sample.position_enu_m - self.last.position_enu_m))
         fastest_m = limits.jump_tolerance_m + limits.largest_speed_m_s * passed
@@ -178,8 +182,7 @@ class Track:
             off_m = self.away_m(sample.position_enu_m, passed)
             place = max(place, off_m / max(allowed_m, 1e-9))
         largest = np.pi if able.turns_freely else limits.return_rad
-        upright = body_z_in_world(self.last.orientation_wxyz)[2] > TUMBLES
-        rate_rad_s = able.turn_rate_rad_s if upright else TUMBLING_RAD_S
+        rate_rad_s = max(able.turn_rate_rad_s, IMU_MARGIN * imu_rad_s)
         allowed = limits.turn_tolerance_rad + min(rate_rad_s * passed, largest)
         return place, self.turned_rad(sample) / max(allowed, 1e-9)
 
@@ -212,7 +215,7 @@ class MocapFilter:
         self._last_now_s = -np.inf
         self._raw: Sample | None = None
         self._same = 1
-        self._attitudes: deque[tuple[float, tuple[float, ...]]] = deque()
+        self._attitudes: deque[tuple[float, tuple[float, ...], Array, float]] = deque()
 
     def silent_s(self, now_s: float) -> float:
         """Time since the last sample that was used; infinite before the first."""
@@ -225,7 +228,13 @@ class MocapFilter:
     def on_attitude(self, now_s: float, orientation_wxyz: Array) -> None:
         """Take the attitude of the body's own autopilot, FLU to ENU, (4,)."""
         if np.isfinite(orientation_wxyz).all():
-            self._attitudes.append((now_s, body_z_in_world(orientation_wxyz)))
+            rate_rad_s = 0.0
+            if self._attitudes:
+                before_s, _, before, _ = self._attitudes[-1]
+                turned = _angle(orientation_wxyz, before)
+                rate_rad_s = turned / max(now_s - before_s, SHORTEST_S)
+            up = body_z_in_world(orientation_wxyz)
+            self._attitudes.append((now_s, up, orientation_wxyz, rate_rad_s))
         while self._attitudes and not 0.0 <= now_s - self._attitudes[0][0] <= ATTITUDES_S:
             self._attitudes.popleft()
 
@@ -338,7 +347,7 @@ class MocapFilter:
         if not self._attitudes:
             return None
         up = body_z_in_world(sample.orientation_wxyz)
-        nearest = max(dot(up, other) for _, other in self._attitudes)
+        nearest = max(dot(up, other) for _, other, _, _ in self._attitudes)
         tilt = math.acos(min(max(nearest, -1.0), 1.0))
         late_s = now_s - self._attitudes[-1][0]
         if tilt <= self.limits.imu_tilt_rad + self.able.turn_rate_rad_s * max(late_s - 0.1, 0.0):
@@ -357,7 +366,7 @@ class MocapFilter:
         if self.track is None:
             return None
         passed = self.passed_s(now_s, sample)
-        place, turn = self.track.strain(sample, passed, self.limits)
+        place, turn = self.track.strain(sample, passed, self.limits, self._imu_rad_s)
         if max(place, turn) <= 1.0 and (
             self.other is None or max(place, turn) <= self._strain_of_other(sample)
         ):
@@ -372,14 +381,20 @@ class MocapFilter:
         degrees = f"{np.degrees(self.track.turned_rad(sample)):.0f} degrees"
         return Refusal("turn", f"turned by {degrees} in {passed * 1e3:.0f} ms")
 
+    @property
+    def _imu_rad_s(self) -> float:
+        """Largest turn rate of late by the body's own autopilot."""
+        return max((rate for *_, rate in self._attitudes), default=0.0)
+
     def _strain_of_other(self, sample: Sample) -> float:
         assert self.other is not None
         passed = max(sample.stamp_s - self.other.last.stamp_s, 0.0)
-        return max(self.other.strain(sample, passed, self.limits))
+        return max(self.other.strain(sample, passed, self.limits, self._imu_rad_s))
 
     def _goes_on(self, other: Track, sample: Sample) -> bool:
         passed = sample.stamp_s - other.last.stamp_s
-        return passed > 0.0 and max(other.strain(sample, passed, self.limits)) <= 1.0
+        strain = max(other.strain(sample, passed, self.limits, self._imu_rad_s))
+        return passed > 0.0 and strain <= 1.0
 
     def _has_rested(self, now_s: float, sample: Sample) -> bool:
         """Whether a body on the ground has stayed at its new place."""
@@ -397,6 +412,11 @@ class MocapFilter:
             return False
         self.resets += 1
         return True
+
+
+def _angle(a: Array, b: Array) -> float:
+    """Angle between two attitudes, unit quaternions (4,) [rad]."""
+    return 2.0 * math.acos(min(abs(float(a @ b)), 1.0))
 
 
 def _same_bits(a: Sample, b: Sample) -> bool:
