@@ -101,6 +101,43 @@ def test_nodes_come_up_in_any_order_survive_a_new_simulator_and_end_clean(nodes,
 
 
 @pytest.mark.slow
+def test_nodes_in_flight_pass_over_somebody_elses_clock_and_a_second_simulator_is_silent(
+    nodes, probe, air, tmp_path
+):
+    """A refused simulator says nothing; a clock without poses of its time starts nobody over."""
+    from rosgraph_msgs.msg import Clock
+
+    start(nodes, air)
+    probe.wait_for_flight()
+    assert probe.until(lambda: probe.text("/formation/state") == "flying")
+    assert probe.until(lambda: probe.time_s > 4.0)
+    times_s, publishers = [], set()
+
+    def note(message):
+        times_s.append(message.clock.sec + 1e-9 * message.clock.nanosec)
+        publishers.add(probe.node.count_publishers("/clock"))
+
+    probe.node.create_subscription(Clock, "/clock", note, 100)
+    nodes.start(processes.simulator(air, realtime=True), name="second")
+    assert probe.until(lambda: not nodes.running("second"))
+    assert "another node publishes /clock" in nodes.log("second")
+    assert 2 in publishers and np.all(np.diff(times_s) > 0.0)
+    out = probe.node.create_publisher(Clock, "/clock", 10)
+    assert probe.until(lambda: out.get_subscription_count() >= 3)
+    for step in range(100):  # from zero, as of a new simulation, and of one that is far ahead
+        message = Clock()
+        message.clock.nanosec = 20_000_000 * (step % 50)
+        message.clock.sec = 500 if step >= 50 else 0
+        out.publish(message)
+        probe.spin(0.02)
+    for name in ("formation", "offboard"):
+        assert probe.until(lambda name=name: "somebody else's clock" in nodes.log(name))
+        assert "time went back" not in nodes.log(name)
+    assert probe.text("/formation/state") == "flying" and probe.phases == {"flying"}
+    assert probe.told["/formation/state"].count("flying") == 1
+
+
+@pytest.mark.slow
 def test_who_comes_late_is_told_what_was_said_before(nodes, probe, air):
     from geometry_msgs.msg import PoseStamped
     from ros_probe import Probe
@@ -341,15 +378,19 @@ def test_a_missing_scenario_ends_with_one_line(nodes, probe, tmp_path):
     assert "none.yaml" in nodes.last_line("embedded_sim")
 
 
-def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe):
+@pytest.mark.parametrize(
+    ("driver", "came"),
+    [("poses", "/mocap/drone_2/pose"), ("vrpn_mocap", "/vrpn_mocap/drone_2/pose")],
+)
+def test_the_relay_of_motion_capture_states_frame_time_and_latency(nodes, probe, driver, came):
     from geometry_msgs.msg import PoseStamped
     from px4_msgs.msg import VehicleOdometry
 
-    relay = {"drones": [2], "camera_latency_s": 0.01, "north_aligned": True}
+    relay = {"drones": [2], "camera_latency_s": 0.01, "north_aligned": True, "input": driver}
     nodes.start(processes.NodeSpec("musls_control", "mocap_relay", relay))
     topic = "/px4_2/fmu/in/vehicle_visual_odometry"
     probe.listen(VehicleOdometry, topic)
-    publisher = probe.node.create_publisher(PoseStamped, "/mocap/drone_2/pose", 10)
+    publisher = probe.node.create_publisher(PoseStamped, came, 10)
     assert probe.until(publisher.get_subscription_count)
 
     def heard():

@@ -137,7 +137,7 @@ def test_a_real_flight_has_motion_capture_and_no_simulated_time(tmp_path):
         assert set(spec.parameters) <= parameters_of(spec.executable)
         assert not spec.parameters.get("use_sim_time", False)
     assert recorder.parameters["system_time"] and not offboard.parameters["auto_arm"]
-    with pytest.raises(ConfigError, match="mocap:=vicon: must be poses or mocap4r2"):
+    with pytest.raises(ConfigError, match="mocap:=vicon: must be one of poses, mocap4r2, "):
         real_nodes(arguments | {"mocap": "vicon"})
 
 

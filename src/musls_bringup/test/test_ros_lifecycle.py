@@ -108,7 +108,7 @@ def test_a_parameter_file_that_cannot_be_read_is_one_line(tmp_path, domain):
 @pytest.mark.slow
 def test_managed_nodes_step_when_they_are_activated(nodes, probe, ground):
     from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
+    from lifecycle_msgs.srv import ChangeState, GetState
     from std_srvs.srv import Trigger
 
     def change(node, what):
@@ -129,7 +129,26 @@ def test_managed_nodes_step_when_they_are_activated(nodes, probe, ground):
     assert probe.until(lambda: probe.text("/formation/state") == "arming")
     for node in ("offboard", "formation"):
         assert not change(node, Transition.TRANSITION_DEACTIVATE)
+        assert not change(node, Transition.TRANSITION_ACTIVE_SHUTDOWN)
+        assert not change(node, Transition.TRANSITION_CLEANUP)  # active nodes have no such one
+        answer = probe.call(GetState, f"/{node}/get_state", GetState.Request(), again=True)
+        assert answer.current_state.label == "active"
+        assert "not shut down: " in nodes.log(node) and "refused" in nodes.log(node)
     assert probe.until(lambda: probe.phases == {"flying"})
+
+
+@needs_ros()
+@pytest.mark.slow
+def test_a_node_that_is_shut_down_on_the_ground_does_nothing_more(nodes, probe, ground):
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+    from std_srvs.srv import Trigger
+
+    nodes.start(processes.formation(ground, use_sim_time=False))
+    ask = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_ACTIVE_SHUTDOWN))
+    assert probe.call(ChangeState, "/formation/change_state", ask).success
+    answer = probe.call(Trigger, "/formation/start", Trigger.Request(), again=True)
+    assert not answer.success and "not active" in answer.message
 
 
 def stray(folder, reaction="default_int_handler"):

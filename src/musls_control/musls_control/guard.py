@@ -1,10 +1,13 @@
 """The guard of a flight with real drones: what is wrong, and what is done about it, without ROS.
 
 A fault pauses the formation at once. Where the others can go on without a drone whose fault lasts,
-they do (`Contingency`). What lasts otherwise has the load lowered where it is, after which the
-drones land around it; if a drone is still lost from sight or far from its place then, all land in
-PX4's own land mode. After a fault that has ended, a pause that nobody ends is followed by the way
-back. The flight is over when all drones are disarmed, or lost and said so (`FlightEnd`).
+they do (`Contingency`). A drone in doubt, whose poses or whose PX4's estimate are wrong, is not led
+by set-points for longer than that takes: all land in PX4's own land mode, which needs no poses, at
+one speed, so that the formation keeps its shape. What lasts otherwise has the load lowered where it
+is, after which the drones land around it; if a drone is still lost from sight or far from its place
+then, all land in PX4's own land mode. After a fault that has ended, a pause that nobody ends is
+followed by the way back. The flight is over when all drones are disarmed, or lost and said so
+(`FlightEnd`).
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class GuardSettings:
         tracking_error_m: Distance of a drone from its set-points of late that is a fault.
         give_up_after_s: Time that a fault of one drone lasts before it is given up, where the
             others can go on without it.
+        doubt_after_s: The same for a drone in doubt: before it is given up, or all land.
         lower_after_s: Time that a fault lasts in a pause before the load is lowered.
         land_after_s: Time from there until all land, if a drone is not where it ought to be.
         abort_after_s: Time that a pause of the guard's lasts after its fault before the flight is
@@ -52,6 +56,7 @@ class GuardSettings:
     pose_age_s: Annotated[float, Field(ge=0.05, le=60.0)] = 0.5
     tracking_error_m: Annotated[float, Field(ge=0.05, le=100.0)] = 1.5
     give_up_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 1.0
+    doubt_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 0.2
     lower_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 3.0
     land_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 10.0
     abort_after_s: Annotated[float, Field(ge=1.0, le=86400.0)] = 60.0
@@ -69,12 +74,14 @@ class Health:
         error_m: See `tracking_error_m`; 0 for the load, which swings.
         phase: Of a drone in the offboard protocol, see `Phase`; "" for the load.
         news: What has that age.
+        doubt: Why its poses are taken to be wrong; "" where they are not.
     """
 
     age_s: float
     error_m: float = 0.0
     phase: str = ""
     news: str = "pose"
+    doubt: str = ""
 
 
 DOUBTED, RELEASED, LANDED, SILENT = "doubted", "released", "landed", "silent"
@@ -110,6 +117,8 @@ class Guard:
         """Fault of a body in words, "" for none."""
         if health.phase in _PHASES:
             return _PHASES[health.phase]
+        if health.doubt:
+            return f"in doubt: {health.doubt}"
         if self._is_lost(health):
             return f"no {health.news} for {health.age_s:.1f} s"
         if self._is_astray(health):
@@ -130,11 +139,13 @@ class Guard:
         `carries`: whether the load hangs on the drones.
         """
         faulty = any(map(self.fault, bodies.values()))
-        doubted = any(body.phase == DOUBTED for body in bodies.values())
+        doubted = any(self.doubts(name, body) for name, body in bodies.items())
         urgent = doubted or any(self._is_lost(b) or self._is_astray(b) for b in bodies.values())
         lasted_s, settings = time_s - self._since_s, self.settings
-        if doubted and not carries and not self.gives_up:  # its set-points lead it elsewhere
-            return self._do(GuardStep.LAND, time_s)
+        if doubted and self.step is not GuardStep.LAND:  # its set-points lead it elsewhere
+            known = self.step in (GuardStep.PAUSE, GuardStep.LOWER)
+            if not carries or (known and lasted_s >= settings.doubt_after_s):
+                return self._do(GuardStep.LAND, time_s)
         if self.step is GuardStep.PAUSE and not faulty:
             return self._do(GuardStep.WATCH, time_s)
         if self.step in _WATCHING and faulty:
@@ -150,13 +161,21 @@ class Guard:
     def given_up(self, time_s: float, bodies: Mapping[str, Health]) -> str:
         """The drone that the others can go on without, "" for none.
 
-        Its fault has lasted, it is the only one, and all are seen.
+        Its fault has lasted, it is the only one, and all others are seen; one in doubt is where it
+        was seen last.
         """
         faulty = [body for body, health in bodies.items() if self.fault(health)]
-        lasts = time_s - self._since_s >= self.settings.give_up_after_s
-        seen = not any(map(self._is_lost, bodies.values()))
-        alone = self.step is GuardStep.PAUSE and len(faulty) == 1
-        return faulty[0] if alone and lasts and seen else ""
+        if self.step is not GuardStep.PAUSE or len(faulty) != 1:
+            return ""
+        (name,) = faulty
+        doubted, settings = self.doubts(name, bodies[name]), self.settings
+        long_s = settings.doubt_after_s if doubted else settings.give_up_after_s
+        lasts = time_s - self._since_s >= long_s
+        return name if lasts and (doubted or not self._is_lost(bodies[name])) else ""
+
+    def doubts(self, name: str, health: Health) -> bool:
+        """Whether a drone must not be led by its set-points any more: it is not where it seems."""
+        return name != "load" and (health.phase == DOUBTED or bool(health.doubt))
 
     def survive(self, time_s: float) -> GuardStep:
         """Continue without a lost drone: watch the others."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from musls_control.controllers import ControlSetup
+from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.payload.controller import PayloadSpec
 from musls_control.real_flight.graph import GraphControl, ReceivedMotion, read_mission_file
 from musls_control.reference import LoadReference
@@ -47,6 +47,31 @@ def test_at_rest_forces_carry_load_and_drones(heard):
     assert 0.3 < lean[0] < 3.0
     assert np.hypot(*acceleration[:, :2].T) == pytest.approx(lean, rel=0.05)
     assert np.unwrap(yaw) == pytest.approx(np.unwrap(Cone().azimuths_rad(3) + np.pi))
+
+
+class Counting(Controller):
+    """Somebody's own controller; may compile at its first call."""
+
+    level = ControlLevel.AUTOPILOT_FORCES
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, time_s, estimate):
+        self.calls.append("start")
+
+    def step(self, time_s, reference, estimate):
+        assert np.isfinite(estimate.position_enu_m).all()
+        self.calls.append("step")
+        return np.tile([0.0, 0.0, 20.0], (3, 1))
+
+
+def test_a_controller_is_called_once_before_arming_and_starts_anew_at_the_hand_over(heard):
+    """Of any module: a first call that compiles for a minute must not come in flight."""
+    control = GraphControl(Counting(), load_system("x500_trio_swivel"), 0.02)
+    assert control.controller.calls == ["start", "step"] and not control.flies
+    control.step(5.0, LoadReference(np.zeros((5, 4))), heard[1])
+    assert control.controller.calls == ["start", "step"] * 2 and control.flies
 
 
 def test_what_is_missing_is_old(heard):

@@ -92,9 +92,31 @@ def test_a_pause_that_nobody_ends_after_its_fault_is_followed_by_the_way_back():
 def test_a_drone_that_is_not_where_its_poses_are_lands_all_before_the_load_is_lifted():
     doubted = {"drone_1": FINE, "drone_2": Health(0.02, 0.3, "doubted")}
     assert Guard().look(1.0, doubted, carries=False) is GuardStep.LAND
-    assert steps(doubted["drone_2"], from_s=1.0, until_s=99.0) == [
-        (1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER), (14.0, GuardStep.LAND)
+
+
+@pytest.mark.parametrize(
+    "health", [Health(0.02, 0.3, "doubted"), Health(0.02, 0.3, "flying", doubt="frozen")]
+)
+def test_a_drone_in_doubt_is_not_led_by_set_points_for_longer_than_a_moment(health):
+    """All land by what does not need its estimate; a short doubt only pauses."""
+    assert steps(health, from_s=1.0, until_s=99.0) == [
+        (1.0, GuardStep.PAUSE), (1.2, GuardStep.LAND)
     ]  # fmt: skip
+    assert steps(health, from_s=1.0, until_s=1.1) == [
+        (1.0, GuardStep.PAUSE), (1.1, GuardStep.WATCH)
+    ]  # fmt: skip
+    guard, load = Guard(), {"load": Health(0.02, doubt="jump"), "drone_1": FINE}
+    found = [guard.look(t, load) for t in np.arange(1.0, 6.0, 0.1)]
+    assert [step for step in found if step] == [GuardStep.PAUSE, GuardStep.LOWER]
+    assert "frozen" in Guard().fault(Health(0.02, doubt="frozen"))
+
+
+def test_a_drone_in_doubt_is_given_up_at_once_where_the_others_can_go_on():
+    """Also when its last pose that was used is old."""
+    bodies = {"load": Health(0.02), "drone_1": FINE, "drone_2": Health(0.6, doubt="frozen")}
+    guard = Guard()
+    assert guard.look(5.0, bodies) is GuardStep.PAUSE
+    assert [guard.given_up(t, bodies) for t in (5.1, 5.21)] == ["", "drone_2"]
 
 
 def over(end, time_s, phases, **options):

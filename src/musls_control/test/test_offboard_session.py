@@ -96,6 +96,14 @@ def flying():
     return session, vehicle
 
 
+def test_a_drone_in_the_air_that_nobody_leads_is_not_idle():
+    """A formation that starts over must not take it for one that stands on the ground."""
+    session, vehicle = proved(), Vehicle()
+    assert fly(session, vehicle, 0.0, 1.0, formation=False) == [Phase.IDLE]
+    vehicle.arming, vehicle.nav, vehicle.took_off = ARMED, OFFBOARD, True
+    assert fly(session, vehicle, 1.0, 2.0, formation=False)[-1] is Phase.AIRBORNE
+
+
 def test_streams_a_second_then_takes_the_mode_then_arms():
     session, vehicle = proved(), Vehicle()
     assert fly(session, vehicle, 0.0, 0.9)[-1] is Phase.STREAMING

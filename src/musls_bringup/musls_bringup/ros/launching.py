@@ -19,6 +19,7 @@ from musls_bringup.ros.graph_flight import check_guided, check_px4, offboard_of
 from musls_bringup.ros.processes import NodeSpec
 from musls_bringup.shipped import find_scenario
 from musls_control.child_processes import EXIT_BAD_INPUT, STOP_S, VARIABLE, ending
+from musls_control.real_flight.capture import DRIVERS
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import parse_yaml
@@ -43,7 +44,7 @@ ARGUMENTS = {
 
 REAL_ARGUMENTS = {
     "scenario": ("circle", "Shipped scenario, YAML file or result folder: system and mission."),
-    "mocap": ("poses", "poses on /mocap/BODY/pose, or mocap4r2 on /rigid_bodies."),
+    "mocap": ("poses", "poses on /mocap/BODY/pose, or a driver: " + ", ".join(DRIVERS) + "."),
     "rigid_bodies": ("", "Their names of load and drones: [load, cf1, cf2]; default ours."),
     "north_aligned": ("false", "Whether y of the capture system's world points north."),
     "px4_namespaces": ("", "Namespace of each PX4: [uav7, uav9]; default px4_i."),
@@ -65,7 +66,6 @@ REPLAY_ARGUMENTS = {
 }
 """Arguments of replay.launch.py: default and description."""
 
-INPUTS = ("poses", "mocap4r2")
 ROBOT_MODEL = "robot_state_publisher"
 
 
@@ -114,8 +114,8 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
 
 def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of real.launch.py: real vehicles, motion capture, no simulator, the computer's time."""
-    if given["mocap"] not in INPUTS:
-        raise ConfigError(f"mocap:={given['mocap']}: must be {' or '.join(INPUTS)}")
+    if given["mocap"] not in DRIVERS:
+        raise ConfigError(f"mocap:={given['mocap']}: must be one of {', '.join(DRIVERS)}")
     asked = _flags(given, REAL_ARGUMENTS)
     shown, scenario = _rviz_of(asked, use_sim_time=False), _scenario_of(given)
     check_guided(scenario)
@@ -124,6 +124,7 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     namespaces = _listed(given, "px4_namespaces", str)
     relay = {
         "drones": list(range(1, n + 1)),
+        "mission_file": str(file),
         "input": given["mocap"],
         "north_aligned": asked["north_aligned"],
         **_listed(given, "rigid_bodies", str),

@@ -36,8 +36,8 @@ from musls_description.system.slung_system import RigSystem, slung_system
 OFFBOARD = "offboard"
 """The node that commands the autopilots, among the bodies that are watched."""
 
-READY = "idle"
-"""Phase of a drone that may be started."""
+READY, AIRBORNE = "idle", "airborne"
+"""Phases of a drone that may be started: on the ground, and in a flight that starts in the air."""
 
 POSE_AGE_S = 1.0
 """Older poses do not say where load and drones stand."""
@@ -62,6 +62,7 @@ class KnownState:
         heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
         phases: Of the drones in the offboard protocol, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
+        doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
         opens_hooks: Whether somebody opens hooks when asked to.
     """
 
@@ -70,6 +71,7 @@ class KnownState:
     heard_s: dict[str, float] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
     opens_hooks: Callable[[], bool] = lambda: True
 
     @classmethod
@@ -98,14 +100,17 @@ class KnownState:
         """Bodies of which nothing has come of late."""
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
-    def missing(self, time_s: float) -> list[str]:
-        """What a start waits for: poses, drones, the offboard node."""
-        found = [f"no pose of {body}" for body in self.unseen(time_s)]
+    def missing(self, time_s: float, ready: Sequence[str] = (READY,)) -> list[str]:
+        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node."""
+        found = []
+        for body in self.unseen(time_s):
+            doubt = self.doubts.get(body, "")
+            found.append(f"no pose of {body}" + f" ({doubt})" * bool(doubt))
         if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
             found.append("no heartbeat of the offboard node")
         for drone in self.drones:
             phase, why = self.phases.get(drone, "not heard"), self.reasons.get(drone)
-            if phase != READY:
+            if phase not in ready:
                 found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
         return found
 
@@ -122,7 +127,8 @@ def health_of(
         error_m = 0.0
         if k and len(recent_enu_m) and np.isfinite(places[k]).all():
             error_m = tracking_error_m(np.stack([now[k - 1] for now in recent_enu_m]), places[k])
-        found[body] = Health(known.age_s(body, time_s), error_m, known.phases.get(body, ""))
+        age_s, phase = known.age_s(body, time_s), known.phases.get(body, "")
+        found[body] = Health(age_s, error_m, phase, doubt=known.doubts.get(body, ""))
     found[OFFBOARD] = Health(known.age_s(OFFBOARD, time_s), news="heartbeat")
     return found
 
@@ -330,6 +336,8 @@ class FlightGuidance:
         opens = way.spec.hook == "release"
         if loss.kind is LossKind.UNGUIDED:
             self._out.tell(time_s, "drone_given_up", f"{name}: {loss.why}")
+            if self.guard is not None and self.guard.doubts(name, self.health(time_s)[name]):
+                self._out.ask({"kind": "land", "drone": loss.drone + 1})
         if opens:
             self._out.ask({"kind": "release", "cable": loss.drone + 1})
             self._out.tell(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -27,12 +28,15 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.controllers import FormationSpec
 from musls_control.guard import Guard, GuardSettings, GuardStep, Health
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import (
+    AIRBORNE,
     OFFBOARD,
     POSE_AGE_S,
+    READY,
     TOO_OLD_S,
     FlightGuidance,
     health_of,
@@ -47,6 +51,7 @@ from musls_control.mission.player import (
 )
 from musls_control.nodes.stepped_node import (
     LATCHED,
+    TIME_BACK_S,
     ManagedNode,
     SteppedNode,
     duration,
@@ -85,10 +90,18 @@ class HeardTopics:
 
     def __init__(self, node: SteppedNode, known: ReceivedMotion) -> None:
         self._node, self._known = node, known
+        self._stamps_s: dict[int, float] = {}
         self._motion: list[Subscription] = []
         # Nobody is called for each pose: that would cost more in flight than all the rest.
         self._poses = [unattended(node, PoseStamped, f"{body}/pose") for body in known.bodies]
         self._heartbeat = unattended(node, Header, HEARTBEAT)
+        for body in known.bodies:
+            node.create_subscription(
+                String,
+                f"{body}/mocap/doubt",
+                lambda m, b=body: known.doubts.__setitem__(b, m.data),
+                LATCHED,
+            )
         for drone in known.drones:
             for name, told in (("phase", known.phases), ("reason", known.reasons)):
                 node.create_subscription(
@@ -101,13 +114,29 @@ class HeardTopics:
     def take_newest(self, time_s: float) -> None:
         """Take the newest pose of each body that has come, and the heartbeat."""
         known = self._known
+        for body in self._take_poses():
+            known.heard_s[body] = time_s
+        if newest(self._heartbeat) is not None:
+            known.heard_s[OFFBOARD] = time_s
+
+    def tell_time(self, time_s: float) -> bool:
+        """Whether the newest poses are of about a time; true where none was heard."""
+        heard = self._take_poses()
+        ages_s = [abs(stamp_s - time_s) for stamp_s in self._stamps_s.values()]
+        ours = not ages_s or min(ages_s) <= TIME_BACK_S
+        for body in heard:
+            self._known.heard_s[body] = time_s if ours else self._node.time_s
+        return ours
+
+    def _take_poses(self) -> list[str]:
+        """Take the newest poses; returns the bodies of which one has come."""
+        heard = []
         for k, subscription in enumerate(self._poses):
             message = newest(subscription)
             if message is not None:
                 self._take_pose(k, message)
-                known.heard_s[known.bodies[k]] = time_s
-        if newest(self._heartbeat) is not None:
-            known.heard_s[OFFBOARD] = time_s
+                heard.append(self._known.bodies[k])
+        return heard
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Subscribe to poses, twists and rotor speeds; `heard` is called after each message."""
@@ -140,6 +169,7 @@ class HeardTopics:
 
     def _take_pose(self, body: int, message: PoseStamped) -> None:
         place, turn = message.pose.position, message.pose.orientation
+        self._stamps_s[body] = time_of(message)
         self._known.on_pose(body, time_of(message), vector_of(place), quaternion_of(turn))
 
 
@@ -149,7 +179,7 @@ APPLY, EVENTS = "musls/apply_event", "events"
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Stages and events: a new one must not replace one that the network has not sent yet."""
 
-_MAY_BE_ARMED = {"arming", "flying", "holding", "released", "silent"}
+_MAY_BE_ARMED = {"airborne", "arming", "flying", "holding", "released", "silent"}
 """Phases of drones on the ground that have to be disarmed before a start is given up."""
 
 DISARM_S = 10.0
@@ -351,7 +381,9 @@ class FormationNode(ManagedNode):
         self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
         self._guard = Guard()
         self.create_subscription(PoseStamped, "load/goal", self._on_goal, 10)
-        self._land = self.create_client(Trigger, "offboard/land")
+        names = {drone: f"offboard/land_{drone}" for drone in self._known.drones}
+        names["all"] = "offboard/land"
+        self._land = {who: self.create_client(Trigger, name) for who, name in names.items()}
         self.create_service(Trigger, "~/start", self._on_start)
         self.create_service(SetBool, "~/pause", self._on_pause)
         self.create_service(Trigger, "~/abort", lambda _, answer: self._ask("abort", answer))
@@ -413,7 +445,8 @@ class FormationNode(ManagedNode):
 
     def _missing(self) -> list[str]:
         """What a start waits for."""
-        known, missing = self._known, self._known.missing(self.time_s)
+        known, lands = self._known, self._file.lands
+        missing = known.missing(self.time_s, (READY,) if lands else (READY, AIRBORNE))
         if self._file.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
             missing.append("no twists or rotor speeds of all bodies")
         if self._file.delivers and not self._opens_hooks():
@@ -431,7 +464,12 @@ class FormationNode(ManagedNode):
 
     def _take_file(self, file: MissionFile) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
+        begin = time.perf_counter()
+        if not isinstance(file.flown.controller, FormationSpec):
+            self.get_logger().info("building the controller; compiling it may take a minute")
         control, contingency = file.control(STEP_S), file.contingency()
+        if control is not None:
+            self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
         self._file, self._control, self._contingency = file, control, contingency
         self._known.expect_rotors(file.system.n_rotors)
         self._hears_motion = control is not None or file.delivers
@@ -530,6 +568,10 @@ class FormationNode(ManagedNode):
                 errors_m = [bodies[drone].error_m for drone in self._known.drones]
                 self._action.show_progress(shows.stage, player.state.value, left_s, errors_m)
 
+    def follows(self, time_s: float) -> bool:
+        """See `SteppedNode`."""
+        return self._hears.tell_time(time_s)
+
     def start_over(self) -> None:
         """Wait for drones and load of the new simulation.
 
@@ -574,7 +616,8 @@ class FormationNode(ManagedNode):
     def _request(self, request: dict[str, Any]) -> None:
         """Request landings of autopilots, or an event."""
         if request["kind"] == "land":
-            self._land.call_async(Trigger.Request())
+            who = f"drone_{request['drone']}" if "drone" in request else "all"
+            self._land[who].call_async(Trigger.Request())
         elif self._apply_out is not None:
             self._apply_out.publish(String(data=json.dumps(request)))
 

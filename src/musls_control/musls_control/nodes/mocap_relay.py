@@ -1,26 +1,35 @@
 """Node `mocap_relay`: poses of a motion-capture system for the graph and for PX4. Real flights.
 
-Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or with `input: mocap4r2` one
-`/rigid_bodies` (mocap4r2_msgs/RigidBodies) with all. Output: `/BODY/pose` and /tf of load and
-drones, and PX4's `vehicle_visual_odometry` of the drones. Refused samples are logged with
-the reason.
+Input, ENU: `/mocap/BODY/pose` (geometry_msgs/PoseStamped) per body, or what a driver publishes
+(`input`, see `DRIVERS`). Output: `/BODY/pose` and /tf of load and
+drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused, why and since when is on
+/diagnostics, in the log and, as `/events`, in the bag; a body whose poses are wrong is named on
+`/BODY/mocap/doubt`, which the guard hears.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Pose, PoseStamped, Transform, TransformStamped
-from px4_msgs.msg import VehicleOdometry
+from px4_msgs.msg import VehicleAttitude, VehicleOdometry, VehicleStatus
 from rclpy.publisher import Publisher
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
 from musls_control.nodes.stepped_node import (
     BASE_LINKS,
+    FROM_PX4,
+    LATCHED,
     SteppedNode,
     in_world,
     publish_same_frames,
@@ -29,14 +38,19 @@ from musls_control.nodes.stepped_node import (
     vector,
     vector_of,
 )
-from musls_control.px4.offboard import Vehicle, px4_topic, vehicles
+from musls_control.px4.frames import orientation_enu_ned
+from musls_control.px4.offboard import ARMING_STATE_ARMED, Vehicle, px4_topic, vehicles
+from musls_control.real_flight.capture import DRIVERS, CaptureFilter, Driver
+from musls_control.real_flight.graph import read_mission_file
 from musls_control.real_flight.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_description.config.errors import ConfigError
 
 _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0
 WARN_S = 1.0
-INPUTS = ("poses", "mocap4r2")
+CHANGES = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+UNTIED = re.compile(r"(?:hook_opened|cable_broken): .*?cable_(\d+)")
+"""Events after which a cable joins load and drone no more."""
 
 
 class MocapRelayNode(SteppedNode):
@@ -45,9 +59,9 @@ class MocapRelayNode(SteppedNode):
     def __init__(self) -> None:
         super().__init__("mocap_relay")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
-        kind = self.value("input", "poses", "poses: a topic per body; or mocap4r2.")
-        if kind not in INPUTS:
-            raise ConfigError(f"parameter input = {kind}: must be one of {', '.join(INPUTS)}")
+        kind = self.value("input", "poses", f"Driver of the capture: {', '.join(DRIVERS)}.")
+        if kind not in DRIVERS:
+            raise ConfigError(f"parameter input = {kind}: must be one of {', '.join(DRIVERS)}")
         self._bodies = ["load", *(f"drone_{i}" for i in instances)]
         names = self.value("rigid_bodies", self._bodies, "Names of load and drones there.")
         if len(names) != len(self._bodies):
@@ -61,8 +75,11 @@ class MocapRelayNode(SteppedNode):
         attitude = self.number("attitude_std_rad", 0.005, 1e-5, 1.0, "Noise per axis [rad].")
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
-        self.filters = {body: MocapFilter(MocapLimits()) for body in self._bodies}
-        self.settings(MocapLimits, self._take_limits)
+        flown = self.value("mission_file", "", "Scenario (resolved): what its bodies can do.")
+        self._capture = self._judge_of(flown)
+        self.settings(MocapLimits, lambda limits: setattr(self._capture, "limits", limits))
+        self._told: dict[str, str] = dict.fromkeys(self._bodies, "")
+        self._doubts: dict[str, str] = {}
         self._latencies_s: list[float] = []
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)
@@ -72,6 +89,26 @@ class MocapRelayNode(SteppedNode):
         self._listen(kind, names)
         if self.value("base_links", False, BASE_LINKS):
             publish_same_frames(self, {f"{body}/base_link": body for body in self._bodies})
+
+    @property
+    def filters(self) -> dict[str, MocapFilter]:
+        """Filter of each body."""
+        return self._capture.filters
+
+    def _judge_of(self, flown: str) -> CaptureFilter:
+        """What is believed of the bodies, by what those of the flown system can do."""
+        if not flown:
+            return CaptureFilter(self._bodies, MocapLimits())
+        file = read_mission_file(Path(flown))
+        known = {"load", *(f"drone_{i + 1}" for i in range(file.n_drones))}
+        if strangers := [body for body in self._bodies if body not in known]:
+            raise ConfigError(
+                f"parameter drones: {strangers[0]} is not in {flown}, which is for "
+                f"{file.n_drones} drones"
+            )
+        # Hooks of a delivery close and open where nobody tells the relay.
+        tied = not file.delivers
+        return CaptureFilter.of(self._bodies, MocapLimits(), file.system, tied=tied)
 
     def _make_outputs(self, found: Sequence[Vehicle]) -> None:
         self._pose_out = {
@@ -89,47 +126,80 @@ class MocapRelayNode(SteppedNode):
             for body, topic in topics.items()
         }
         self.publish_alone(next(iter(topics.values())))
+        self._doubt_out = {
+            body: self.create_publisher(String, f"{body}/mocap/doubt", LATCHED)
+            for body in self._bodies
+        }
+        self._events_out = self.create_publisher(String, "events", CHANGES)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.create_subscription(String, "events", self._on_event, CHANGES)
+        for vehicle in found:
+            status = px4_topic(vehicle.namespace, "out", VehicleStatus)
+            attitude = px4_topic(vehicle.namespace, "out", VehicleAttitude)
+            drone = f"drone_{vehicle.drone}"
+            self.create_subscription(
+                VehicleStatus, status, lambda m, d=drone: self._on_status(d, m), FROM_PX4
+            )
+            self.create_subscription(
+                VehicleAttitude, attitude, lambda m, d=drone: self._on_attitude(d, m), FROM_PX4
+            )
+
+    def _on_status(self, drone: str, message: VehicleStatus) -> None:
+        self._capture.on_armed(drone, armed=message.arming_state == ARMING_STATE_ARMED)
+
+    def _on_attitude(self, drone: str, message: VehicleAttitude) -> None:
+        q = orientation_enu_ned(np.array(message.q, np.float64))
+        self._capture.on_attitude(self._now_s, drone, q)
+
+    def _on_event(self, message: String) -> None:
+        if untied := UNTIED.match(message.data):
+            self._capture.untie(int(untied[1]))
+
+    @property
+    def _now_s(self) -> float:
+        return self.get_clock().now().nanoseconds * 1e-9
 
     def _listen(self, kind: str, names: Sequence[str]) -> None:
         """Subscribe with best effort, as capture drivers publish; reliable ones match as well."""
-        if kind == "poses":
+        driver = DRIVERS[kind]
+        if not driver.package:
             for body, name in zip(self._bodies, names, strict=True):
                 self.create_subscription(
                     PoseStamped,
-                    f"mocap/{name}/pose",
+                    driver.topic.format(name=name),
                     lambda m, b=body: self._take(b, m.header.stamp, m.pose),
                     qos_profile_sensor_data,
                 )
             return
         try:
-            from mocap4r2_msgs.msg import RigidBodies
+            message = getattr(import_module(f"{driver.package}.msg"), driver.message)
         except ImportError:
             raise ConfigError(
-                "parameter input = mocap4r2: the package mocap4r2_msgs is not installed; build it "
-                "in your ROS workspace, or use input:=poses"
+                f"parameter input = {kind}: the package {driver.package} is not installed; build "
+                "it in your ROS workspace, or use input:=poses"
             ) from None
         self._body_of = dict(zip(names, self._bodies, strict=True))
         self.create_subscription(
-            RigidBodies, "rigid_bodies", self._on_rigid_bodies, qos_profile_sensor_data
+            message, driver.topic, partial(self._take_all, driver), qos_profile_sensor_data
         )
 
-    def _on_rigid_bodies(self, message: Any) -> None:
-        for found in message.rigidbodies:
-            body = self._body_of.get(found.rigid_body_name)
+    def _take_all(self, driver: Driver, message: Any) -> None:
+        """Take a message that has all bodies."""
+        for seen in getattr(message, driver.bodies):
+            body = self._body_of.get(getattr(seen, driver.name))
             if body is not None:
-                self._take(body, message.header.stamp, found.pose)
+                self._take(body, message.header.stamp, seen.pose)
 
     def _take(self, body: str, when: Any, pose: Pose) -> None:
-        now_s = self.get_clock().now().nanoseconds * 1e-9
+        now_s = self._now_s
         sample = Sample(
             when.sec + when.nanosec * 1e-9,
             np.array(vector_of(pose.position)),
             np.array(quaternion_of(pose.orientation)),
         )
-        mocap_filter = self.filters[body]
-        if not mocap_filter.take(now_s, sample):
+        if not self._capture.take(now_s, body, sample):
             return
-        latency_s = mocap_filter.latency_s(now_s, sample)
+        latency_s = self.filters[body].latency_s(now_s, sample)
         self._latencies_s.append(latency_s)
         self._publish(body, now_s - latency_s, pose)
         if body in self._odometry_out:
@@ -164,9 +234,11 @@ class MocapRelayNode(SteppedNode):
     def step(self, time_s: float) -> None:
         """Say what is missing or refused, and now and then how late the poses are."""
         self._begun_s = self._begun_s or time_s
+        self._tell_doubts(time_s)
         if not self._next_warning_s - WARN_S <= time_s < self._next_warning_s:
             self._next_warning_s = time_s + WARN_S
             self._warn(time_s)
+            self._report(time_s)
         if self._latencies_s and not (
             self._next_report_s - REPORT_S <= time_s < self._next_report_s
         ):
@@ -197,9 +269,47 @@ class MocapRelayNode(SteppedNode):
                 self._silent.discard(body)
                 log.info(f"{body}: poses again")
 
-    def _take_limits(self, limits: MocapLimits) -> None:
-        for mocap_filter in self.filters.values():
-            mocap_filter.limits = limits
+    def _tell_doubts(self, time_s: float) -> None:
+        """Say when a body begins and ceases to be doubted."""
+        for body, mocap_filter in self.filters.items():
+            doubt = mocap_filter.doubt(time_s)
+            if body in self._doubts and bool(doubt) == bool(self._doubts[body]):
+                continue
+            new, self._doubts[body] = body not in self._doubts, doubt
+            self._doubt_out[body].publish(String(data=doubt))
+            if not new or doubt:
+                text = f"{body}: poses refused: {doubt}" if doubt else f"{body}: poses used again"
+                self._events_out.publish(String(data=f"mocap: {text}"))
+                self.say(text, error=bool(doubt))
+
+    def _report(self, time_s: float) -> None:
+        """Report on `/diagnostics` what is used and what is refused, why and since when."""
+        statuses = []
+        for body, mocap_filter in self.filters.items():
+            level, message = DiagnosticStatus.OK, "OK"
+            values: dict[str, Any] = {"used": mocap_filter.used, "resets": mocap_filter.resets}
+            if body in self._odometry_out:
+                values["imu"] = "heard" if mocap_filter.has_attitude else "not heard"
+            values |= {f"refused: {why}": n for why, n in mocap_filter.dropped.items()}
+            since_s = mocap_filter.refused_since_s
+            if np.isfinite(since_s):
+                level = DiagnosticStatus.ERROR
+                message = (
+                    f"refused since {since_s:.2f} ({time_s - since_s:.1f} s): "
+                    f"{mocap_filter.reason}: {mocap_filter.detail}"
+                )
+            elif mocap_filter.silent_s(time_s) > self.get_parameter("timeout_s").value:
+                level, message = DiagnosticStatus.ERROR, "no poses"
+            statuses.append(
+                DiagnosticStatus(
+                    level=level,
+                    name=f"{self.get_name()}: {body}",
+                    message=message,
+                    hardware_id=body,
+                    values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
+                )
+            )
+        self._diagnostics.publish(DiagnosticArray(header=in_world(time_s), status=statuses))
 
 
 def main(args: list[str] | None = None) -> int:

@@ -8,6 +8,7 @@ on by itself with the last place of each drone, so that the drones hover.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -19,6 +20,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from musls_control.nodes.stepped_node import (
     FROM_PX4,
     LATCHED,
+    TIME_BACK_S,
     ManagedNode,
     SteppedNode,
     in_world,
@@ -98,15 +100,23 @@ class DroneLink:
         self._seen: Placement | None = None
         self._believed_s = self._seen_s = -np.inf
 
+    def _take_pose(self, time_s: float) -> None:
+        if (pose := newest(self._pose)) is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            self._seen_s, at = time_s, np.array(vector_of(place))
+            self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
+
+    def pose_s(self) -> float | None:
+        """Time of the newest pose of its drone; None before the first."""
+        self._take_pose(self.node.time_s)
+        return None if self._seen is None else self._seen.stamp_s
+
     def compare(self, time_s: float) -> None:
         """Hold the vehicle's estimate against the poses of its drone."""
         if self._compared_s <= time_s < self._compared_s + COMPARE_EVERY_S:
             return
         self._compared_s = time_s
-        if (pose := newest(self._pose)) is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            self._seen_s, at = time_s, np.array(vector_of(place))
-            self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
+        self._take_pose(time_s)
         if (told := newest(self._odometry)) is not None:
             place, turn = np.array(told.position, np.float64), np.array(told.q, np.float64)
             speed_m_s = float(np.linalg.norm(np.nan_to_num(told.velocity)))
@@ -274,6 +284,10 @@ class OffboardNode(ManagedNode):
         )
         self._heartbeat_out = self.create_publisher(Header, HEARTBEAT, 1)
         self.create_service(Trigger, "~/land", self._on_land)
+        for name in self._links:
+            self.create_service(
+                Trigger, f"~/land_{name}", lambda _, answer, n=name: self._land([n], answer)
+            )
         self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
         self.publish_alone(px4_topic(found[0].namespace, "in", px4.TrajectorySetpoint))
         self.come_up()
@@ -297,6 +311,12 @@ class OffboardNode(ManagedNode):
             self._beat_s = time_s
             self._heartbeat_out.publish(in_world(time_s))
 
+    def follows(self, time_s: float) -> bool:
+        """See `SteppedNode`."""
+        poses_s = [link.pose_s() for link in self._links.values()]
+        ages_s = [abs(pose_s - time_s) for pose_s in poses_s if pose_s is not None]
+        return not ages_s or min(ages_s) <= TIME_BACK_S
+
     def start_over(self) -> None:
         """Restart with all vehicles."""
         for link in self._links.values():
@@ -304,9 +324,13 @@ class OffboardNode(ManagedNode):
 
     def _on_land(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         """PX4's own landing of all drones where they are, for when no formation flies them."""
-        heard = [n for n, link in self._links.items() if link.session.heard(self.time_s)]
-        silent = [name for name in self._links if name not in heard]
-        for link in self._links.values():
+        return self._land(list(self._links), answer)
+
+    def _land(self, names: Sequence[str], answer: Trigger.Response) -> Trigger.Response:
+        links = {name: self._links[name] for name in names}
+        heard = [n for n, link in links.items() if link.session.heard(self.time_s)]
+        silent = [name for name in links if name not in heard]
+        for link in links.values():
             link.session.land = link.session.land or link.session.may_fly
         answer.success = bool(heard)
         answer.message = f"landing {', '.join(heard)}" if heard else "nothing landed"

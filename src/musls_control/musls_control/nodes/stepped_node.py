@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ import rclpy
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, PoseStamped, Quaternion, TransformStamped, Vector3
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -50,6 +53,9 @@ FROM_PX4 = QoSProfile(
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Late subscribers get the last message."""
 
+OTHER_CLOCK_S = 10.0
+"""Time between two words about somebody else's clock."""
+
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
 CHECK_EVERY_S = 0.25
@@ -58,7 +64,7 @@ WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
 
 TIME_BACK_S = 1.0
-"""Simulated time that goes back by more is another simulation."""
+"""Simulated time that goes back by more is another simulation, or somebody else's clock."""
 
 
 class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
@@ -187,6 +193,7 @@ class SteppedNode(SurvivingNode, ABC):
         super().__init__(name)
         self._checks = 0
         self._watched: str | None = None
+        self._other_clock_s = -np.inf
         if self.get_parameter("use_sim_time").value:
             self.create_subscription(Clock, "/clock", self._on_clock, 10)
         else:
@@ -200,12 +207,25 @@ class SteppedNode(SurvivingNode, ABC):
     def start_over(self) -> None:
         """Forget everything: simulated time went back; to be overridden."""
 
+    def follows(self, time_s: float) -> bool:
+        """Whether a time that jumps is that of this node's own simulator; to be overridden."""
+        return True
+
     def publish_alone(self, topic: str) -> None:
         """Name a topic on which only this node may publish."""
         self._watched = topic
 
     def _on_clock(self, message: Clock) -> None:
         time_s = message.clock.sec + message.clock.nanosec * 1e-9
+        jumps = self.time_s > 0.0 and abs(time_s - self.time_s) > TIME_BACK_S
+        if jumps and not self.follows(time_s):
+            if not self._other_clock_s <= self.time_s < self._other_clock_s + OTHER_CLOCK_S:
+                self._other_clock_s = self.time_s
+                self.get_logger().error(
+                    f"/clock says {time_s:.2f} s, the poses are of {self.time_s:.2f} s: somebody "
+                    "else's clock, passed over; another ROS_DOMAIN_ID keeps simulations apart"
+                )
+            return
         if time_s < self.time_s - TIME_BACK_S:
             self.get_logger().warning("time went back: another simulation, starting over")
             self.start_over()
@@ -294,6 +314,29 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
         SteppedNode.__init__(self, name)
         LifecycleNodeMixin.__init__(self)
         self._managed = self.value("managed", False, "Wait for a lifecycle manager to activate.")
+        for service in self.services:
+            if service.srv_type is ChangeState:
+                service.callback = partial(self._on_change_state, service.callback)
+
+    def _on_change_state(
+        self,
+        change: Callable[[ChangeState.Request, ChangeState.Response], ChangeState.Response],
+        request: ChangeState.Request,
+        answer: ChangeState.Response,
+    ) -> ChangeState.Response:
+        """Answer also what the state machine cannot do; it cannot take a shutdown back either."""
+        asked = request.transition
+        if (asked.id in SHUTDOWNS or "shutdown" in asked.label) and self.busy:
+            self.get_logger().error(f"not shut down: {self.busy}")
+            answer.success = False
+            return answer
+        try:
+            return change(request, answer)
+        except RuntimeError as error:  # rcl's, of a transition that the present state has not
+            told = str(error).partition(", at ")[0]
+            self.get_logger().error(f"transition {asked.label or asked.id} refused: {told}")
+            answer.success = False
+            return answer
 
     def come_up(self) -> None:
         """Configure and activate, if nobody else does; when all is made."""
@@ -313,6 +356,18 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
             return TransitionCallbackReturn.FAILURE
         self.active = False
         return super().on_deactivate(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop stepping for good; not asked for while drones fly."""
+        self.active = False
+        return super().on_shutdown(state)
+
+
+SHUTDOWNS = (
+    Transition.TRANSITION_UNCONFIGURED_SHUTDOWN,
+    Transition.TRANSITION_INACTIVE_SHUTDOWN,
+    Transition.TRANSITION_ACTIVE_SHUTDOWN,
+)
 
 
 def steady_clock() -> SteadyClock:

@@ -23,6 +23,7 @@ from pydantic import Field
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.vectors import body_z_in_world
 
 ARMING_STATE_ARMED = 2
 NAVIGATION_STATE_OFFBOARD = 14
@@ -59,6 +60,7 @@ class Phase(str, Enum):
 
     WAITING = "waiting for the vehicle"
     IDLE = "idle"
+    AIRBORNE = "in the air already, without set-points"
     STREAMING = "streaming"
     TAKING_MODE = "taking offboard mode"
     ARMING = "arming"
@@ -225,17 +227,13 @@ def belief_error(believed: Placement, seen: Placement, settings: OffboardSetting
     apart_s = min(abs(believed.stamp_s - seen.stamp_s), CLOCKS_APART_S)
     if away_m > settings.belief_error_m + believed.speed_m_s * apart_s:
         return f"its PX4's estimate is {away_m:.2f} m from its poses"
-    upright = np.dot(_upward(believed.orientation_wxyz), _upward(seen.orientation_wxyz))
+    upright = np.dot(
+        body_z_in_world(believed.orientation_wxyz), body_z_in_world(seen.orientation_wxyz)
+    )
     tilt_rad = float(np.arccos(np.clip(upright, -1.0, 1.0)))
     if tilt_rad > settings.belief_error_rad:
         return f"its PX4's estimate is tilted by {np.degrees(tilt_rad):.0f} degrees from its poses"
     return ""
-
-
-def _upward(q: Array) -> Array:
-    """Vertical axis of a body with an orientation, (4,) wxyz."""
-    w, x, y, z = q
-    return np.array([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)])
 
 
 @dataclass
@@ -354,7 +352,7 @@ class OffboardSession:
         self.phase = self._next_phase(time_s)
         if self.phase is Phase.ARMING:
             self._armed_here = True
-        elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.LANDED):
+        elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.AIRBORNE, Phase.LANDED):
             self._armed_here = False
         if self.phase is not before:
             self._tried_s, self._tries, self._result, self.reason = -np.inf, 0, None, ""
@@ -390,8 +388,10 @@ class OffboardSession:
             return Phase.DOUBTED
         if self.settings.prove_identity and not (self.proved or took_off):
             return Phase.WAITING
-        if self._barred or self._silent(time_s):
+        if self._barred:
             return Phase.IDLE
+        if self._silent(time_s):  # nobody who starts a flight may take it for one on the ground
+            return Phase.AIRBORNE if armed and took_off else Phase.IDLE
         if armed and self._offboard:
             self._flown = True
             return self._phase_in_flight(time_s)

@@ -146,11 +146,13 @@ class GraphControl:
         self.controller, self.flies = controller, False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
-        if type(controller).__module__.startswith(__package__):
-            self._compile(system)
+        self._compile(system)
 
     def _compile(self, system: SlungLoadSystem) -> None:
-        """Call the controller once before the flight: that may compile for half a minute."""
+        """Call the controller once before arming, yours too: that may compile for a minute.
+
+        At the hand-over in flight there is no time for it. `start` is called again then.
+        """
         motion = ReceivedMotion(system.n_drones, system.n_rotors)
         motion.estimate.data[:, :6] = 0.0
         for place, root, cable in zip(

@@ -360,6 +360,8 @@ WRITER_QUEUE = 500
 LATE_REPORT_S = 10.0
 POLL_S = 0.0001
 GRAPH_CHECK_S = 0.5
+DISCOVERY_S = 1.0
+"""Real time in which nodes of a graph find each other."""
 LOSS_ACTIONS = {"hold": NavState.LOITER, "land": NavState.LAND}
 
 
@@ -394,6 +396,7 @@ class EmbeddedSim(DescribedNode):
             for topic, kind in (self._state.topics | self._shapes.topics).items()
         }
         self._poller = Poller(self)
+        self._look_for_another()
         self.session: Session
         self._drones: Sequence[StandInDrone | RealDrone]
         if scenario.autopilot.kind == "px4":
@@ -477,8 +480,23 @@ class EmbeddedSim(DescribedNode):
         self.session.close()
         super().destroy_node()
 
+    def _look_for_another(self) -> None:
+        """End before anything is published or started where another simulator runs."""
+        until = time.perf_counter() + DISCOVERY_S
+        while time.perf_counter() < until:
+            self._refuse_another()
+            time.sleep(0.05)
+
+    def _refuse_another(self) -> None:
+        if self.count_publishers(CLOCK) > 1:
+            raise DuplicateNode(
+                "embedded_sim: another node publishes /clock already; a simulation beside it needs "
+                "a ROS_DOMAIN_ID of its own"
+            )
+
     def run(self, interrupt: Interrupt) -> None:
         """Fly until interrupted."""
+        self._refuse_another()  # one that was found while this one was built
         while not interrupt.came:
             self._publish()
             if self._realtime or not self.lockstep.locked:
@@ -573,8 +591,8 @@ class EmbeddedSim(DescribedNode):
         self._next_graph_check_s = now + GRAPH_CHECK_S
         # Counted, not timed: the first step may be compiled for longer than all of it shall take.
         self._checks += 1
-        if self._checks * GRAPH_CHECK_S <= DUPLICATE_CHECK_S and self.count_publishers(CLOCK) > 1:
-            raise DuplicateNode("embedded_sim: another node publishes /clock already")
+        if self._checks * GRAPH_CHECK_S <= DUPLICATE_CHECK_S:
+            self._refuse_another()
         for drone in self._drones:
             # PX4's clock is ours: it stands still while the first step is compiled.
             drone.check(min(now - self._begin_s, self.time_s - self._begin_time_s))
