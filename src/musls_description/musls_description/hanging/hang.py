@@ -40,7 +40,18 @@ MIN_THRUST_MARGIN = 1.1
 
 def margin_sentence(margin: float, drone: int) -> str:
     """A least thrust margin, the number of the drone that has it, and the one that is needed."""
-    return f"thrust margin {margin:.2f} (drone_{drone}; at least {MIN_THRUST_MARGIN:g} is needed)"
+    said = f"{margin:.2f}"
+    if margin < MIN_THRUST_MARGIN:
+        said = shown_below(margin, MIN_THRUST_MARGIN)
+    return f"thrust margin {said} (drone_{drone}; at least {MIN_THRUST_MARGIN:g} is needed)"
+
+
+def shown_below(value: float, limit: float) -> str:
+    """A value below a limit in two digits after the point, or in as many as tell them apart."""
+    digits = 2
+    while digits < 6 and round(value, digits) >= round(limit, digits):
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 def weakest_of(margins: Sequence[float] | Array) -> int:
