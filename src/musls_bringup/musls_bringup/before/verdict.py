@@ -172,11 +172,14 @@ def look(scenario: Scenario) -> tuple[list[Finding], Margins | None]:
     """The list of findings of a scenario, and its margins: without a flight."""
     brief = scenario.brief
     found = list(findings(brief))
-    if brief.hanging is not None and brief.hanging.refusal is not None and brief.in_formation:
-        return found, None
-    plan = flight_plan(scenario)
+    try:
+        plan = flight_plan(scenario)
+        margins = margins_of(brief, plan)
+    except ConfigError:
+        if any(finding.refuses for finding in found):  # which say more about it
+            return found, None
+        raise
     found += findings(brief, plan)
-    margins = margins_of(brief, plan)
     if margins is not None:
         found += [Finding(text, refuses=False, key="margins") for text in margins.cautions]
     return found, margins
@@ -210,23 +213,23 @@ class _Until(Observer):
 def fly_in_mind(
     scenario: Scenario, limit_s: float | None = None, observers: Sequence[Observer] = ()
 ) -> Flown:
-    """Fly a scenario to its end, or for `limit_s`, with its controller, events and model."""
+    """Fly a scenario to its end, or for `limit_s`, with its controller, events and model.
+
+    Raises:
+        ConfigError: It cannot be composed, as `musls fly` says.
+    """
     here, instead = _flown_here(scenario)
     cautions = [f"not flown here: {instead}"] if instead else []
     watching = [*observers, *([_Until(limit_s)] if limit_s is not None else [])]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            session = Session(here, force=True, observers=watching)
-    except ConfigError as error:
-        return Flown(0.0, 0.0, instead, None, "", None, [str(error)], cautions)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        session = Session(here, force=True, observers=watching)
+        try:
             recording = fly_fast(session)
-    except MuslsError as error:
-        told = f"in flight: {error}"
-        return Flown(session.time_s, 0.0, instead, None, session.stage, None, [told], cautions)
+        except MuslsError as error:
+            told = f"in flight: {error}"
+            stage, seconds = session.stage, session.time_s
+            return Flown(seconds, 0.0, instead, None, stage, None, [told], cautions)
     apart = None if session.separation is None else separation(session, session.separation)
     parameters = here.autopilot.parameters
     problems = [f"in flight: {line}" for line in flight_warnings(recording, parameters)]
