@@ -158,3 +158,22 @@ def test_check_flies_with_the_controller_of_the_scenario(controller, capsys):
     assert run(["check", "solo", *given, "--for", "12", "--json"]) in (0, 1)
     flown = json.loads(capsys.readouterr().out)["flown"]
     assert flown["instead"] == "" and flown["seconds"] == pytest.approx(12.0, abs=0.1)
+
+
+@pytest.mark.parametrize("model", ["massless", "rigid_links", "elastic"])
+def test_a_load_may_lean_below_one_hook(model):
+    """Its centre of mass hangs below the hook: it leans by atan(0.1 / 0.05)."""
+    load = {"mass_kg": 0.5, "shape": {"kind": "box", "size_m": [0.4, 0.2, 0.1]},
+            "cable_attachments_m": [[0.1, 0, 0.05]]}  # fmt: skip
+    cables = {"from": "rope", "length_m": 2.0}
+    system = {"name": "hook", "load": load, "drones": {"from": "x500"}, "cables": cables}
+    given = {"cable_model": model, "start": "air", "system": system, "mission.stages": [HOLD]}
+    scenario = musls.load_scenario("solo", given)
+    verdict = judge(scenario)
+    assert verdict.can_be_flown, verdict.sentence
+    assert any("the load will hang tilted by 63 deg" in line for line in verdict.cautions)
+    with pytest.warns(UserWarning, match="tilted by 63 deg"):
+        flight = musls.fly(scenario)
+    _, x, y, _ = flight.body("load").orientation_wxyz[-1]
+    lean_deg = np.degrees(np.arccos(1.0 - 2.0 * (x**2 + y**2)))
+    assert lean_deg == pytest.approx(np.degrees(np.arctan2(0.1, 0.05)), abs=1.0)

@@ -292,9 +292,12 @@ def check_upright(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def check_tilt(hanging: Hanging, brief: Brief) -> Finding | None:
-    """A load that hangs askew."""
+    """A load that hangs askew: below one hook, or hooks in a line, it may."""
     tilt_deg = np.degrees(hanging.tilt_rad)
-    if hanging.tilt_rad > STEEPEST_LOAD_RAD:
+    system = hanging.system
+    hooks = np.array(system.load.cable_attachments_m)[: system.n_drones]
+    swings_free = np.linalg.matrix_rank(hooks - hooks.mean(axis=0), tol=1e-6) < 2
+    if hanging.tilt_rad > STEEPEST_LOAD_RAD and not swings_free:
         reason = f"the load would hang tilted by {tilt_deg:.0f} deg"
         return Finding(str(hanging.refuse(reason)), can_be_forced=True)
     if hanging.tilt_rad > LARGEST_TURN_RAD:
