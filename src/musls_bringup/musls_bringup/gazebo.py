@@ -125,7 +125,10 @@ def standing(scenario: Scenario) -> Configuration:
 
 def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
     """PX4 parameters that differ from the airframe's, one mapping per drone."""
-    refuse_or_warn(scenario.brief, force=force)
+    brief = scenario.brief
+    refuse_or_warn(brief, force=force)
+    places, _ = standing(scenario).bodies(slung_system(scenario.system, "Gazebo"))
+    refuse_or_warn(brief, force=force, plan=brief.plan_from(places[0], 0.0, places[1:]))
     return [
         PX4_PARAMETERS | own | dict(scenario.autopilot.parameters)
         for own in loaded_hover_parameters(scenario)
