@@ -1,7 +1,7 @@
 """Tables that stand in pages and are made from the code and from results that are kept.
 
 A page says where one belongs: `<!-- made: NAME -->`, the table, `<!-- end -->`. docs/build.py fills
-them in for the site; those of learning.md and leaderboard.md are filled in the repository, too, by
+them in for the site; those of `FILLED` are filled in the repository, too, by
 `python docs/made_tables.py`, so that they can be read there.
 """
 
@@ -29,7 +29,7 @@ RETURNS = BENCHMARKS / "learning_tasks.csv"
 LEADERBOARD = BENCHMARKS / "leaderboard"
 """Files results.json of `musls benchmark`, renamed."""
 
-FILLED = ("learning.md", "leaderboard.md")
+FILLED = ("learning.md", "leaderboard.md", "power.md")
 """Pages whose tables stand in the repository."""
 
 BLOCK = re.compile(r"<!-- made: (\w+) ?(\w*) -->\n(?:.*?\n)?<!-- end -->", re.S)
@@ -59,6 +59,23 @@ def stages() -> str:
                 raise ValueError(f"stage {entry.name}: no file {place}")
         rows.append((f"`{entry.name}`", entry.what, ", ".join(f"`{p}`" for p in places)))
     return _table(("stage", "what it does", "in"), rows)[0]
+
+
+def doors() -> str:
+    """Ways to start drones, and what each asks before."""
+    from musls_bringup.before.verdict import DOORS
+
+    rows = [
+        (
+            door.name,
+            "yes" if door.flies_before else "no",
+            f"`{door.force}`" if door.force else "-",
+            str(door.refuses_with),
+        )
+        for door in DOORS
+    ]
+    told = ("door", "flies it in memory first", "overrules what can be", "exit code when refused")
+    return _table(told, rows)[0]
 
 
 # ---------- Tasks for learning
@@ -219,7 +236,13 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
     return ["\n".join(f"|{'|'.join(line)}|" for line in lines)]
 
 
-MADE = {"stages": stages, "task": tables, "returns": overview, "leaderboard": leaderboard}
+MADE = {
+    "stages": stages,
+    "doors": doors,
+    "task": tables,
+    "returns": overview,
+    "leaderboard": leaderboard,
+}
 
 
 def main() -> None:

@@ -21,12 +21,13 @@ from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
 from musls_bringup.results import Ending, StopRequested, result_folder
 from musls_bringup.shipped import VERSION
+from musls_control.brief.findings import findings
+from musls_control.brief.margins import margins_of
 from musls_control.child_processes import WorkerProcess, worker_count
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
-from musls_sim.preflight.feasibility import assess
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.recorder import MemoryRecorder
@@ -356,6 +357,8 @@ def summary_of(
         parameters=scenario.autopilot.parameters,
     )
     said = {"ended_by": ended_by, "inextensible": scenario.inextensible}
+    if found["warnings"] and facts.get("check"):  # the flight has shown better
+        facts = {**facts, "check": {**facts["check"], "can_be_flown": False}}
     return {"scenario": scenario.name, **said, **facts, **found}
 
 
@@ -366,19 +369,18 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def _check(session: Session) -> dict[str, Any] | None:
-    """The worst of what `musls check` says."""
-    scenario, components = session.scenario, session.components
-    plan = components.plan
-    in_formation = scenario.hanging is not None and scenario.start.kind != "state"
-    if not in_formation and plan.held is None:
+    """What was found before the flight, and its margins; None where nobody carries anything."""
+    brief, plan = session.scenario.brief, session.components.plan
+    margins = margins_of(brief, plan, moments=1)
+    if margins is None:
         return None
-    separation = closest_in_plan(scenario.system, plan)
-    found = assess(scenario, separation, moments=1, plan=plan)
+    told = [*findings(brief), *findings(brief, plan)]
+    refusing = [found.text for found in told if found.refuses]
     return {
-        "sentence": found.sentence,
-        "thrust_margin": found.thrust_margin,
-        "drone": found.weakest,
-        "can_be_flown": found.can_be_flown,
+        "sentence": "; ".join([*refusing, margins.sentence]),
+        "thrust_margin": margins.thrust_margin,
+        "drone": margins.weakest,
+        "can_be_flown": not refusing,
     }
 
 

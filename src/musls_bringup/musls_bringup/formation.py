@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from musls_control.brief.margins import DroneMargins, drone_margins
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
 from musls_description.hanging.hang import Hanging, hang, margin_text
@@ -15,7 +16,6 @@ from musls_description.numerics.arrays import Array
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import ShownResult, Table
-from musls_sim.preflight.feasibility import DroneMargins, drone_margins
 
 STARTS = 240
 """Of attachments along a closed line, of which that with its middle nearest the load's is taken."""

@@ -183,12 +183,13 @@ def main(count, first=0):
 
 def compared(scenario):
     """What check says of a scenario, and what its flight shows, as cells of a row."""
-    from musls_bringup.check import check
-    from musls_bringup.prediction import least_margin
+    from musls_bringup.before.verdict import judge, least_margin
 
-    found = check(scenario)
-    tips_m = found.separation.tips_m if found.separation else np.inf
-    row = {"check": "yes" if found.can_be_flown else "no", "margin": f"{found.thrust_margin:.2f}",
+    found = judge(scenario, flown=False)
+    closest = found.margins and found.margins.separation
+    tips_m = closest.tips_m if closest else np.inf
+    margin = f"{found.margins.thrust_margin:.2f}" if found.margins else ""
+    row = {"check": "yes" if found.can_be_flown else "no", "margin": margin,
            "tips_m": f"{tips_m:.2f}", "remarks": "; ".join(found.problems)[:120]}  # fmt: skip
     if found.can_be_flown:
         run, (least_m, when_s, height, wrong, _) = flown(scenario)

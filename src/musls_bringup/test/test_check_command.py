@@ -31,7 +31,24 @@ def test_too_heavy_is_exit_code_1(capsys):
     assert run(["check", "circle", "--set", "system.load.mass_kg=8"]) == 1
     text = capsys.readouterr().out
     assert "cannot be flown" in text
-    assert "thrust margin of" in text
+    assert text.rstrip().rpartition("\n")[2].startswith("cannot be flown: the rotors cannot lift")
+
+
+def test_the_last_line_names_what_refuses(capsys):
+    assert run(["check", "circle", "--set", "formation.radius_m=50"]) == 1
+    assert capsys.readouterr().out.startswith("cannot be flown: formation.radius_m = 50: cables do")
+
+
+def test_a_margin_just_below_the_limit_is_told_with_a_third_digit(capsys):
+    assert run(["check", "circle", "--set", "system.load.mass_kg=2.495"]) == 1
+    last = capsys.readouterr().out.rstrip().rpartition("\n")[2]
+    assert "thrust margin 1.09" in last and "at least 1.1 is needed" in last
+
+
+def test_what_is_not_flown_is_told(capsys):
+    assert run(["check", "circle", "--for", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "flown in memory for 2.0 s" in text and "s of the plan were not flown (--for)" in text
 
 
 @pytest.mark.parametrize(
@@ -39,7 +56,6 @@ def test_too_heavy_is_exit_code_1(capsys):
     [
         ["nothing"],
         ["circle", "--set", "limits.separation_m=-1"],
-        ["circle", "--set", "formation.radius_m=50"],
         ["circle", "--out", ""],
         ["delivery", "--set", "system.drones.propulsion.battery.cells=0"],
     ],

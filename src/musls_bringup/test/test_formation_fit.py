@@ -11,6 +11,7 @@ import yaml
 
 import musls
 from musls_bringup.shipped import SCENARIOS
+from musls_control.brief.findings import refuse_or_warn
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_yaml
 from musls_description.hanging.cone import Cone
@@ -19,7 +20,6 @@ from musls_description.hanging.hang import hang
 from musls_description.numerics.rotations import yaw_of
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.system_files import build_system
-from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 
 ROPE = {"mass_kg": 0.02, "radius_m": 0.002, "links": 8}
@@ -91,11 +91,11 @@ def test_formation_that_turns_the_load_is_named():
     hanging = scenario.hanging
     assert np.degrees(hanging.turn_rad) == pytest.approx(np.degrees(0.3), abs=0.2)
     with pytest.warns(UserWarning, match=r"turned by 17\.2 deg .*first_azimuth_rad = 0\.000 fits"):
-        refuse_or_warn(scenario)
+        refuse_or_warn(scenario.brief)
     straight = load_scenario(SCENARIOS / "hold.yaml")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        refuse_or_warn(straight)
+        refuse_or_warn(straight.brief)
 
 
 def test_cables_that_turn_drones_are_named(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import musls
-from musls_bringup.check import phases, planned, prepare
+from musls_bringup.before.planned import phases, planned, prepare
 from musls_bringup.cli import main
 from musls_bringup.cli.new import class_name
 from musls_control.trajectories import TRAJECTORIES

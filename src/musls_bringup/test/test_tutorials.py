@@ -68,6 +68,23 @@ def load_errors(folder):
     return json.loads((Path(folder) / "summary.json").read_text())["errors"]["load"]
 
 
+def test_first_hour(tmp_path, monkeypatch):
+    """Every command of the page, but for the viewer's window."""
+    monkeypatch.chdir(tmp_path)
+    flown = 0
+    for language, _, text in blocks("first_hour.md"):
+        for line in text.splitlines() if language == "console" else ():
+            words = shlex.split(line, comments=True)
+            window = words[1:2] == ["view"] and not {"--png", "--gif"} & {*words}
+            if words[:1] != ["musls"] or window:
+                continue
+            runs = sorted(map(str, Path("runs").glob("circle_*"))) if Path("runs").is_dir() else []
+            words = [runs[0] if "DATE_TIME" in word else word for word in words]
+            assert main(words[1:]) == 0, line
+            flown += words[1] in ("fly", "check")
+    assert flown >= 3
+
+
 def test_own_system(walk):
     names = walk("tutorials/own_system.md")
     assert names["way_m"][0] == pytest.approx(1.0, abs=0.2)

@@ -3,7 +3,7 @@
 import pytest
 
 import musls
-from musls_bringup.check import check
+from musls_bringup.before.verdict import judge, look
 from musls_description.config.schema import to_data, to_yaml
 from musls_description.system.system_files import load_system
 
@@ -44,7 +44,7 @@ def described(start_charge):
 
 
 def test_check_names_the_drone_that_runs_out_first(trio):
-    found = check(trio(start_charge=1.0))
+    _, found = look(trio(start_charge=1.0))
     first, second, third = found.formation
     assert found.first_empty == (2, second.minutes)
     assert second.minutes == pytest.approx(first.minutes / 10.0, rel=0.03)  # sag of 1.2 V of 48
@@ -53,7 +53,7 @@ def test_check_names_the_drone_that_runs_out_first(trio):
     )  # at the nominal voltage
     assert second.empty_margin < first.empty_margin - 0.05  # its battery sags more
     assert third.thrust_margin < first.thrust_margin - 0.3  # 13 % slower at the same voltage
-    assert any("drone_2" in line for line in check(trio(0.01)).problems)
+    assert any("drone_2" in line for line in judge(trio(0.01)).problems)
 
 
 def test_the_one_with_the_small_battery_falls_first(trio):

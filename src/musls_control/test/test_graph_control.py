@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_control.brief.brief import read_brief
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.controllers.payload.controller import PayloadSpec
-from musls_control.real_flight.graph import GraphControl, ReceivedMotion, read_mission_file
+from musls_control.real_flight.graph import GraphControl, ReceivedMotion, control_of
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
@@ -95,17 +96,17 @@ def test_velocities_that_nobody_tells_are_those_between_two_poses():
 def test_a_mission_file_tells_the_controller(tmp_path):
     file = tmp_path / "scenario.yaml"
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle_payload.yaml")))
-    assert isinstance(read_mission_file(file).control(0.02), GraphControl)
+    assert isinstance(control_of(read_brief(file), 0.02), GraphControl)
     gate = load_scenario(SHIPPED / "gate.yaml")
     file.write_text(to_yaml(gate))
-    known = read_mission_file(file).control(0.02).controller.setup
+    known = control_of(read_brief(file), 0.02).controller.setup
     assert known.obstacles == gate.world.obstacles and len(known.obstacles) == 1
     rods = load_scenario(SHIPPED / "circle_payload.yaml", ["cable_model=rigid_rods"])
     file.write_text(to_yaml(rods))
     with pytest.raises(ConfigError, match=r"cannot fly rigid rods"):
-        read_mission_file(file).control(0.02)
+        control_of(read_brief(file), 0.02)
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle.yaml")))
-    assert read_mission_file(file).control(0.02) is None
+    assert control_of(read_brief(file), 0.02) is None
     file.write_text(to_yaml(load_scenario(SHIPPED / "circle.yaml", ["controller=pid"])))
     with pytest.raises(ConfigError, match=r"pid .*cannot fly through the ROS graph"):
-        read_mission_file(file).control(0.02)
+        control_of(read_brief(file), 0.02)

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_control.brief.brief import read_brief
 from musls_control.mission.delivery import Outlet, hanging_share
 from musls_control.mission.player import CommandRefusal, PlayState
-from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
+from musls_control.real_flight.graph import ReceivedMotion, control_of, guidance_of
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
@@ -22,13 +23,13 @@ class Flight:
     def __init__(self, tmp_path, *changes):
         file = tmp_path / "scenario.yaml"
         file.write_text(to_yaml(load_scenario(SHIPPED / "delivery.yaml", changes)))
-        self.file = read_mission_file(file)
+        self.file = read_brief(file)
         self.known = ReceivedMotion(1, 4)
         places = np.array([[0.0, 0.0, 0.1], [1.0, 0.0, 0.2]])
-        plan = self.file.plan(places[0], 0.0, places[1:])
+        plan = self.file.plan_from(places[0], 0.0, places[1:])
         self.sent, self.told = [], []
         out = Outlet(lambda _, kind, what: self.told.append((kind, what)), self.sent.append)
-        self.flight = self.file.guidance(plan, self.known, out)
+        self.flight = guidance_of(self.file, plan, self.known, out)
         self.player, self.delivery = self.flight.player, self.flight.player.keeper
         self.player.start(0.0)
         self.time_s, self.stages, self.carried_kg = 0.0, [], 0.0
@@ -110,8 +111,8 @@ def test_a_controller_cannot_fly_a_delivery_through_the_graph(tmp_path):
     file = tmp_path / "other.yaml"
     file.write_text(data)
     with pytest.raises(ConfigError, match="is flown by the formation"):
-        read_mission_file(file).control(STEP_S)
-    assert flight.file.control(STEP_S) is None
+        control_of(read_brief(file), STEP_S)
+    assert control_of(flight.file, STEP_S) is None
 
 
 def test_a_slack_cable_hangs_in_two_strands_of_which_the_drone_carries_the_longer():

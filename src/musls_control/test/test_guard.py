@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from musls_control.brief.brief import read_brief
 from musls_control.estimate import Estimate
 from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
 from musls_control.mission.contingency import Loss, LossKind
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import CommandRefusal, FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
-from musls_control.real_flight.graph import read_mission_file
+from musls_control.real_flight.graph import contingency_of
 from musls_description.config.schema import build, to_data, to_yaml
 from musls_description.hanging.cone import Cone
 from musls_description.system.drone import tip_radius_m
@@ -219,16 +220,16 @@ def survives(tmp_path_factory):
         "contingency": {},
     }
     file.write_text(to_yaml(data))
-    found = read_mission_file(file)
+    found = read_brief(file)
     places = Cone(radius_m=1.9).offsets_m(6) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
-    plan = found.plan(np.array([0.0, 0.0, 0.05]), 0.0, places)
+    plan = found.plan_from(np.array([0.0, 0.0, 0.05]), 0.0, places)
     line = np.flatnonzero(plan.stage == plan.stage_names.index("line"))
     return found, plan, int(line[len(line) // 2])
 
 
 @pytest.fixture(scope="module")
 def prepared(survives):
-    return survives[0].contingency()
+    return contingency_of(survives[0])
 
 
 @pytest.fixture

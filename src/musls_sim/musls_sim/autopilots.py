@@ -13,8 +13,9 @@ from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
+from musls_description.system.drone import hover_throttle
 from musls_sim.plants.interface import Plant, PlantState
-from musls_sim.plants.trim import hover_throttle, trim_throttle
+from musls_sim.plants.trim import trim_throttle
 from musls_sim.scenario.scenario import Scenario
 
 

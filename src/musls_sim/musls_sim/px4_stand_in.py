@@ -16,7 +16,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import yaw_of
 from musls_sim.scenario.scenario import RecordingSpec, Scenario
-from musls_sim.session.compose import Components, flies_delivery
+from musls_sim.session.compose import Components
 from musls_sim.session.guidance import Guidance, check_hooks_of
 from musls_sim.session.session import Session
 from musls_sim.specs.physics import CONTROL_PERIOD_S
@@ -214,7 +214,7 @@ class CommandedGuidance(Guidance):
 
     def __init__(self, components: Components, commanders: Sequence[Commander]) -> None:
         # An event `abort` does nothing here: the formation hears of it on /events.
-        super().__init__(len(commanders), can_abort=flies_delivery(components.scenario))
+        super().__init__(len(commanders), can_abort=components.scenario.brief.delivers)
         self.commanders, self._components = tuple(commanders), components
 
     def step(self, tick: int) -> None:
@@ -236,7 +236,7 @@ class CommandedGuidance(Guidance):
 
 def flown_by_graph(scenario: Scenario) -> Scenario:
     """The scenario as the simulator sees it when the graph's nodes control: formation only."""
-    flies_delivery(scenario)
+    _ = scenario.brief.delivers  # refuses other laws than the formation
     return replace(
         scenario,
         controller=FormationSpec(),
@@ -248,7 +248,7 @@ def flown_by_graph(scenario: Scenario) -> Scenario:
 def check_hooks(session: Session, scenario: Scenario) -> None:
     """Refuse what asks for hooks that the simulator cannot open and close (raises ConfigError)."""
     given = scenario.mission.delivery
-    if given is not None and flies_delivery(scenario):
+    if given is not None and scenario.brief.delivers:
         check_hooks_of(given, len(scenario.system.cables), session.events)
     if scenario.contingency is not None:
         session.events.check({"kind": "release", "cable": 1})

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from musls_control.brief.brief import WindSpec
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_sim.specs.physics import WindSpec
 
 
 class Wind:

@@ -9,10 +9,10 @@ from scipy.spatial.transform import Rotation
 
 from musls_bringup.api import fly, load_scenario
 from musls_description.config.errors import ConfigError
+from musls_description.system.contacts import TOUCH_M, gap_between
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.obstacles import BOX, CYLINDER, solid
 from musls_sim.session.collisions import CollisionError, CollisionWatch
-from musls_sim.session.compiled_stages.contacts import TOUCH_M, gap_between
 from musls_sim.session.session import Session
 
 

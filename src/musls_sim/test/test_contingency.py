@@ -7,6 +7,7 @@ import pytest
 
 from musls_bringup.api import load_scenario
 from musls_bringup.cli.app import run
+from musls_control.brief.findings import findings
 from musls_control.estimate import Estimate
 from musls_control.mission.contingency import LOSS, look_for_losses
 from musls_control.mission.plan import FlightPlan
@@ -15,7 +16,6 @@ from musls_control.mission.spec import ContingencySpec
 from musls_control.reference import Reference
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.drone import tip_radius_m
-from musls_sim.preflight.checks import preflight
 from musls_sim.session.session import Session
 
 BREAK_N = 60.0
@@ -132,7 +132,9 @@ def test_drones_keep_clear_of_one_that_hovers_without_load(name):
 def test_rigid_links_that_do_not_twist_are_warned_of():
     def told(**changes):
         return [
-            c for c in preflight(load_scenario("hexa_survives", changes)) if "twist: free" in c.text
+            c
+            for c in findings(load_scenario("hexa_survives", changes).brief)
+            if "twist: free" in c.text
         ]
 
     assert not told()

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from musls_bringup.api import load_scenario
-from musls_bringup.check import as_data, check
-from musls_description.config.errors import ConfigError
-from musls_description.hanging.hang import hang
-from musls_description.system.drone import propeller_radius_m, tip_radius_m
-from musls_description.system.system_files import load_system
-from musls_sim.preflight.feasibility import (
+from musls_bringup.before.verdict import as_data, judge, look
+from musls_control.brief.brief import LimitsSpec
+from musls_control.brief.margins import (
     FormationMotion,
     forces_of,
     full_thrust_n,
@@ -19,9 +16,12 @@ from musls_sim.preflight.feasibility import (
     strong_wind_enu_m_s,
     thrust_at_m,
 )
+from musls_description.config.errors import ConfigError
+from musls_description.hanging.hang import hang
+from musls_description.system.drone import propeller_radius_m, tip_radius_m
+from musls_description.system.system_files import load_system
 from musls_sim.session.collisions import SeparationWatch
 from musls_sim.session.session import Session
-from musls_sim.specs.estimation import LimitsSpec
 
 G = 9.80665
 POSE = np.array([0.0, 0.0, 2.0, 0.3])
@@ -39,14 +39,14 @@ def moving(**changes):
 def test_at_rest_it_is_the_hanging_equilibrium():
     scenario = load_scenario("circle")
     hanging = hang(scenario.system, scenario.formation, load_pose=POSE)
-    forces = forces_of(scenario, moving())
+    forces = forces_of(scenario.brief, moving())
     np.testing.assert_allclose(forces.thrust_enu_n, hanging.rest.drone_force_n, atol=1e-9)
 
 
 def test_tension_of_a_symmetric_cone():
     """C18: T = m_L g / (n cos alpha)."""
     scenario = load_scenario("quad")
-    forces = forces_of(scenario, moving())
+    forces = forces_of(scenario.brief, moving())
     system = scenario.system
     cables = forces.thrust_enu_n - [0.0, 0.0, system.drones[0].mass_kg * G]
     cables[:, 2] -= system.cables[0].mass_kg * G  # at the load
@@ -67,7 +67,7 @@ def test_the_drones_give_what_the_whole_system_needs(name):
         velocity_enu_m_s=[1.0, -0.5, 0.2], acceleration_enu_m_s2=[0.6, 0.8, 0.5],
         wind_enu_m_s=[-3.0, 2.0, 0.0],
     )  # fmt: skip
-    forces = forces_of(scenario, motion)
+    forces = forces_of(scenario.brief, motion)
     air = motion.wind_enu_m_s - motion.velocity_enu_m_s
     drag = (0.3 + 0.2 * system.n_drones) * air
     felt = np.array([0.0, 0.0, G]) + motion.acceleration_enu_m_s2
@@ -77,7 +77,7 @@ def test_the_drones_give_what_the_whole_system_needs(name):
 
 def test_one_drone_accelerates_its_load_like_a_pendulum():
     scenario = load_scenario("solo", {"system.drones.rotors.drag_n_s2_m_rad": 0.0})
-    forces = forces_of(scenario, moving(acceleration_enu_m_s2=[3.0, 0.0, 0.0]))
+    forces = forces_of(scenario.brief, moving(acceleration_enu_m_s2=[3.0, 0.0, 0.0]))
     east, north, up = forces.thrust_enu_n[0]
     assert math.atan2(east, up) == pytest.approx(math.atan2(3.0, G), abs=1e-6)
     assert north == pytest.approx(0.0, abs=1e-6)
@@ -91,7 +91,7 @@ def test_wind_tilts_by_drag_over_weight():
         "system.drones.drag_n_s_m": [0.366, 0.366, 0.366],
         "system.load.drag_n_s_m": [0.0, 0.0, 0.0],
     })  # fmt: skip
-    east, _, up = forces_of(scenario, moving(wind_enu_m_s=[10.0, 0.0, 0.0])).thrust_enu_n[0]
+    east, _, up = forces_of(scenario.brief, moving(wind_enu_m_s=[10.0, 0.0, 0.0])).thrust_enu_n[0]
     assert math.degrees(math.atan2(-east, up)) == pytest.approx(2.13, abs=0.01)
 
 
@@ -99,8 +99,8 @@ def test_turning_formation_needs_centripetal_force():
     """Of drones at 1 m from the axis at 2 rad/s: 4 m/s2 inward, on top of what the cables do."""
     scenario = load_scenario("quad", {"system.drones.rotors.drag_n_s2_m_rad": 0.0})
     drone = scenario.system.drones[0]
-    turning = forces_of(scenario, moving(yaw_rate_rad_s=2.0)).thrust_enu_n
-    still = forces_of(scenario, moving()).thrust_enu_n
+    turning = forces_of(scenario.brief, moving(yaw_rate_rad_s=2.0)).thrust_enu_n
+    still = forces_of(scenario.brief, moving()).thrust_enu_n
     places, _ = scenario.formation.poses(np.zeros(3), POSE[3], scenario.system.n_drones)
     inward = -drone.mass_kg * 4.0 * places * [1.0, 1.0, 0.0]
     np.testing.assert_allclose(turning - still, inward, atol=1e-6)
@@ -109,7 +109,7 @@ def test_turning_formation_needs_centripetal_force():
 def test_hardest_moment_of_a_circle_is_as_hard_everywhere():
     """Centripetal acceleration v^2 / r with the load's speed; the time does not matter."""
     scenario = load_scenario("solo")
-    moment = hard_moments(scenario)[0]
+    moment = hard_moments(scenario.brief)[0]
     size = np.linalg.norm(moment.motion.acceleration_enu_m_s2)
     assert moment.stage == "circle"
     assert size == pytest.approx(0.5**2 / 1.5, rel=1e-6)
@@ -117,15 +117,15 @@ def test_hardest_moment_of_a_circle_is_as_hard_everywhere():
 
 def test_strong_wind_counts_gusts():
     scenario = load_scenario("wind")
-    wind = strong_wind_enu_m_s(scenario)
+    wind = strong_wind_enu_m_s(scenario.brief)
     assert np.linalg.norm(wind) > np.linalg.norm([2.0, 1.0, 0.0]) + 1.0
     assert np.cross(wind, [2.0, 1.0, 0.0]) == pytest.approx([0, 0, 0], abs=1e-12)
 
 
 def test_delivery_hovers_as_long_as_its_paper_says():
-    found = check(load_scenario("delivery"))
+    told, found = look(load_scenario("delivery"))
     (margins,) = found.formation
-    assert found.can_be_flown
+    assert not any(finding.refuses for finding in told)
     assert margins.minutes == pytest.approx(19.3, rel=0.02)
     assert margins.thrust_margin == pytest.approx(1.9186 * 10.0224 / 10.0424, rel=1e-3)
     assert margins.level_tilt_deg == pytest.approx(58.6, abs=0.2)
@@ -135,7 +135,7 @@ def test_delivery_hovers_as_long_as_its_paper_says():
 
 def test_at_the_ceiling_full_thrust_just_carries():
     scenario = load_scenario("delivery")
-    found = check(scenario)
+    _, found = look(scenario)
     drone = scenario.system.drones[0]
     assert thrust_at_m(drone, found.ceiling_m) == pytest.approx(found.formation[0].thrust_n)
     # Paper: 5.3 km, by a tool whose inputs are not published.
@@ -166,40 +166,49 @@ BATTERY = "system.drones.propulsion.battery."
 @pytest.mark.parametrize(
     ("name", "changes", "problem"),
     [
-        ("delivery", {"system.load.mass_kg": 15}, "thrust margin of"),
-        ("delivery", {"system.drones.propulsion.battery.capacity_ah": 0.2}, "the flight takes"),
-        ("delivery", {"system.drones.propulsion.air.altitude_m": 5000}, "thrust margin of"),
-        ("delivery", {BATTERY + "resistance_ohm": 10}, "voltage that is left at the begin"),
-        (
-            "delivery",
-            {BATTERY + "capacity_ah": 0.75, "system.load.mass_kg": 5.5},
-            "voltage that is left at the end",
-        ),
-        ("circle", {"system.cables.elastic.break_force_n": 7.0}, "of its break force of 7 N"),
-        ("circle", {"autopilot.parameters.MPC_TILTMAX_AIR": 1}, "would lean"),
+        ("delivery", {"system.load.mass_kg": 15}, "cannot lift the load: thrust margin"),
+        ("delivery", {"system.drones.propulsion.air.altitude_m": 5000}, "thrust margin"),
         ("circle", {"limits.separation_m": 1.0}, "limits.separation_m = 1"),
         ("circle", {"formation.height_m": 4.0}, "formation.height_m = 4"),
     ],
 )
 def test_what_cannot_be_flown(name, changes, problem):
-    found = check(load_scenario(name, changes))
-    assert not found.can_be_flown
-    assert any(problem in line for line in found.problems), found.problems
-    assert problem in found.sentence
-    assert as_data(load_scenario(name, changes), found)["can_be_flown"] is False
+    scenario = load_scenario(name, changes)
+    verdict = judge(scenario)
+    assert not verdict.can_be_flown and verdict.flown is None
+    assert problem in verdict.sentence
+    assert as_data(scenario, verdict)["can_be_flown"] is False
 
 
 @pytest.mark.parametrize(
     ("changes", "caution"),
     [
         ({"wind.mean_enu_m_s": [60, 0, 0]}, "drone_1 has no drag"),
+        ({BATTERY + "capacity_ah": 0.2}, "the flight takes"),
+        ({BATTERY + "resistance_ohm": 10}, "voltage that is left at the begin"),
+        (
+            {BATTERY + "capacity_ah": 0.75, "system.load.mass_kg": 5.5},
+            "voltage that is left at the end",
+        ),
         ({"system.drones.propulsion.propeller.diameter_m": 0.9}, "propellers of 0.9 m"),
     ],
 )
 def test_what_one_should_know(changes, caution):
-    assert not any(caution in line for line in check(load_scenario("delivery")).cautions)
-    found = check(load_scenario("delivery", changes))
-    assert any(caution in line for line in found.cautions), found.cautions
+    assert not any(caution in finding.text for finding in look(load_scenario("delivery"))[0])
+    told, _ = look(load_scenario("delivery", changes))
+    assert any(caution in finding.text and not finding.refuses for finding in told), told
+
+
+@pytest.mark.parametrize(
+    ("changes", "caution"),
+    [
+        ({"system.cables.elastic.break_force_n": 7.0}, "of its break force of 7 N"),
+        ({"autopilot.parameters.MPC_TILTMAX_AIR": 1}, "would lean"),
+    ],
+)
+def test_a_margin_of_the_plan_is_a_caution(changes, caution):
+    told, _ = look(load_scenario("circle", changes))
+    assert any(caution in finding.text and not finding.refuses for finding in told), told
 
 
 def test_rotor_tips():

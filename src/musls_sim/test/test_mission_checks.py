@@ -7,6 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from musls_control.brief.findings import (
+    bag_bytes_per_s,
+    findings,
+    refuse_or_warn,
+)
 from musls_control.mission.delivery import compile_delivery
 from musls_control.mission.plan import (
     GroundSpot,
@@ -18,7 +23,6 @@ from musls_control.mission.spec import LONGEST_S
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.ground import ground_radius_m, ground_spawn
 from musls_sim.autopilots import hover_parameters
-from musls_sim.preflight.checks import Caution, Refusal, bag_bytes_per_s, preflight, refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -51,7 +55,7 @@ def plan_of(scenario):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_missions_pass_without_a_word(name):
-    said = [said.text for said in preflight(scenario_of(name))]
+    said = [said.text for said in findings(scenario_of(name).brief)]
     assert not [text for text in said if "cable turns drone_" not in text]  # `unequal`: by 7.8 deg
 
 
@@ -111,8 +115,8 @@ LONG_LIST = ", ".join(["{position_m: [0, 0, 1]}, {position_m: [1, 0, 1]}"] * 50)
     ],
 )  # fmt: skip
 def test_missions_that_cannot_be_flown_are_refused(overrides, words):
-    refusal = next(preflight(scenario_of("circle", *overrides)))
-    assert isinstance(refusal, Refusal)
+    refusal = next(findings(scenario_of("circle", *overrides).brief))
+    assert refusal.refuses
     assert all(word in refusal.text for word in words), refusal
 
 
@@ -143,7 +147,7 @@ def test_a_plan_is_no_longer_than_a_day():
 def test_the_highest_rise_is_where_the_shortest_cable_is_taut(name):
     """The refused height is the one at which the ends of the first cable are its length apart."""
     base = ["start=ground", f"system={name}"]
-    refusal = next(preflight(scenario_of("circle", *base, "mission.rise_m=500")))
+    refusal = next(findings(scenario_of("circle", *base, "mission.rise_m=500").brief))
     highest = float(re.search(r"taut ([\d.]+) m above", refusal.text)[1])
     system = scenario_of("circle", *base).system
     load, drone, cable = system.load, system.drones[0], system.cables[0]
@@ -152,7 +156,7 @@ def test_the_highest_rise_is_where_the_shortest_cable_is_taut(name):
     assert np.hypot(ground_radius_m(system, 0), high - low) == pytest.approx(
         cable.length_m, abs=0.01
     )
-    said = preflight(scenario_of("circle", *base, f"mission.rise_m={highest - 0.02}"))
+    said = findings(scenario_of("circle", *base, f"mission.rise_m={highest - 0.02}").brief)
     assert not [refusal for refusal in said if "rise_m" in refusal.text]
 
 
@@ -160,8 +164,8 @@ def test_the_highest_rise_is_where_the_shortest_cable_is_taut(name):
 
 
 def caution(*overrides):
-    (said,) = preflight(scenario_of("circle", *overrides))
-    assert isinstance(said, Caution)
+    (said,) = findings(scenario_of("circle", *overrides).brief)
+    assert not said.refuses
     return said.text
 
 
@@ -177,14 +181,14 @@ def test_a_short_flight_with_a_large_bag_is_announced():
 
 def test_the_announced_size_is_about_that_of_a_bag():
     """Against bags flown with this recorder: hold (11.6 s, 3 drones) and hexa (49.6 s, 6)."""
-    assert 11.6 * bag_bytes_per_s(scenario_of("hold")) == pytest.approx(1.93e6, rel=0.2)
-    assert 49.6 * bag_bytes_per_s(scenario_of("hexa")) == pytest.approx(14.9e6, rel=0.2)
+    assert 11.6 * bag_bytes_per_s(scenario_of("hold").brief) == pytest.approx(1.93e6, rel=0.2)
+    assert 49.6 * bag_bytes_per_s(scenario_of("hexa").brief) == pytest.approx(14.9e6, rel=0.2)
 
 
 def test_wind_that_blows_the_drones_away_is_named():
     text = caution("wind.mean_enu_m_s=[90,60,0]")
     assert text.startswith("wind of 108 m/s") and "blown away" in text
-    assert not list(preflight(scenario_of("circle", "wind.mean_enu_m_s=[5,5,0]")))
+    assert not list(findings(scenario_of("circle", "wind.mean_enu_m_s=[5,5,0]").brief))
 
 
 def test_cables_that_are_not_slack_before_the_lift_are_named():
@@ -195,11 +199,11 @@ def test_cables_that_are_not_slack_before_the_lift_are_named():
 def test_cautions_are_warnings_before_the_flight():
     scenario = scenario_of("hold", "mission.stages.0.duration_s=7200")
     with pytest.warns(UserWarning, match="a long flight"):
-        refuse_or_warn(scenario)
+        refuse_or_warn(scenario.brief)
     usual = scenario_of("hold")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        refuse_or_warn(usual)
+        refuse_or_warn(usual.brief)
 
 
 # ---------- Gravity
@@ -225,7 +229,7 @@ def test_a_drone_is_light_enough_with_a_lower_least_thrust():
 def test_high_gravity_is_named_where_the_rotors_cannot_lift():
     scenario = scenario_of("hold", "physics.gravity_m_s2=30")
     with pytest.raises(ConfigError, match=r"thrust margin .* at gravity 30 m/s2"):
-        refuse_or_warn(scenario)
+        refuse_or_warn(scenario.brief)
 
 
 def test_set_points_of_a_file_count_from_the_scenarios_folder(tmp_path, monkeypatch):

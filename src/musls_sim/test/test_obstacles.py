@@ -9,8 +9,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_bringup.api import load_scenario
-from musls_bringup.check import check
+from musls_bringup.before.verdict import judge
 from musls_description.config.errors import ConfigError
+from musls_description.system.contacts import gap_between
 from musls_description.system.obstacles import (
     BOX,
     CYLINDER,
@@ -23,7 +24,6 @@ from musls_description.system.obstacles import (
 )
 from musls_sim.session import collisions
 from musls_sim.session.collisions import CollisionWatch
-from musls_sim.session.compiled_stages.contacts import gap_between
 from musls_sim.session.session import Session
 
 SIZE = {BOX: (0.4, 0.2, 0.3), CYLINDER: (0.3, 0.3, 0.5), PLANE: (0.0, 0.0, 0.0)}
@@ -174,8 +174,9 @@ def test_formation_flies_through_the_gate_without_touching_it():
 
 
 def test_check_finds_what_the_plan_brings_into_an_obstacle():
-    assert not check(load_scenario("gate")).problems
-    (problem, _) = check(load_scenario("gate", {"world.obstacles.0.width_m": 2.4})).problems
+    assert not judge(load_scenario("gate"), flown=False).problems
+    narrow = load_scenario("gate", {"world.obstacles.0.width_m": 2.4, "controller": "formation"})
+    (problem, _) = judge(narrow, flown=False).problems
     assert re.fullmatch(
         r"the plan brings drone_[23] into gate at \d+\.\d s, in 'min_derivative'", problem
     )

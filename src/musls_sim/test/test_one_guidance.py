@@ -9,13 +9,14 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from musls_bringup.api import load_scenario
+from musls_control.brief.brief import read_brief
 from musls_control.estimate import Estimate
 from musls_control.guard import Guard
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import OFFBOARD, KnownState, guide
 from musls_control.mission.player import CommandRefusal, PlayState
-from musls_control.real_flight.graph import ReceivedMotion, read_mission_file
+from musls_control.real_flight.graph import ReceivedMotion, contingency_of, guidance_of
 from musls_description.config.schema import to_yaml
 from musls_sim.session.guidance import MissionGuidance
 
@@ -102,7 +103,7 @@ class InGraph(Side):
         super().__init__(ReceivedMotion(n, 4))
         self.known.phases.update(dict.fromkeys(self.known.drones, "flying"))
         self.known.heard_s = dict.fromkeys((*self.known.bodies, OFFBOARD), 0.0)
-        self.flight = file.guidance(plan, self.known, self.out, guard=Guard(), contingency=way)
+        self.flight = guidance_of(file, plan, self.known, self.out, guard=Guard(), contingency=way)
         self.flight.begin(0.0)
 
     def see(self, time_s, places, velocities, rotors):
@@ -129,7 +130,7 @@ class Flights:
 
     def __init__(self, scenario, file, way):
         ground = scenario.hanging.formation.offsets_m(scenario.system.n_drones) * [1.3, 1.3, 0.0]
-        plan = file.plan(np.array([0.0, 0.0, 0.1]), 0.0, ground + [0.0, 0.0, 0.24])
+        plan = file.plan_from(np.array([0.0, 0.0, 0.1]), 0.0, ground + [0.0, 0.0, 0.24])
         ways = [None, None] if way is None else [copy.deepcopy(way), copy.deepcopy(way)]
         self.session = InSession(scenario, plan, ways[0])
         self.graph = InGraph(scenario, plan, ways[1], file)
@@ -231,8 +232,8 @@ def quad(tmp_path_factory):
     scenario = load_scenario("quad_survives", changes)
     file = tmp_path_factory.mktemp("quad") / "quad.yaml"
     file.write_text(to_yaml(scenario))
-    found = read_mission_file(file)
-    way = found.contingency()
+    found = read_brief(file)
+    way = contingency_of(found)
     assert isinstance(way, Contingency)
     return scenario, found, way
 
@@ -294,6 +295,6 @@ def test_a_delivery_is_flown_alike(tmp_path_factory, script, hooks, gives_up):
     file.write_text(to_yaml(scenario))
     events = [(hooks, "closes"), (gives_up, "given_up")]
     script = [*script, *((at, what) for at, what in events if at)]
-    flights = Flights(scenario, read_mission_file(file), None).fly(script, 64.0)
+    flights = Flights(scenario, read_brief(file), None).fly(script, 64.0)
     # A gate gives up between two steps of the graph.
     check_equal(flights, apart_s=len(flights.graph.said) * STEP_S)

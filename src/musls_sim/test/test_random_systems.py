@@ -12,13 +12,13 @@ import yaml
 from random_systems import random_scenario
 from scipy.optimize import linprog
 
+from musls_control.brief.findings import refuse_or_warn
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.fitting import STEEPEST_RAD, holds, proposed_places_m
 from musls_description.hanging.tree import tips_apart_m
 from musls_description.system.drone import tip_radius_m
-from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 
@@ -116,9 +116,9 @@ def test_shares_are_balanced_whatever_the_last_digits_are(tmp_path, lift_m):
 def test_a_place_that_makes_one_drone_carry_all_is_named(tmp_path):
     high = plate(tmp_path, 0.06)
     with pytest.warns(UserWarning, match=r"formation\.places_m\.\d: drone_\d is 0\.0\d+ m too"):
-        refuse_or_warn(high)
+        refuse_or_warn(high.brief)
     with pytest.raises(ConfigError, match=r"formation\.places_m: .*musls formation` proposes"):
-        refuse_or_warn(plate(tmp_path, 0.6))
+        refuse_or_warn(plate(tmp_path, 0.6).brief)
 
 
 def test_cables_of_unequal_length_hold_the_load_level(tmp_path):
@@ -127,7 +127,7 @@ def test_cables_of_unequal_length_hold_the_load_level(tmp_path):
     assert scenario.hanging.tilt_rad < np.radians(1.0)
     one_height = dataclasses.replace(scenario, formation=Cone(radius_m=1.0, height_m=2.3))
     with pytest.warns(UserWarning, match="the load will hang tilted by 25 deg"):
-        refuse_or_warn(one_height)
+        refuse_or_warn(one_height.brief)
 
 
 @pytest.mark.parametrize("seed", [15, 30])

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from musls_control.brief.findings import refuse_or_warn
 from musls_control.trajectories import Circle, Engage, Hold
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 from musls_description.system.system_files import SYSTEMS, load_system, system_names
 from musls_sim.autopilots import AutopilotSetup
-from musls_sim.preflight.checks import refuse_or_warn
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario, load_scenario
 from musls_sim.specs.estimation import MotionCaptureSpec, TruthSpec
 
@@ -442,7 +442,7 @@ def test_a_step_that_is_no_number_is_refused(tiny):
 
 def check(scenario, *, force=False):
     """What a flight checks before it starts."""
-    refuse_or_warn(scenario, force=force)
+    refuse_or_warn(scenario.brief, force=force)
     return scenario.hanging
 
 

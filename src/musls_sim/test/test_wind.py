@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_sim.specs.physics import WindSpec
+from musls_control.brief.brief import WindSpec
 from musls_sim.wind import Wind, blow
 
 DT = 0.004

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import new_console, new_table
+from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table
 from musls_bringup.results import check_older
 from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError, writing
@@ -18,15 +17,26 @@ from musls_description.config.errors import MuslsError, writing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
     from rich.table import Table
 
-    from musls_bringup.prediction import Verdict
-    from musls_sim.preflight.feasibility import DroneMargins
+    from musls_bringup.before.verdict import Verdict
+    from musls_control.brief.margins import DroneMargins, Margins
 
 
 def run(
     scenario: options.ScenarioName,
     settings: options.Settings = None,
+    limit_s: Annotated[
+        float | None,
+        typer.Option(
+            "--for",
+            min=0.1,
+            metavar="SECONDS",
+            help="Fly no longer than this.",
+            show_default="to the end",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         options.out_path(help="Write check.json and the figure margins.png."),
@@ -34,26 +44,16 @@ def run(
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> int:
-    """Checks whether a scenario can be flown: margins, flight time. Exit code 1 means no.
-
-    The phases at the ground and the first stage are flown for it.
-    """
-    from musls_bringup.check import as_data, draw, loss_sentence, losses
-    from musls_bringup.prediction import judge
-    from musls_description.config.schema import to_data
+    """Checks whether a scenario can be flown, by flying it in memory. Exit code 1 means no."""
+    from musls_bringup.before.figures import draw, loss_sentence, losses
+    from musls_bringup.before.verdict import as_data, judge
 
     chosen = find_scenario(scenario, list(settings or []))
     check_older(out, "check.json", overwrite=overwrite)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        verdict = judge(chosen)
-        lost = losses(chosen)
-    cautions = [*verdict.cautions, *(str(w.message) for w in caught)]
-    data = as_data(chosen, verdict.found, lost)
-    data |= {"can_be_flown": verdict.can_be_flown, "problems": list(verdict.problems)}
-    if verdict.flown is not None:
-        data |= {"flown": to_data(verdict.flown)}
-    text = json.dumps(data | {"cautions": cautions}, indent=2, allow_nan=False)
+    with ProgressDisplay(chosen.name, PREPARING, quiet=as_json) as shown:
+        verdict = judge(chosen, limit_s=limit_s, observers=[shown.flight()])
+    lost = losses(chosen)
+    text = json.dumps(as_data(chosen, verdict, lost), indent=2, allow_nan=False)
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
@@ -64,15 +64,33 @@ def run(
     else:
         told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
         ropes = dict.fromkeys(cable.rope_words for cable in chosen.system.cables)
-        _show(chosen.name, verdict, cautions, [f"cables: {'; '.join(ropes)}", *told])
+        _show(chosen.name, verdict, [f"cables: {'; '.join(ropes)}", *told])
     return 0 if verdict.can_be_flown else 1
 
 
-def _show(name: str, verdict: Verdict, cautions: list[str], facts: list[str]) -> None:
+def _show(name: str, verdict: Verdict, facts: list[str]) -> None:
     from rich.markup import escape
 
-    found, flown = verdict.found, verdict.flown
+    margins, flown = verdict.margins, verdict.flown
     console = new_console()
+    if margins is not None:
+        _show_margins(console, name, margins)
+    for line in facts:
+        console.print(escape(line))
+    if flown is not None and not flown.problems:
+        console.print(escape(flown.sentence))
+    for line in verdict.cautions:
+        console.print(f"[yellow]caution:[/yellow] {escape(line)}")
+    for line in verdict.problems[1:]:
+        console.print(f"[red]problem:[/red] {escape(line)}")
+    if verdict.problems:  # the last line names what refuses
+        console.print(f"[bold][red]cannot be flown[/bold]: {escape(verdict.problems[0])}")
+        return
+    left = f": {margins.margin_sentence}" if margins is not None else ""
+    console.print(f"[bold][green]can be flown[/bold]{left}")
+
+
+def _show_margins(console: Console, name: str, found: Margins) -> None:
     console.print(_table(f"{name}: in the formation at rest", found.formation))
     if found.moment is not None:
         where = f"hardest moment: {found.moment.stage} at {found.moment.time_s:.1f} s"
@@ -93,16 +111,6 @@ def _show(name: str, verdict: Verdict, cautions: list[str], facts: list[str]) ->
     if found.first_empty is not None:
         number, minutes = found.first_empty
         console.print(f"drone_{number} runs out first: {minutes:.1f} min of hover")
-    for line in facts:
-        console.print(escape(line))
-    if flown is not None and not flown.problems:
-        console.print(escape(flown.sentence))
-    for line in cautions:
-        console.print(f"[yellow]caution:[/yellow] {escape(line)}")
-    for line in verdict.problems:
-        console.print(f"[red]problem:[/red] {escape(line)}")
-    said = "[green]can be flown" if verdict.can_be_flown else "[red]cannot be flown"
-    console.print(f"[bold]{said}[/bold]: {found.margin_sentence}")
 
 
 COLUMNS = {
@@ -199,8 +207,8 @@ def formation(
     Prints thrust margins and what to paste into a scenario. Places that a scenario gives itself
     (formation.places_m) are always kept.
     """
+    from musls_bringup.before.verdict import judge_system
     from musls_bringup.formation import draw, pasted, propose, with_drones
-    from musls_bringup.prediction import judge_system
     from musls_description.system.slung_system import MAX_CABLES, formation_of
     from musls_description.system.system_files import load_system
 
@@ -235,8 +243,8 @@ def draw_system(
 
     The drones are in the formation that a scenario without one of its own gets; nothing is flown.
     """
+    from musls_bringup.before.verdict import judge_system
     from musls_bringup.formation import draw, propose
-    from musls_bringup.prediction import judge_system
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system
 

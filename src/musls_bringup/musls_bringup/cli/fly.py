@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from musls_analysis.figures.convergence import Convergence
-    from musls_bringup.check import PlannedPhase
+    from musls_bringup.before.planned import PlannedPhase
     from musls_bringup.fly import Flight, FlyOptions
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
@@ -267,7 +267,7 @@ def show_plan(
     scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool, table: bool
 ) -> None:
     """Check a scenario and print what it would do; nothing is flown."""
-    from musls_bringup.check import phases, prepare
+    from musls_bringup.before.planned import phases, prepare
 
     if out is not None:
         check_folder(out, overwrite=overwrite)
@@ -288,7 +288,7 @@ def show_plan(
     margin = "" if scenario.hanging is None else f", {scenario.hanging.margin_sentence}"
     console.print(
         f"{scenario.name} can be flown by its plan: {components.plan.duration_s:.1f} s{margin}; "
-        "nothing was flown (musls check flies its begin, musls view --gif draws its set-points)"
+        "nothing was flown (musls check flies it in memory, musls view --gif draws its set-points)"
     )
 
 

@@ -75,9 +75,7 @@ Quiet = Annotated[
 ]
 FlyOnce = Annotated[
     bool,
-    typer.Option(
-        "--fly", help="Lift a metre, hold and land with it, as musls check does: takes seconds."
-    ),
+    typer.Option("--fly", help="Lift a metre, hold and land with it, in memory: takes seconds."),
 ]
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html.")]
 

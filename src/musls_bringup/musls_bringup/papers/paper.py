@@ -28,7 +28,7 @@ from musls_analysis.report.report import number
 from musls_analysis.sweep.plan import Metric
 from musls_analysis.sweep.store import chosen_metric
 from musls_analysis.view.page import picture, templates
-from musls_bringup.check import as_data, check
+from musls_bringup.before.verdict import as_data, judge
 from musls_bringup.fly import fly_run, program
 from musls_bringup.papers.reproduce import ReproduceOptions, reproduce
 from musls_bringup.results import StopRequested, result_folder
@@ -261,7 +261,7 @@ def _flown(flight: FlightRequest, folder: Path) -> tuple[Recording | None, Mappi
     """The flight, and the content of its summary.json; or what the check finds."""
     scenario = find_scenario(flight.scenario, list(flight.overrides))
     if flight.check:
-        return None, as_data(scenario, check(scenario))
+        return None, as_data(scenario, judge(scenario, flown=False))
     return fly_run(scenario, folder)
 
 

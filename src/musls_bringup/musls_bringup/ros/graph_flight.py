@@ -28,9 +28,10 @@ from musls_bringup.ros.workspace import (
     px4_interface,
     px4_msgs,
 )
+from musls_control.brief.brief import read_brief
 from musls_control.controllers import FormationSpec
 from musls_control.px4.offboard import px4_namespace
-from musls_control.real_flight.graph import STEP_S, read_mission_file
+from musls_control.real_flight.graph import STEP_S, control_of
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Firmware, Px4Error, find_px4
@@ -169,8 +170,7 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
-        mission = read_mission_file(file)  # says here what the formation would refuse
-        mission.control(STEP_S)
+        control_of(read_brief(file), STEP_S)  # says here what the formation would refuse
         statistics, controller = work / "simulator.json", work / "controller.json"
         fault = work / "fault.txt"
         begun: list[_Flight] = []
@@ -190,7 +190,11 @@ def fly_through_graph(
             flight = _Flight(nodes, lines, progress, alert, ending, fault)
             begun.append(flight)
             formation = processes.formation(
-                file, autostart=True, start_with_listeners=1, statistics_file=str(controller)
+                file,
+                autostart=True,
+                start_with_listeners=1,
+                statistics_file=str(controller),
+                force="--force" if options.force else "",
             )
             interrupted = flight.run(formation)
             if flight.failure is not None:

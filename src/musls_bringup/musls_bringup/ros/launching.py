@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from musls_bringup.before.verdict import Verdict, as_data, judge
 from musls_bringup.results import default_folder
 from musls_bringup.ros import processes
 from musls_bringup.ros.graph_flight import check_guided, check_px4, offboard_of
@@ -56,6 +58,7 @@ REAL_ARGUMENTS = {
     "params": ("", "Parameter file of the nodes; default the shipped one."),
     "namespace": ("", "ROS namespace of all nodes and topics; none by default."),
     "rviz": ("false", "Show the flight in RViz."),
+    "force": ("", "Reason to fly in spite of what speaks against it; it is recorded."),
 }
 """Arguments of real.launch.py: default and description."""
 
@@ -119,7 +122,11 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     asked = _flags(given, REAL_ARGUMENTS)
     shown, scenario = _rviz_of(asked, use_sim_time=False), _scenario_of(given)
     check_guided(scenario)
+    verdict = _allowed(scenario, given["force"])
     file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=asked["record"])
+    told = as_data(scenario, verdict) | {"forced": given["force"]}
+    text = json.dumps(told, indent=2, allow_nan=False)
+    file.with_name(VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
     n = scenario.system.n_drones
     namespaces = _listed(given, "px4_namespaces", str)
     relay = {
@@ -130,14 +137,33 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
         **_listed(given, "rigid_bodies", str),
         **namespaces,
     }
-    told = {"auto_arm": asked["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
+    offboard = {"auto_arm": asked["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
     nodes = [
         NodeSpec("musls_control", "mocap_relay", relay),
-        processes.offboard(n, use_sim_time=False, **told),
-        *_flown(file, asked, use_sim_time=False),
+        processes.offboard(n, use_sim_time=False, **offboard),
+        *_flown(file, asked, use_sim_time=False, force=given["force"]),
         *shown,
     ]
     return _in_namespace(nodes, given["namespace"])
+
+
+VERDICT_FILE = "check.json"
+"""Beside the scenario: what was found before the flight, and the reason why it was forced."""
+
+
+def _allowed(scenario: Scenario, force: str) -> Verdict:
+    """The verdict on a flight of real drones, made now: an older one says nothing of this file.
+
+    Raises:
+        ConfigError: The flight is refused, and `force` gives no reason, or cannot.
+    """
+    verdict = judge(scenario)
+    firm = [found.text for found in verdict.findings if found.refuses and not found.can_be_forced]
+    if firm:
+        raise ConfigError(firm[0])
+    if verdict.problems and not force:
+        raise ConfigError(f"{verdict.problems[0]}; force:=REASON flies anyway, and is recorded")
+    return verdict
 
 
 def _listed(given: Mapping[str, str], name: str, kind: type) -> dict[str, list[Any]]:
@@ -172,7 +198,9 @@ def replay_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     return [NodeSpec("musls_sim", "player", parameters)]
 
 
-def _flown(file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[NodeSpec]:
+def _flown(
+    file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True, force: str = ""
+) -> list[NodeSpec]:
     """The formation, and the recorder if it is wanted."""
     record = asked["record"]
     formation = processes.formation(
@@ -180,6 +208,7 @@ def _flown(file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True) 
         use_sim_time=use_sim_time,
         autostart=asked["autostart"],
         start_with_listeners=int(record),
+        force=force,
     )
     clock = {} if use_sim_time else {"system_time": True}
     fault = str(file.with_name("fault.txt"))

@@ -28,6 +28,8 @@ from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
+from musls_control.brief.brief import Brief, read_brief
+from musls_control.brief.findings import Finding
 from musls_control.controllers import FormationSpec
 from musls_control.guard import Guard, GuardSettings, GuardStep, Health
 from musls_control.mission.contingency import Contingency
@@ -70,13 +72,14 @@ from musls_control.nodes.stepped_node import (
     vector_of,
 )
 from musls_control.px4.offboard import HEARTBEAT
-from musls_control.real_flight.before_arming import ArmingLimits
+from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
 from musls_control.real_flight.graph import (
     STEP_S,
     GraphControl,
-    MissionFile,
     ReceivedMotion,
-    read_mission_file,
+    contingency_of,
+    control_of,
+    guidance_of,
 )
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.numerics.rotations import yaw_of
@@ -359,13 +362,14 @@ class FormationNode(ManagedNode):
         path = self.value("mission_file", "", "Scenario (resolved) or mission file.", fixed=False)
         if not path:
             raise ConfigError("parameter mission_file is missing: give -p mission_file:=FILE.yaml")
-        self._file: MissionFile = read_mission_file(Path(path))
+        self._brief = read_brief(Path(path))
         self._wanted = self.value("autostart", False, "Start as soon as all drones are ready.")
+        self._force = self.value("force", "", "Reason to fly in spite of what speaks against it.")
         self._statistics = self.value("statistics_file", "", "JSON of the controller's numbers.")
         self._listeners = self.count(
             "start_with_listeners", 0, 0, 10, "Subscribers of /mission/stage to wait for at first."
         )
-        self._known = ReceivedMotion(self._file.n_drones, self._file.system.n_rotors)
+        self._known = ReceivedMotion(self._brief.system.n_drones, self._brief.system.n_rotors)
         self._known.opens_hooks = self._opens_hooks
         self._control: GraphControl | None
         self._contingency: Contingency | None
@@ -387,7 +391,7 @@ class FormationNode(ManagedNode):
         self.create_service(Trigger, "~/start", self._on_start)
         self.create_service(SetBool, "~/pause", self._on_pause)
         self.create_service(Trigger, "~/abort", lambda _, answer: self._ask("abort", answer))
-        self._take_file(self._file)
+        self._take_file(self._brief)
         self._goals = GoalSettings()
         self.settings(GoalSettings, self._take_goals)
         self.value("guard", True, "Pause, lower and land when something is wrong in flight.")
@@ -445,11 +449,11 @@ class FormationNode(ManagedNode):
 
     def _missing(self) -> list[str]:
         """What a start waits for."""
-        known, lands = self._known, self._file.lands
+        known, lands = self._known, self._brief.lands
         missing = known.missing(self.time_s, (READY,) if lands else (READY, AIRBORNE))
-        if self._file.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
+        if self._brief.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
             missing.append("no twists or rotor speeds of all bodies")
-        if self._file.delivers and not self._opens_hooks():
+        if self._brief.delivers and not self._opens_hooks():
             missing.append(f"nobody listens to {APPLY}")
         if self._shows.listeners < self._listeners:
             missing.append("too few listen to mission/stage")
@@ -462,19 +466,19 @@ class FormationNode(ManagedNode):
             Path(self._statistics).write_text(json.dumps(numbers), encoding="utf-8")
         super().destroy_node()
 
-    def _take_file(self, file: MissionFile) -> None:
+    def _take_file(self, brief: Brief) -> None:
         """Fly this mission from the next start on; a controller or a delivery always listens."""
         begin = time.perf_counter()
-        if not isinstance(file.flown.controller, FormationSpec):
+        if not isinstance(brief.controller, FormationSpec):
             self.get_logger().info("building the controller; compiling it may take a minute")
-        control, contingency = file.control(STEP_S), file.contingency()
+        control, contingency = control_of(brief, STEP_S), contingency_of(brief)
         if control is not None:
             self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
-        self._file, self._control, self._contingency = file, control, contingency
-        self._known.expect_rotors(file.system.n_rotors)
-        self._hears_motion = control is not None or file.delivers
+        self._brief, self._control, self._contingency = brief, control, contingency
+        self._known.expect_rotors(brief.system.n_rotors)
+        self._hears_motion = control is not None or brief.delivers
         self._hears.listen(self._heard if self._hears_motion else None)
-        if (file.delivers or contingency is not None) and self._apply_out is None:
+        if (brief.delivers or contingency is not None) and self._apply_out is None:
             self._apply_out = self.create_publisher(String, APPLY, 10)
             self.create_subscription(String, EVENTS, self._on_event, 100)
 
@@ -532,7 +536,7 @@ class FormationNode(ManagedNode):
                 return self._refuse(why, time_s)
         elif flight.is_over(time_s):
             player.finish()
-        if player.state is PlayState.DONE and self._file.lands:
+        if player.state is PlayState.DONE and self._brief.lands:
             self._shows.enter("disarmed")
             return self._give_up("done")
         setpoint, waits = flight.step(time_s), player.state is PlayState.IDLE
@@ -585,19 +589,26 @@ class FormationNode(ManagedNode):
         """Whether a node is there that carries out events, such as hooks that open."""
         return self._apply_out is not None and self._apply_out.get_subscription_count() > 0
 
-    def _checked_plan(self) -> FlightPlan:
-        """Plan from where load and drones stand (raises ConfigError if it must not be flown)."""
+    def _checked_plan(self) -> tuple[FlightPlan, list[Finding]]:
+        """Plan from where load and drones stand, and what is forced.
+
+        Raises:
+            ConfigError: It must not be flown.
+        """
         estimate = self._known.estimate
         places, yaw = estimate.position_enu_m.copy(), float(yaw_of(estimate.orientation_wxyz[0]))
-        plan = self._file.plan(places[0], yaw, places[1:])
-        self._file.check(plan, self._limits)
-        return plan
+        plan = self._brief.plan_from(places[0], yaw, places[1:])
+        forced = check_before_arming(self._brief, plan, self._limits, force=bool(self._force))
+        return plan, forced
 
     def _begin_flight(self) -> FlightGuidance:
-        plan = self._checked_plan()
-        self.get_logger().info(f"{self._file.name}: {plan.duration_s:.0f} s planned")
+        plan, forced = self._checked_plan()
+        for found in forced:
+            self._tell(self.time_s, "forced", f"{found.text} (force: {self._force})")
+        self.get_logger().info(f"{self._brief.name}: {plan.duration_s:.0f} s planned")
         resume = f"ros2 service call {self.resolve_service_name('~/pause')} std_srvs/srv/SetBool"
-        return self._file.guidance(
+        return guidance_of(
+            self._brief,
             plan,
             self._known,
             self._out,
@@ -701,14 +712,14 @@ class FormationNode(ManagedNode):
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
-    def _chosen_mission(self, path: Path) -> MissionFile:
+    def _chosen_mission(self, path: Path) -> Brief:
         if self._player is not None:
             raise CommandRefusal("mission_file cannot be changed while a mission is flown")
-        chosen = read_mission_file(path)
-        if chosen.n_drones != self._file.n_drones:
+        chosen = read_brief(path)
+        if chosen.system.n_drones != self._brief.system.n_drones:
             raise CommandRefusal(
-                f"mission_file: {path} is for {chosen.n_drones} drones, but this node flies "
-                f"{self._file.n_drones}"
+                f"mission_file: {path} is for {chosen.system.n_drones} drones, but this node flies "
+                f"{self._brief.system.n_drones}"
             )
         return chosen
 

@@ -26,6 +26,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from musls_control.brief.brief import read_brief
 from musls_control.nodes.stepped_node import (
     BASE_LINKS,
     FROM_PX4,
@@ -41,7 +42,6 @@ from musls_control.nodes.stepped_node import (
 from musls_control.px4.frames import orientation_enu_ned
 from musls_control.px4.offboard import ARMING_STATE_ARMED, Vehicle, px4_topic, vehicles
 from musls_control.real_flight.capture import DRIVERS, CaptureFilter, Driver
-from musls_control.real_flight.graph import read_mission_file
 from musls_control.real_flight.mocap import MocapFilter, MocapLimits, Sample, visual_odometry
 from musls_description.config.errors import ConfigError
 
@@ -99,16 +99,16 @@ class MocapRelayNode(SteppedNode):
         """What is believed of the bodies, by what those of the flown system can do."""
         if not flown:
             return CaptureFilter(self._bodies, MocapLimits())
-        file = read_mission_file(Path(flown))
-        known = {"load", *(f"drone_{i + 1}" for i in range(file.n_drones))}
+        brief = read_brief(Path(flown))
+        count = brief.system.n_drones
+        known = {"load", *(f"drone_{i + 1}" for i in range(count))}
         if strangers := [body for body in self._bodies if body not in known]:
             raise ConfigError(
-                f"parameter drones: {strangers[0]} is not in {flown}, which is for "
-                f"{file.n_drones} drones"
+                f"parameter drones: {strangers[0]} is not in {flown}, which is for {count} drones"
             )
         # Hooks of a delivery close and open where nobody tells the relay.
-        tied = not file.delivers
-        return CaptureFilter.of(self._bodies, MocapLimits(), file.system, tied=tied)
+        tied = not brief.delivers
+        return CaptureFilter.of(self._bodies, MocapLimits(), brief.system, tied=tied)
 
     def _make_outputs(self, found: Sequence[Vehicle]) -> None:
         self._pose_out = {

@@ -1,4 +1,4 @@
-"""Checks before drones are armed: places, reach of cables, distances, speeds."""
+"""Checks before drones are armed: the list of findings, places, reach, distances, speeds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from musls_control.brief.brief import Brief
+from musls_control.brief.findings import Finding, findings
 from musls_control.mission.plan import FlightPlan, GroundSpot, closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import spec
@@ -36,9 +38,35 @@ class ArmingLimits:
 
 
 def check_before_arming(
-    system: RigSystem, plan: FlightPlan, limits: ArmingLimits, *, tied: bool = True
-) -> None:
-    """Refuse to arm for a plan that begins where load and drones stand, or in the air.
+    brief: Brief, plan: FlightPlan, limits: ArmingLimits, *, force: bool = False
+) -> list[Finding]:
+    """Refuse to arm for a plan that begins where load and drones really stand, or in the air.
+
+    Args:
+        brief: What the flight is about.
+        plan: Of this flight.
+        limits: Of real drones, beside those of the brief.
+        force: Arm in spite of findings for which a flight can be forced.
+
+    Returns:
+        Findings that were forced.
+
+    Raises:
+        ConfigError: What speaks against the flight, in one line.
+    """
+    forced = []
+    for found in (*findings(brief), *findings(brief, plan)):
+        if found.refuses and not (force and found.can_be_forced):
+            raise ConfigError(found.text)
+        if found.refuses:
+            forced.append(found)
+    given = brief.mission.delivery
+    _check_plan(brief.system, plan, limits, tied=given is None or given.pick_up != "hook")
+    return forced
+
+
+def _check_plan(system: RigSystem, plan: FlightPlan, limits: ArmingLimits, *, tied: bool) -> None:
+    """Refuse places, distances and speeds that real drones must not fly.
 
     `tied`: whether the cables join load and drones at the start.
     """

@@ -1,51 +1,28 @@
-"""Flights through a ROS graph, without ROS: what is heard, the controller, the mission file."""
+"""Flights through a ROS graph, without ROS: what is heard, and the controller that flies in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
+from musls_control.brief.brief import Brief
 from musls_control.chain import ForcesToSetpoints
-from musls_control.controllers import (
-    AnyController,
-    Controller,
-    ControlLevel,
-    ControlSetup,
-    FormationSpec,
-    level_of,
-)
+from musls_control.controllers import Controller, ControlLevel, ControlSetup, level_of
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.estimate import Estimate
-from musls_control.mission.carrying import Carried
 from musls_control.mission.contingency import Contingency
-from musls_control.mission.delivery import Outlet, compile_delivery
+from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import FlightGuidance, KnownState, guide
-from musls_control.mission.plan import FlightPlan, GroundSpot, compile_air_plan, compile_plan
-from musls_control.mission.spec import ContingencySpec, MissionSpec
-from musls_control.real_flight.before_arming import ArmingLimits, check_before_arming
+from musls_control.mission.plan import FlightPlan
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
-from musls_description.config.schema import Positive, build, spec
-from musls_description.config.strict_yaml import parse_yaml, read_text
-from musls_description.hanging.cone import Cone
-from musls_description.hanging.hang import hang
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import rotate
-from musls_description.system.obstacles import WorldSpec
-from musls_description.system.slung_system import (
-    RigSystem,
-    SlungLoadSystem,
-    formation_of,
-    slung_system,
-    system_class,
-)
+from musls_description.system.slung_system import SlungLoadSystem, formation_of
 
 # ---------- Motion of load and drones as it is heard in a ROS graph
 
@@ -207,161 +184,65 @@ class GraphControl:
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]
 
 
-@spec
-class ControllerSetting:
-    """Parts of a scenario that a controller, a delivery or a contingency must know.
+def control_of(brief: Brief, period_s: float) -> GraphControl | None:
+    """Make the controller of a flight, None for the formation's set-points alone.
 
-    Attributes:
-        controller: Which one.
-        gravity_m_s2: Gravity.
-        contingency: What is done about a drone that is lost; None for nothing.
-        world: Obstacles.
-        cable_model: How the cables are modelled, as in a scenario.
+    Raises:
+        ConfigError: It cannot fly through the graph.
     """
-
-    controller: AnyController = Field(default_factory=FormationSpec)
-    gravity_m_s2: Positive = STANDARD_GRAVITY_M_S2
-    contingency: ContingencySpec | None = None
-    world: WorldSpec = Field(default_factory=WorldSpec)
-    cable_model: str = "rigid_links"
-
-
-@dataclass(frozen=True)
-class MissionFile:
-    """Mission and formation as a file gives them.
-
-    Attributes:
-        system: Masses, inertias, cables.
-        lands: Whether the flight starts and ends on the ground.
-    """
-
-    name: str
-    system: RigSystem
-    mission: MissionSpec
-    formation: Cone
-    lands: bool
-    flown: ControllerSetting
-
-    @property
-    def n_drones(self) -> int:
-        """Number of drones."""
-        return self.system.n_drones
-
-    def control(self, period_s: float) -> GraphControl | None:
-        """Make the scenario's controller, None for the formation's set-points alone."""
-        flown = self.flown
-        kind = flown.controller.kind
-        if self.delivers:
-            slung_system(self.system, "mission.kind = delivery")
-        if isinstance(flown.controller, FormationSpec):
-            return None
-        if self.delivers:
-            raise ConfigError(
-                f"controller.kind = {kind}: mission.kind = delivery is flown by the formation; "
-                "choose controller.kind: formation"
-            )
-        system = formation_of(self.system, f"controller.kind = {kind}")
-        setup = ControlSetup(
-            system,
-            self.formation,
-            flown.gravity_m_s2,
-            period_s,
-            rods=flown.cable_model == "rigid_rods",
-            obstacles=flown.world.obstacles,
-        )
-        controller = flying_controller(flown.controller.build(setup), setup)
-        if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
-            raise ConfigError(
-                f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
-                f"the ROS graph: choose formation or a controller of level "
-                f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
-            )
-        return GraphControl(controller, system, period_s)
-
-    @property
-    def delivers(self) -> bool:
-        """Whether a load is picked up and left; from a start in the air only its way is flown."""
-        return self.mission.kind == "delivery" and self.lands
-
-    def contingency(self) -> Contingency | None:
-        """Make what answers the loss of a drone, None without one and for a start in the air."""
-        spec = self.flown.contingency
-        if spec is None or not self.lands:
-            return None
-        if not isinstance(self.flown.controller, FormationSpec):
-            raise ConfigError(
-                "contingency changes the set-points of the formation and needs controller.kind: "
-                "formation; or leave contingency out"
-            )
-        if spec.hook != "release":
-            raise ConfigError(
-                f"contingency.hook = {spec.hook}: in the ROS graph hook: release is needed"
-            )
-        system = formation_of(self.system, "contingency")
-        hanging = hang(system, self.formation, self.flown.gravity_m_s2)
-        return Contingency(replace(spec, delay_s=0.0), hanging, self.mission, ahead=True)
-
-    def guidance(
-        self, plan: FlightPlan, known: KnownState, out: Outlet, **options: Any
-    ) -> FlightGuidance:
-        """Make what guides a flight, see `guide`; hooks that are to close later open now."""
-        gravity = self.flown.gravity_m_s2
-        flight = guide(
-            plan, self.mission, self.formation, self.system, gravity, known, out, **options
-        )
-        if flight.player.keeper is not None:
-            flight.player.keeper.begin()
-        return flight
-
-    def check(self, plan: FlightPlan, limits: ArmingLimits) -> None:
-        """Refuse to arm for a plan, see `check_before_arming` (raises ConfigError)."""
-        given = self.mission.delivery
-        tied = given is None or given.pick_up != "hook"
-        check_before_arming(self.system, plan, limits, tied=tied)
-
-    def plan(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
-        """Sample the set-points of a flight that begins at load, (3,), and drones, (n, 3)."""
-        if not self.mission.stages:
-            raise ConfigError("mission.stages is missing: real drones fly a load in formation")
-        first = self.mission.stages[0].pose(np.zeros(1))[0]
-        if self.lands:
-            system = formation_of(self.system, "start = ground")
-            spot = GroundSpot.of(system, load_enu_m, load_yaw_rad, drones_enu_m)
-            carried = Carried.of(hang(system, self.formation, self.flown.gravity_m_s2, first))
-            if self.delivers:
-                return compile_delivery(self.mission, self.formation, spot, carried)
-            return compile_plan(self.mission, self.formation, spot, carried)
-        return compile_air_plan(self.mission, self.formation, first, self.n_drones)
-
-
-def read_mission_file(path: Path) -> MissionFile:
-    """Read a resolved scenario (as `musls fly` saves it beside every result)."""
-    text = read_text(path)
-    data = parse_yaml(text, str(path))
-    system = data.get("system") if isinstance(data, Mapping) else None
-    drones = system.get("drones") if isinstance(system, Mapping) else None
-    if not isinstance(drones, list):
-        raise ConfigError(
-            f"{path}: system.drones is missing: a resolved scenario is needed, such as the "
-            "scenario.yaml in a result folder of musls fly"
-        )
-    if "mission" not in data:
-        raise ConfigError(f"{path}: mission is missing")
-    known = ("controller", "contingency", "world", "cable_model")
-    flown = {key: data[key] for key in known if key in data}
-    physics = data.get("physics")
-    if isinstance(physics, Mapping) and "gravity_m_s2" in physics:
-        flown["gravity_m_s2"] = physics["gravity_m_s2"]
-    return MissionFile(
-        str(data.get("name", path.stem)),
-        build(system_class(system), system, f"{path}: system"),
-        build(MissionSpec, data["mission"], f"{path}: mission"),
-        build(Cone, data.get("formation") or {}, f"{path}: formation"),
-        _starts_on_ground(data.get("start", "ground")),
-        build(ControllerSetting, flown, str(path)),
+    if brief.delivers or brief.follows_plan:
+        return None
+    kind = brief.controller.kind
+    system = formation_of(brief.system, f"controller.kind = {kind}")
+    setup = ControlSetup(
+        system,
+        brief.formation,
+        brief.gravity_m_s2,
+        period_s,
+        rods=brief.cable_model == "rigid_rods",
+        obstacles=brief.world.obstacles,
     )
+    controller = flying_controller(brief.controller.build(setup), setup)
+    if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
+        raise ConfigError(
+            f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "
+            f"the ROS graph: choose formation or a controller of level "
+            f"{ControlLevel.AUTOPILOT_FORCES.value}, such as payload with output: autopilot"
+        )
+    return GraphControl(controller, system, period_s)
 
 
-def _starts_on_ground(start: Any) -> bool:
-    """Whether a scenario's start, a kind or a mapping with one, is on the ground."""
-    return (start.get("kind", "ground") if isinstance(start, Mapping) else start) == "ground"
+def contingency_of(brief: Brief) -> Contingency | None:
+    """Make what answers the loss of a drone, None without one and for a start in the air.
+
+    Raises:
+        ConfigError: It cannot act in the graph.
+    """
+    spec = brief.contingency
+    if spec is None or not brief.lands:
+        return None
+    if not brief.follows_plan:
+        raise ConfigError(
+            "contingency changes the set-points of the formation and needs controller.kind: "
+            "formation; or leave contingency out"
+        )
+    if spec.hook != "release":
+        raise ConfigError(
+            f"contingency.hook = {spec.hook}: in the ROS graph hook: release is needed"
+        )
+    formation_of(brief.system, "contingency")
+    hanging = brief.hanging_for("contingency")
+    return Contingency(replace(spec, delay_s=0.0), hanging, brief.mission, ahead=True)
+
+
+def guidance_of(
+    brief: Brief, plan: FlightPlan, known: KnownState, out: Outlet, **options: Any
+) -> FlightGuidance:
+    """Make what guides a flight, see `guide`; hooks that are to close later open now."""
+    flight = guide(
+        plan, brief.mission, brief.formation, brief.system, brief.gravity_m_s2, known, out,
+        **options,
+    )  # fmt: skip
+    if flight.player.keeper is not None:
+        flight.player.keeper.begin()
+    return flight

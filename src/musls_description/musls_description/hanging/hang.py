@@ -38,13 +38,18 @@ MIN_THRUST_MARGIN = 1.1
 """Thrust margin below which a multirotor cannot be controlled any more."""
 
 
-def margin_text(margin: float) -> str:
-    """A thrust margin in as many digits, two at least, as say on which side of the needed it is."""
+def shown_beside(value: float, limit: float) -> str:
+    """A value in as many digits, two at least, as say on which side of a limit it is."""
     for digits in range(2, 7):
-        text = f"{margin:.{digits}f}"
-        if (float(text) < MIN_THRUST_MARGIN) == (margin < MIN_THRUST_MARGIN):
+        text = f"{value:.{digits}f}"
+        if (float(text) < limit) == (value < limit):
             return text
-    return f"just below {MIN_THRUST_MARGIN:g}"
+    return f"just below {limit:g}"
+
+
+def margin_text(margin: float) -> str:
+    """A thrust margin, shown on its side of the least one that is needed."""
+    return shown_beside(margin, MIN_THRUST_MARGIN)
 
 
 def margin_sentence(margin: float, drone: int) -> str:

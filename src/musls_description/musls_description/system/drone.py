@@ -478,3 +478,23 @@ def tip_radius_m(drone: Drone) -> float:
     """Distance of the outermost rotor tip from the drone's axis."""
     hubs = [np.hypot(*rotor.position_m[:2]) for rotor in drone.rotors]
     return float(max(hubs)) + propeller_radius_m(drone)
+
+
+def hover_throttle(drone: Drone, thrust_n: float) -> float:
+    """Mean motor command u of rotors that together give a thrust; beyond [0, 1] they cannot."""
+    least, most = np.array([(r.speed_min_rad_s, r.speed_max_rad_s) for r in drone.rotors]).T
+    speed = most * np.sqrt(thrust_n / drone.max_thrust_n)
+    return float(np.mean((speed - least) / (most - least)))
+
+
+def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
+    """Linear drag of a level drone along x, y, z, rotors included, (3,).
+
+    `thrust_n`: of all rotors; their drag goes with their speed.
+    """
+    share_n = thrust_n / len(drone.rotors)
+    rotors = sum(
+        r.drag_n_s2_m_rad * np.sqrt(share_n / r.thrust_coefficient_n_s2) for r in drone.rotors
+    )
+    drag: Array = np.array(drone.drag_n_s_m) + rotors * np.array([1.0, 1.0, 0.0])
+    return drag

@@ -177,23 +177,3 @@ def trim_throttle(system: RigSystem, speed_rad_s: Array) -> Array:
     )
     throttle: Array = (speed_rad_s - limits[..., 0]) / (limits[..., 1] - limits[..., 0])
     return throttle
-
-
-def hover_throttle(drone: Drone, thrust_n: float) -> float:
-    """Mean motor command u of rotors that together give a thrust; beyond [0, 1] they cannot."""
-    least, most = np.array([(r.speed_min_rad_s, r.speed_max_rad_s) for r in drone.rotors]).T
-    speed = most * np.sqrt(thrust_n / drone.max_thrust_n)
-    return float(np.mean((speed - least) / (most - least)))
-
-
-def drag_n_s_m(drone: Drone, thrust_n: float) -> Array:
-    """Linear drag of a level drone along x, y, z, rotors included, (3,).
-
-    `thrust_n`: of all rotors; their drag goes with their speed.
-    """
-    share_n = thrust_n / len(drone.rotors)
-    rotors = sum(
-        r.drag_n_s2_m_rad * np.sqrt(share_n / r.thrust_coefficient_n_s2) for r in drone.rotors
-    )
-    drag: Array = np.array(drone.drag_n_s_m) + rotors * np.array([1.0, 1.0, 0.0])
-    return drag

@@ -17,7 +17,6 @@ from musls_sim.px4.process import XrceAgent, find_agent
 from musls_sim.px4.sensors import RATE_HZ, Px4Sensors
 from musls_sim.px4_stand_in import check_hooks, flown_by_graph
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.compose import flies_delivery
 from musls_sim.session.guidance import Guidance
 from musls_sim.session.session import Session
 
@@ -199,7 +198,7 @@ class GraphSession(Session):
             autopilot_logs=logs,
             make_autopilot=_px4s,
             make_guidance=lambda components, observers: Guidance(
-                scenario.system.n_drones, can_abort=flies_delivery(scenario)
+                scenario.system.n_drones, can_abort=scenario.brief.delivers
             ),
         )
         check_hooks(self, scenario)

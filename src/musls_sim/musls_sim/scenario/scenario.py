@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from musls_control.brief.brief import Brief, LimitsSpec, WindSpec
 from musls_control.controllers import AnyController, FormationSpec
 from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.px4.parameters import PX4_PARAMETERS
@@ -46,9 +47,9 @@ from musls_sim.plants import PLANTS
 from musls_sim.scenario.aerodynamics import AnyAerodynamics
 from musls_sim.scenario.events import AnyEvent
 from musls_sim.sensors.custom import AnySensor
-from musls_sim.specs.estimation import AnyEstimation, LimitsSpec, MotionCaptureSpec, Px4SensorSpec
+from musls_sim.specs.estimation import AnyEstimation, MotionCaptureSpec, Px4SensorSpec
 from musls_sim.specs.imperfections import Imperfections
-from musls_sim.specs.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec, WindSpec
+from musls_sim.specs.physics import CONTROL_PERIOD_S, PhysicsSpec, Start, StartSpec
 from musls_sim.specs.rig import RigSpec, resolve_files
 
 OVER_LOAD_M = 0.1
@@ -230,6 +231,29 @@ class Scenario(ShownResult):
         pose = mission.stages[0].pose(np.zeros(1))[0]
         pose = np.where(np.isfinite(pose), pose, 0.0)  # the checks before the flight refuse others
         return hang(system, formation, self.physics.gravity_m_s2, pose)
+
+    @cached_property
+    def brief(self) -> Brief:
+        """What the flight is about, for everything that is decided before it."""
+        brief = Brief(
+            name=self.name,
+            system=self.system,
+            mission=self.mission,
+            starts=self.start.kind,
+            formation=self.formation,
+            controller=self.controller,
+            contingency=self.contingency,
+            world=self.world,
+            limits=self.limits,
+            wind=self.wind,
+            cable_model=self.cable_model,
+            gravity_m_s2=self.physics.gravity_m_s2,
+            contact=self.physics.contact,
+            parameters=self.autopilot.parameters,
+            rates_hz=(self.recording.rate_hz, self.recording.shape_rate_hz),
+        )
+        vars(brief)["hanging"] = self.hanging  # of the cached property: it knows what was given
+        return brief
 
     @property
     def inextensible(self) -> bool:

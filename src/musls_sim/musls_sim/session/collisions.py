@@ -14,37 +14,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.mission.plan import Closest, FlightPlan, closest_in_plan, closest_pair
+from musls_control.brief.brief import LimitsSpec
+from musls_control.mission.plan import Closest, closest_pair
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import Vector3
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.rotations import from_yaw
-from musls_description.system.drone import Box, propeller_radius_m, tip_radius_m
-from musls_description.system.obstacles import BOX, CYLINDER, AnyObstacle, solids_of
-from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.interface import Plant
-from musls_sim.session.compiled_stages.contacts import (
+from musls_description.system.contacts import (
     CABLE,
     CABLE_PERIODS,
     CLOSEST,
     LEFT_OUT,
-    OWN,
     TOUCH_M,
     TOUCHING,
     cut,
     find_contacts,
     find_near_cables,
+    own_solids,
     placed,
     watch_bodies,
     watch_cable,
 )
-from musls_sim.specs.estimation import LimitsSpec
+from musls_description.system.drone import tip_radius_m
+from musls_description.system.obstacles import AnyObstacle, solids_of
+from musls_description.system.slung_system import RigSystem
+from musls_sim.plants.interface import Plant
 
 BOUNCE_PERIODS = 125
 """Control periods (0.5 s) within which bodies that touch again have the same collision."""
-
-PLAN_PERIOD_S = 0.04
-"""Time between two looks at a plan."""
 
 
 class CollisionError(MuslsError):
@@ -94,7 +90,7 @@ class CollisionWatch:
         system = plant.system
         n = system.n_drones + 1
         self._names = ["load", *(f"drone_{i}" for i in range(1, n))]
-        self._own, self._first = _own_solids(system)
+        self._own, self._first = own_solids(system)
         sizes = np.linalg.norm(self._own["place"], axis=1)
         sizes += np.linalg.norm(self._own["size"], axis=1)
         spans = [slice(*span) for span in pairwise(self._first)]
@@ -227,50 +223,6 @@ class CollisionWatch:
                             yield self._names[i], f"cable_{index + 1}"
 
 
-def obstacles_in_plan(
-    system: RigSystem, plan: FlightPlan, obstacles: Sequence[AnyObstacle]
-) -> list[str]:
-    """Bodies that a plan brings into obstacles: level drones and the load at their set-points."""
-    n = system.n_drones + 1
-    own, first = _own_solids(system)
-    reach = np.full(n, np.inf)
-    closest, touching = np.zeros(len(obstacles), CLOSEST), np.zeros((n, len(obstacles)), TOUCHING)
-    closest["gap"], touching["body"] = np.inf, np.arange(n)[:, None]
-    motion, found = np.zeros((n, 16)), dict[tuple[int, int], float]()
-    solids, each = solids_of(obstacles), max(1, round(PLAN_PERIOD_S * plan.rate_hz))
-    for k in range(0, len(plan.stage), each):
-        motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
-        motion[1:, :3] = plan.drone_position_enu_m[k]
-        motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
-        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0, 0.0):
-            for i, j in np.argwhere(touching["speed"] >= 0.0):
-                found.setdefault((int(i), int(j)), k / plan.rate_hz)
-    return [
-        f"the plan brings {'load' if i == 0 else f'drone_{i}'} into {obstacles[j].name} "
-        f"at {time_s:.1f} s, in '{plan.stage_names[plan.stage[round(time_s * plan.rate_hz)]]}'"
-        for (i, j), time_s in found.items()
-    ]
-
-
-def _own_solids(system: RigSystem) -> tuple[Records, NDArray[np.int64]]:
-    """Solids of load and drones, records of `OWN`, and where those of each begin, (n + 1,)."""
-    load, level, first = system.load, np.eye(3), [0]
-    rows: list[tuple[Any, ...]] = []
-    if load is not None:
-        point = BOX, (0.0, 0.0, 0.0), np.zeros(3), level, np.zeros(3)
-        rows.append(point if load.point_mass else _box(load.collision))
-    for drone in system.drones:
-        first.append(len(rows))
-        rows.append(_box(drone.collision))
-        size = propeller_radius_m(drone), propeller_radius_m(drone), 0.0
-        rows += [(CYLINDER, rotor.position_m, np.zeros(3), level, size) for rotor in drone.rotors]
-    return np.array(rows, OWN), np.array([*first, len(rows)])
-
-
-def _box(box: Box) -> tuple[Any, ...]:
-    return BOX, box.center_m, np.zeros(3), np.eye(3), 0.5 * np.array(box.size_m)
-
-
 def _fastened_cables(system: RigSystem, names: Sequence[str]) -> NDArray[np.void]:
     """Cables between load and drones, records of `CABLE`."""
     ends = [(k, *system.ends(k)) for k in range(system.n_cables)]
@@ -285,21 +237,6 @@ def _fastened_cables(system: RigSystem, names: Sequence[str]) -> NDArray[np.void
 
 
 # ---------- Least distances between drones: in the plan before the flight, and in flight
-
-
-def check_separation(system: RigSystem, plan: FlightPlan, limits: LimitsSpec) -> None:
-    """Refuse a plan that brings drones closer than the limit (raises ConfigError)."""
-    if limits.separation_m is None:
-        return
-    closest = closest_in_plan(system, plan)
-    if closest is not None and closest.tips_m < limits.separation_m:
-        k = min(int(closest.time_s * plan.rate_hz), len(plan.stage) - 1)
-        raise ConfigError(
-            f"limits.separation_m = {limits.separation_m:g}: the plan brings the rotor tips of "
-            f"drone_{closest.pair[0]} and drone_{closest.pair[1]} within {closest.tips_m:.2f} m "
-            f"(centres {closest.centres_m:.2f} m) at {closest.time_s:.1f} s, in "
-            f"'{plan.stage_names[plan.stage[k]]}'; choose a wider formation"
-        )
 
 
 class SeparationWatch:

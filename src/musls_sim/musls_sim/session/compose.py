@@ -9,15 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
-from musls_control.mission.carrying import Carried
+from musls_control.brief.findings import refuse_or_warn, refuse_stages
 from musls_control.mission.contingency import Contingency
-from musls_control.mission.delivery import Outlet, compile_delivery
+from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import KnownState, guide
 from musls_control.mission.plan import (
     FlightPlan,
-    GroundSpot,
-    compile_air_plan,
-    compile_plan,
     compile_rig_plan,
     hold_plan,
     hung,
@@ -34,11 +31,9 @@ from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.rests import rests_along
 from musls_sim.plants.interface import Plant, PlantSetup
 from musls_sim.plants.trim import turn_rotors
-from musls_sim.preflight.checks import refuse_or_warn, refuse_stages
 from musls_sim.scenario.events import check_hooks
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
-from musls_sim.session.collisions import check_separation
 from musls_sim.session.event_queue import check_triggers
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.load_estimation import LoadEstimation
@@ -85,10 +80,9 @@ def compose(
     _check_start(scenario, force=force)
     plant = build_plant(scenario)
     plan = _plan(scenario, plant)
-    refuse_or_warn(scenario, force=force, plan=plan)
+    refuse_or_warn(scenario.brief, force=force, plan=plan)
     check_triggers(scenario.events, plan.stage_names)
     check_hooks(scenario.events, len(scenario.system.cables))
-    check_separation(scenario.system, plan, scenario.limits)
     gusts, mocap, sensors, jitter = streams(scenario.seed)
     sensed = SensedState.of(plant.state, scenario.imperfections)
     known = plant.state if sensed is None else sensed.state
@@ -151,7 +145,7 @@ def _check_start(scenario: Scenario, *, force: bool) -> None:
             "(mission.stages) starts so; choose start: state"
             + (" or equilibrium" if scenario.cable_model == "elastic" else "")
         )
-    refuse_or_warn(scenario, force=force)
+    refuse_or_warn(scenario.brief, force=force)
 
 
 def build_plant(scenario: Scenario) -> Plant:
@@ -277,7 +271,7 @@ def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
     mission, n, state = scenario.mission, scenario.system.n_drones, plant.state
     yaws = yaw_of(state.orientation_wxyz)
     load = np.append(state.position_enu_m[0], yaws[0])
-    refuse_stages(scenario)
+    refuse_stages(scenario.brief)
     if not n and mission.duration_s is None:
         raise ConfigError(
             f"mission: system {scenario.system.name} has no drones that could fly it; choose "
@@ -291,25 +285,4 @@ def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
             return plan
         held = rests_along(plant, scenario.rig, plan)
         return hung(plan, held, follows=not mission.stages)
-    if scenario.start.kind != "ground":
-        first = mission.stages[0].pose(np.zeros(1))[0]
-        return compile_air_plan(mission, scenario.formation, first, n)
-    hanging = scenario.hanging_for("start = ground")
-    load_enu_m, drones_enu_m = state.position_enu_m[0].copy(), state.position_enu_m[1:].copy()
-    spot = GroundSpot.of(hanging.system, load_enu_m, 0.0, drones_enu_m)
-    carried = Carried.of(hanging)
-    if flies_delivery(scenario):
-        return compile_delivery(mission, scenario.formation, spot, carried)
-    return compile_plan(mission, scenario.formation, spot, carried)
-
-
-def flies_delivery(scenario: Scenario) -> bool:
-    """Whether a load is picked up and left; from a start in the air only its way is flown."""
-    if scenario.mission.kind != "delivery" or scenario.start.kind != "ground":
-        return False
-    if scenario.controller.kind != "formation":
-        raise ConfigError(
-            "mission.kind = delivery: is flown by the formation, not by controller.kind = "
-            f"{scenario.controller.kind}"
-        )
-    return True
+    return scenario.brief.plan_from(load[:3], 0.0, state.position_enu_m[1:].copy())

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
-from musls_description.config.schema import Fraction, NonNegative, Positive, spec
+from musls_description.config.schema import Fraction, NonNegative, spec
 
 
 @spec
@@ -90,19 +90,3 @@ class Px4SensorSpec:
     gps_horizontal_noise_m: NonNegative = 0.02
     gps_vertical_noise_m: NonNegative = 0.03
     gps_velocity_noise_m_s: NonNegative = 0.03
-
-
-@spec
-class LimitsSpec:
-    """Limits that a flight must keep.
-
-    Attributes:
-        separation_m: Least distance between the rotor tips of two drones. A plan that breaks it is
-            refused; in flight coming closer is an event `too_close`. None for no limit.
-        collision: What a `collision` does, drones that hit each other, the load, a cable or the
-            ground, and all of them obstacles: "report" is an event, "end" ends the flight with it
-            as a failure.
-    """
-
-    separation_m: Positive | None = None
-    collision: Literal["report", "end"] = "report"

@@ -10,8 +10,6 @@ from musls_description.config.schema import (
     Fraction,
     NonNegative,
     Number,
-    PerAxis,
-    Positive,
     Quaternion,
     Vector3,
     spec,
@@ -199,26 +197,3 @@ def _from_text(value: Any) -> Any:
 
 Start = Annotated[StartSpec, BeforeValidator(_from_text)]
 """A scenario's start: a mapping, or its kind alone."""
-
-# ---------- Wind: a constant part and gusts, the same everywhere
-
-MAX_WIND_M_S = 100.0
-"""Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
-
-Velocity = Annotated[float, Field(ge=-MAX_WIND_M_S, le=MAX_WIND_M_S, allow_inf_nan=False), Number]
-Deviation = Annotated[float, Field(ge=0.0, le=MAX_WIND_M_S / 2.0, allow_inf_nan=False), Number]
-
-
-@spec
-class WindSpec:
-    """Constant wind and gusts (first-order Gauss-Markov process per axis).
-
-    Attributes:
-        mean_enu_m_s: Constant part.
-        gust_std_m_s: Standard deviation of the gusts along each axis.
-        gust_time_s: Correlation time of the gusts.
-    """
-
-    mean_enu_m_s: Annotated[tuple[Velocity, Velocity, Velocity], PerAxis] = (0.0, 0.0, 0.0)
-    gust_std_m_s: Annotated[tuple[Deviation, Deviation, Deviation], PerAxis] = (0.0, 0.0, 0.0)
-    gust_time_s: Positive = 2.0

@@ -249,7 +249,7 @@ def _planned(name: Path, system: str | None) -> Subject | None:
     is_file = name.suffix in (".yaml", ".yml") and os.path.isfile(name)
     if not is_file and (os.path.exists(name) or str(name) not in names_in(SCENARIOS)):
         return None
-    from musls_bringup.check import planned, prepare
+    from musls_bringup.before.planned import planned, prepare
 
     scenario = find_scenario(str(name), [f"system={system}"] if system else [])
     return planned(scenario, prepare(scenario, force=True))

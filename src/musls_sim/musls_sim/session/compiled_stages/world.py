@@ -40,6 +40,16 @@ from musls_description.numerics.records import (
     vector_at,
 )
 from musls_description.numerics.vectors import add, cross, increase, put, scale
+from musls_description.system.contacts import (
+    CABLE,
+    CABLE_PERIODS,
+    CLOSEST,
+    OWN,
+    TOUCHING,
+    find_contacts,
+    find_near_cables,
+    watch_bodies,
+)
 from musls_description.system.obstacles import SOLID
 from musls_sim.imperfections import LINK, UNDER_WAY, bring_setpoints
 from musls_sim.plants.driving import TARGET, write_inputs
@@ -65,16 +75,6 @@ from musls_sim.sensors.estimation import (
     read_load_cells,
     sense,
     step_estimates,
-)
-from musls_sim.session.compiled_stages.contacts import (
-    CABLE,
-    CABLE_PERIODS,
-    CLOSEST,
-    OWN,
-    TOUCHING,
-    find_contacts,
-    find_near_cables,
-    watch_bodies,
 )
 from musls_sim.wind import blow
 

@@ -12,8 +12,12 @@ they hit each other with, of which a plant that pushes them apart may leave noth
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from musls_description.numerics.arrays import Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
     add,
@@ -30,7 +34,9 @@ from musls_description.numerics.vectors import (
     sub,
     write_matrix,
 )
-from musls_description.system.obstacles import CYLINDER, nearest_point
+from musls_description.system.drone import Box, propeller_radius_m
+from musls_description.system.obstacles import BOX, CYLINDER, nearest_point
+from musls_description.system.slung_system import RigSystem
 
 HARD_LANDING_M_S = 1.5
 """A drone that meets the ground faster than this, downwards, has hit it: a fall of 11 cm."""
@@ -334,3 +340,22 @@ def cut(disc, nodes):
 
 
 # ---------- The watch of a flight
+
+
+def own_solids(system: RigSystem) -> tuple[Records, NDArray[np.int64]]:
+    """Solids of load and drones, records of `OWN`, and where those of each begin, (n + 1,)."""
+    load, level, first = system.load, np.eye(3), [0]
+    rows: list[tuple[Any, ...]] = []
+    if load is not None:
+        point = BOX, (0.0, 0.0, 0.0), np.zeros(3), level, np.zeros(3)
+        rows.append(point if load.point_mass else _box(load.collision))
+    for drone in system.drones:
+        first.append(len(rows))
+        rows.append(_box(drone.collision))
+        size = propeller_radius_m(drone), propeller_radius_m(drone), 0.0
+        rows += [(CYLINDER, rotor.position_m, np.zeros(3), level, size) for rotor in drone.rotors]
+    return np.array(rows, OWN), np.array([*first, len(rows)])
+
+
+def _box(box: Box) -> tuple[Any, ...]:
+    return BOX, box.center_m, np.zeros(3), np.eye(3), 0.5 * np.array(box.size_m)

@@ -1,66 +1,23 @@
-"""A scenario before it is flown: whether it can be flown, its phases and its set-points."""
+"""What the loss of each drone would lead to, and the figures of `musls check --out`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording, stages_from_changes
-from musls_analysis.scene import Subject
 from musls_control.mission.contingency import MIN_DRONES
-from musls_control.mission.plan import FlightPlan, closest_in_plan
-from musls_description.config.errors import ConfigError
-from musls_description.config.schema import to_data
 from musls_description.hanging.hang import margin_text
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_yaw
 from musls_description.system.drone import thrust_margin
 from musls_description.system.slung_system import formation_of
-from musls_sim.preflight.checks import Caution, plan_checks, preflight
-from musls_sim.preflight.feasibility import Feasibility, assess
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.session.collisions import check_separation, obstacles_in_plan
-from musls_sim.session.compose import Components, flight_plan
-from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def check(scenario: Scenario) -> Feasibility:
-    """Judge whether a scenario can be flown."""
-    if scenario.mission.duration_s is not None:
-        raise ConfigError(
-            f"{scenario.name}: mission.duration_s: there is nothing to check, no mission is flown"
-        )
-    problems, cautions = [], []
-    plan = flight_plan(scenario)
-    if scenario.hanging is None and plan.held is None:
-        raise ConfigError(
-            f"{scenario.name}: mission.stages is missing: without a formation, margins are known "
-            "with cable_model: elastic"
-        )
-    in_formation = scenario.hanging is not None and scenario.start.kind != "state"
-    for said in (
-        *(preflight(scenario) if in_formation else ()),
-        *plan_checks(scenario, plan),
-    ):
-        if isinstance(said, Caution):
-            cautions.append(said.text)
-        elif not said.forced:  # what can be forced is among the margins
-            problems.append(said.text)
-    try:
-        check_separation(scenario.system, plan, scenario.limits)
-    except ConfigError as error:
-        problems.append(str(error))
-    problems += obstacles_in_plan(scenario.system, plan, scenario.world.obstacles)
-    separation = closest_in_plan(scenario.system, plan)
-    return assess(scenario, separation, problems=problems, cautions=cautions, plan=plan)
 
 
 def losses(scenario: Scenario) -> list[Reallocation | None]:
@@ -91,46 +48,6 @@ def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -
         f"without drone_{number}: thrust margin {margin_text(found.thrust_margin)} (at least "
         f"{scenario.contingency.margin:g} to go on), {then}"
     )
-
-
-def as_data(
-    scenario: Scenario, found: Feasibility, lost: Sequence[Reallocation | None] = ()
-) -> dict[str, Any]:
-    """Everything that was found, for JSON."""
-    moment, empty = found.moment, found.first_empty
-    places = [
-        left and [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m] for left in lost
-    ]
-    return {
-        "losses": [
-            {
-                "drone": i,
-                "thrust_margin": left and left.thrust_margin,
-                "load_tilt_deg": left and left.load_tilt_deg,
-                "places_m": places[i - 1],
-            }
-            for i, left in enumerate(lost, start=1)
-        ],
-        "scenario": scenario.name,
-        "weakest_drone": found.weakest,
-        **{name: to_data(getattr(found, name)) for name in FACTS},
-        "moment": moment
-        and {
-            "stage": moment.stage,
-            "number": moment.number,
-            "time_s": moment.time_s,
-            **{name: getattr(moment.motion, name).tolist() for name in MOTION},
-        },
-        "first_empty": empty and {"drone": empty[0], "minutes": empty[1]},
-    }
-
-
-FACTS = (
-    "can_be_flown", "problems", "cautions", "thrust_margin", "formation", "hardest",
-    "tilt_limit_deg", "ceiling_m", "lowest_m", "separation", "flight_s",
-)  # fmt: skip
-MOTION = ("velocity_enu_m_s", "acceleration_enu_m_s2", "wind_enu_m_s")
-"""Fields of check.json: of the findings, and of the hardest moment."""
 
 
 # ---------- Figures
@@ -234,78 +151,3 @@ def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Fi
         ax.set_title(f"without drone {gone + 1}: {says}", fontsize=8)
     figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.93, wspace=0.05, hspace=0.18)
     return figure
-
-
-# ---------- Phases and set-points
-
-
-@dataclass(frozen=True)
-class PlannedPhase:
-    """One phase of a plan, named as the phase or stage.
-
-    Attributes:
-        first: Set-point of the load at its begin: x, y, z [m], yaw [rad], (4,).
-        last: The same at its end.
-        speed_m_s: Largest speed of the load's set-point from row to row.
-    """
-
-    name: str
-    start_s: float
-    duration_s: float
-    first: Array
-    last: Array
-    speed_m_s: float
-
-
-def prepare(scenario: Scenario, *, force: bool = False) -> Components:
-    """Make and check everything that a flight needs, without flying or starting a real PX4."""
-    autopilot = scenario.autopilot
-    if autopilot.kind != "builtin":
-        scenario = replace(scenario, autopilot=replace(autopilot, kind="builtin"))
-    with Session(scenario, force=force) as session:
-        return session.components
-
-
-def phases(plan: FlightPlan) -> list[PlannedPhase]:
-    """Phases of a plan in their order."""
-    found = []
-    cuts = np.flatnonzero(np.diff(plan.stage)) + 1
-    for rows in np.split(np.arange(len(plan.stage)), cuts):
-        pose = plan.load_pose[rows[0] : rows[-1] + 2]  # to the first row of the next phase
-        steps = np.linalg.norm(np.diff(pose[:, :3], axis=0), axis=1) * plan.rate_hz
-        name, begin, lasts = plan.stage_names[plan.stage[rows[0]]], float(rows[0]), len(rows)
-        found.append(
-            PlannedPhase(
-                name, begin / plan.rate_hz, lasts / plan.rate_hz, pose[0], pose[-1],
-                float(steps.max(initial=0.0)),
-            )
-        )  # fmt: skip
-    return found
-
-
-def planned(scenario: Scenario, components: Components) -> Subject:
-    """The set-points as if they had been flown, to be looked at."""
-    plan = components.plan
-    time_s = np.arange(len(plan.stage)) / plan.rate_hz
-    bodies = {}
-    load = scenario.system.load
-    if load is not None:
-        place = plan.load_pose[:, :3].copy()
-        if scenario.start.kind == "ground":
-            place[:, 2] = np.maximum(place[:, 2], -load.collision.bottom_m)
-        bodies[LOAD] = PoseTrack(time_s, place, plan.load_orientation_wxyz)
-    for i in range(scenario.system.n_drones):
-        places, turns = plan.drone_position_enu_m[:, i], from_yaw(plan.drone_yaw_rad[:, i])
-        bodies[f"drone_{i + 1}"] = PoseTrack(time_s, places, turns)
-    for i, anchor in enumerate(scenario.system.anchors):
-        place = np.tile(anchor.position_enu_m, (len(time_s), 1))
-        turned = np.tile(anchor.orientation_wxyz, (len(time_s), 1))
-        bodies[f"anchor_{i + 1}"] = PoseTrack(time_s, place, turned)
-    names = [plan.stage_names[k] for k in plan.stage]
-    stages = stages_from_changes(time_s.tolist(), names, 0.0, float(time_s[-1]))
-    setpoints = {name: track for name, track in bodies.items() if not name.startswith("anchor")}
-    recording = Recording(
-        bodies, setpoints, stages=stages, source=f"plan of {scenario.name}",
-        obstacles=scenario.world.obstacles,
-    )  # fmt: skip
-    return Subject(recording, scenario.system, scenario.name)

@@ -1,4 +1,4 @@
-"""Can a scenario be flown, and for how long? Margins in the formation and at its hardest moment."""
+"""What drones have left, in the formation at rest and at the hardest moment, and for how long."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from musls_control.brief.brief import Brief
 from musls_control.mission.carrying import Held
-from musls_control.mission.plan import Closest, FlightPlan
+from musls_control.mission.plan import Closest, FlightPlan, closest_in_plan
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
@@ -23,11 +24,15 @@ from musls_description.hanging.hang import (
     weakest_of,
 )
 from musls_description.numerics.arrays import Array
-from musls_description.system.drone import impossible_radius, propeller_radius_m, thrust_margin
-from musls_description.system.slung_system import Drone
-from musls_sim.plants.trim import drag_n_s_m, hover_throttle
-from musls_sim.preflight.checks import flight_duration_s, rig_margins, why_uneven
-from musls_sim.scenario.scenario import Scenario
+from musls_description.system.drone import (
+    Drone,
+    drag_n_s_m,
+    hover_throttle,
+    impossible_radius,
+    propeller_radius_m,
+    thrust_margin,
+)
+from musls_description.system.slung_system import RigSystem
 
 # ---------- Forces in a formation that accelerates as one, in moving air
 #
@@ -83,9 +88,9 @@ class Forces:
     moment_body_n_m: Array
 
 
-def forces_of(scenario: Scenario, motion: FormationMotion) -> Forces:
+def forces_of(brief: Brief, motion: FormationMotion) -> Forces:
     """Solve for the forces of a motion."""
-    hanging = scenario.hanging_for(WHAT)
+    hanging = brief.hanging_for(WHAT)
     system, yaw = hanging.system, float(motion.pose[3])
     places, _ = hanging.formation.poses(np.zeros(3), yaw, system.n_drones)
     felt, carried = _felt(hanging, motion)
@@ -161,24 +166,24 @@ class Moment:
         return f"{self.stage} at {self.time_s:.1f} s"
 
 
-def strong_wind_enu_m_s(scenario: Scenario) -> Array:
+def strong_wind_enu_m_s(brief: Brief) -> Array:
     """Mean wind with gusts that blow in its direction (to the east where there is none)."""
-    mean = np.array(scenario.wind.mean_enu_m_s)
-    gust = GUST_DEVIATIONS * np.array(scenario.wind.gust_std_m_s)
+    mean = np.array(brief.wind.mean_enu_m_s)
+    gust = GUST_DEVIATIONS * np.array(brief.wind.gust_std_m_s)
     speed = float(np.linalg.norm(mean))
     along = mean / speed if speed > 0.0 else np.array([1.0, 0.0, 0.0])
     return mean + along * float(np.linalg.norm(gust * along))
 
 
-def hard_moments(scenario: Scenario, count: int = 3) -> list[Moment]:
+def hard_moments(brief: Brief, count: int = 3) -> list[Moment]:
     """Moments at which thrust, tilt and slack come closest to their limits, hardest first.
 
     They are found by an estimate: cable forces keep their directions and sizes seen in the frame
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
     """
     found: list[tuple[float, Moment]] = []
-    wind, hanging = strong_wind_enu_m_s(scenario), scenario.hanging_for(WHAT)
-    for number, stage in enumerate(scenario.mission.stages):
+    wind, hanging = strong_wind_enu_m_s(brief), brief.hanging_for(WHAT)
+    for number, stage in enumerate(brief.mission.stages):
         times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
         share, tilt, felt = _estimates(hanging, FormationMotion.of(samples, wind))
@@ -258,8 +263,8 @@ class DroneMargins:
 
 
 @dataclass(frozen=True)
-class Feasibility:
-    """Result of `musls check`.
+class Margins:
+    """What the drones have left before a flight.
 
     Attributes:
         formation: In the formation at rest, of each drone.
@@ -269,10 +274,10 @@ class Feasibility:
         separation: The closest that the plan brings two drones; None for one drone.
         first_empty: Number of the drone whose battery is at its reserve first, and when [min], in
             hover; None without batteries.
-        problems: Why it cannot be flown, one line each; empty if it can.
+        cautions: What is doubtful about it, one line each: a flight shows what comes of it.
     """
 
-    scenario: Scenario
+    brief: Brief
     at_rest: Forces
     formation: Sequence[DroneMargins]
     hardest: Sequence[DroneMargins]
@@ -282,18 +287,12 @@ class Feasibility:
     separation: Closest | None
     flight_s: float
     first_empty: tuple[int, float] | None
-    problems: Sequence[str]
     cautions: Sequence[str]
 
     @cached_property
     def ceiling_m(self) -> float:
         """Height above sea level at which the weakest drone's full thrust just carries it."""
-        return ceiling_m(self.scenario, self.at_rest)
-
-    @property
-    def can_be_flown(self) -> bool:
-        """Whether there is no reason against the flight."""
-        return not self.problems
+        return ceiling_m(self.brief, self.at_rest)
 
     @property
     def weakest(self) -> int:
@@ -322,94 +321,106 @@ class Feasibility:
         if self.first_empty is not None:
             number, minutes = self.first_empty
             parts.append(f"drone_{number} runs out first, after {minutes:.1f} min of hover")
-        return "; ".join([*self.problems, *parts])
+        return "; ".join(parts)
 
 
-def assess(
-    scenario: Scenario,
-    separation: Closest | None,
-    moments: int = 3,
-    problems: Sequence[str] = (),
-    cautions: Sequence[str] = (),
-    plan: FlightPlan | None = None,
-) -> Feasibility:
-    """Judge a scenario before its flight; to what is found come problems and cautions of others.
+def margins_of(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins | None:
+    """What the drones have left; None where no formation flies and nothing hangs by its plan."""
+    if plan.held is None and (brief.hanging is None or not brief.in_formation):
+        return None
+    return assess(brief, plan, moments)
 
-    `plan`: of a rig, which says how that hangs.
-    """
-    found, moment = list(problems), None
-    if plan is not None and plan.held is not None:
-        at_rest, hardest, moment = _in_rig(scenario, plan, plan.held)
-        bottom_m = 0.0 if scenario.system.load is None else scenario.system.load.collision.bottom_m
+
+def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
+    """Find the margins of a flight with this plan; of a rig it says how that hangs."""
+    separation = closest_in_plan(brief.system, plan)
+    found, moment = list[str](), None
+    if plan.held is not None:
+        at_rest, hardest, moment = _in_rig(brief, plan, plan.held)
+        bottom_m = 0.0 if brief.system.load is None else brief.system.load.collision.bottom_m
         lowest_m, tension_n = 0.0 - bottom_m, plan.held.tension_n.max(axis=0)
     else:
-        at_rest, hardest, moment, unsolved = _in_formation(scenario, moments)
-        hanging = scenario.hanging_for(WHAT)
+        at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
+        hanging = brief.hanging_for(WHAT)
         lowest_m = hanging.sag_m - hanging.system.load.collision.bottom_m
         found += unsolved
         tension_n = np.maximum(at_rest.tension_n, [m.tension_n for m in hardest] or 0.0)
-    formation = margins(scenario, at_rest)
-    limit_deg = scenario.autopilot.parameters.get(
-        "MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default
-    )
-    flight_s = flight_duration_s(scenario)
-    weak = list(_problems(scenario, "formation", formation, limit_deg, flight_s))
+    formation = margins(brief, at_rest)
+    limit_deg = brief.parameters.get("MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default)
+    flight_s = brief.flight_s
+    weak = list(_doubts(brief, "formation", formation, limit_deg, flight_s))
     if not weak and moment is not None:  # what fails at rest fails when it is hardest
-        weak = list(_problems(scenario, moment.where, hardest, limit_deg, flight_s))
-    found += [*weak, *_breaking(scenario, tension_n)]
-    if separation is not None and separation.tips_m <= 0.0:
-        i, j = separation.pair
-        found.append(f"rotors of drone_{i} and drone_{j} overlap by {-separation.tips_m:.2g} m")
+        weak = list(_doubts(brief, moment.where, hardest, limit_deg, flight_s))
+    found += [*weak, *_breaking(brief, tension_n)]
     minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
     first_min, first = min(minutes, default=(math.inf, 0))
     if 60.0 * first_min < flight_s:
         found.append(
             f"the flight takes {flight_s / 60.0:.1f} min, drone_{first} hovers {first_min:.1f} min"
         )
-    return Feasibility(
-        scenario, at_rest, formation, hardest, moment, limit_deg, lowest_m,
+    return Margins(
+        brief, at_rest, formation, hardest, moment, limit_deg, lowest_m,
         separation, flight_s, (first, first_min) if minutes else None,
-        list(dict.fromkeys(found)),
-        [*_cautions(scenario, formation, hardest), *cautions],
+        list(dict.fromkeys([*found, *_cautions(brief, formation, hardest)])),
     )  # fmt: skip
 
 
 def _in_formation(
-    scenario: Scenario, moments: int
+    brief: Brief, moments: int
 ) -> tuple[Forces, list[DroneMargins], Moment | None, list[str]]:
     """Forces at rest, margins at the hardest moment, which that is, and what cannot be solved."""
-    rest = scenario.hanging_for(WHAT).rest
+    rest = brief.hanging_for(WHAT).rest
     at_rest = Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
     found, hardest, moment = list[str](), list[DroneMargins](), None
-    for candidate in hard_moments(scenario, moments):
+    for candidate in hard_moments(brief, moments):
         try:
-            forces = forces_of(scenario, candidate.motion)
+            forces = forces_of(brief, candidate.motion)
         except ConfigError as error:
             why = str(error).split(":")[0]
             found.append(f"{candidate.where}: {why}")
             continue
-        of = margins(scenario, forces)
+        of = margins(brief, forces)
         if not hardest or _least(of) < _least(hardest):
             hardest, moment = of, candidate
     return at_rest, hardest, moment, found
 
 
 def _in_rig(
-    scenario: Scenario, plan: FlightPlan, held: Held
+    brief: Brief, plan: FlightPlan, held: Held
 ) -> tuple[Forces, list[DroneMargins], Moment]:
     """Prediction for a rig that hangs at rest at the rows of its plan."""
-    _, (row, _) = rig_margins(scenario.system, held)
-    at_rest, hardest = (_rig_forces(scenario, held, k) for k in (0, row))
+    _, (row, _) = rig_margins(brief.system, held)
+    at_rest, hardest = (_rig_forces(brief, held, k) for k in (0, row))
     stage, begun = plan.stage_at(row), int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - begun) / plan.rate_hz, still)
-    return at_rest, margins(scenario, hardest), moment
+    return at_rest, margins(brief, hardest), moment
 
 
-def _rig_forces(scenario: Scenario, held: Held, row: int) -> Forces:
+def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
+    """Thrust margins of the drones at the rows of a plan, (k, n), and where the least one is."""
+    sizes = np.linalg.norm(held.thrust_enu_n, axis=2)
+    margins = np.array([
+        [thrust_margin(*one) for one in zip(system.drones, *row, strict=True)]
+        for row in zip(sizes.tolist(), held.moment_body_n_m, strict=True)
+    ])  # fmt: skip
+    row, drone = np.unravel_index(np.argmin(margins), margins.shape)
+    return margins, (int(row), int(drone))
+
+
+def why_uneven(drone: Drone, thrust_n: float, margin: float) -> str:
+    """Why a thrust margin is small though all rotors together give more than enough, or empty."""
+    if margin == 0.0:
+        return ": its rotors cannot give the thrust without turning it"
+    if drone.max_thrust_n / thrust_n < MIN_THRUST_MARGIN:
+        return ""
+    return ": rotors, centre of mass and cable do not balance, one rotor works harder than others"
+
+
+def _rig_forces(brief: Brief, held: Held, row: int) -> Forces:
     """Forces that a rig's drones hold: the pull of its cables on each drone."""
     thrust = held.thrust_enu_n[row]
-    weights = [drone.mass_kg * scenario.physics.gravity_m_s2 for drone in scenario.system.drones]
+    weights = [drone.mass_kg * brief.gravity_m_s2 for drone in brief.system.drones]
     pull = thrust - np.outer(weights, [0.0, 0.0, 1.0])
     return Forces(thrust, np.linalg.norm(pull, axis=1), held.moment_body_n_m[row])
 
@@ -418,15 +429,15 @@ def _least(of: Sequence[DroneMargins]) -> float:
     return min(m.thrust_margin for m in of)
 
 
-def _problems(
-    scenario: Scenario,
+def _doubts(
+    brief: Brief,
     where: str,
     margins: Sequence[DroneMargins],
     limit_deg: float,
     flight_s: float,
 ) -> Iterator[str]:
-    """Why drones, batteries or cables do not stand a flight, one line each."""
-    system = scenario.system
+    """Why drones or batteries may not stand a flight, one line each."""
+    system = brief.system
     for i, (drone, m) in enumerate(zip(system.drones, margins, strict=False), start=1):
         weak = m.thrust_margin < MIN_THRUST_MARGIN
         if weak:
@@ -450,9 +461,9 @@ def _problems(
                 break
 
 
-def _breaking(scenario: Scenario, tension_n: Array) -> Iterator[str]:
+def _breaking(brief: Brief, tension_n: Array) -> Iterator[str]:
     """Cables that carry too much at the hardest moment, one line each."""
-    for i, (cable, pull_n) in enumerate(zip(scenario.system.cables, tension_n, strict=True), 1):
+    for i, (cable, pull_n) in enumerate(zip(brief.system.cables, tension_n, strict=True), 1):
         breaks_n = cable.break_force_n
         if breaks_n is not None and pull_n > BREAK_SHARE * breaks_n:
             yield (
@@ -474,7 +485,7 @@ def _charges(drone: Drone, m: DroneMargins, flight_s: float) -> Iterator[tuple[s
 
 
 def _cautions(
-    scenario: Scenario, formation: Sequence[DroneMargins], hardest: Sequence[DroneMargins]
+    brief: Brief, formation: Sequence[DroneMargins], hardest: Sequence[DroneMargins]
 ) -> Iterator[str]:
     """Cautions of drones that can be flown, one line each."""
     for i, m in enumerate(formation, start=1):
@@ -486,8 +497,8 @@ def _cautions(
     for i, (rest, m) in enumerate(zip(formation, hardest, strict=False), start=1):
         if m.tension_n < 0.1 * rest.tension_n:
             yield f"cable_{i} nearly goes slack at the hardest moment"
-    windy = any(scenario.wind.mean_enu_m_s) or any(scenario.wind.gust_std_m_s)
-    for i, drone in enumerate(scenario.system.drones, start=1):
+    windy = any(brief.wind.mean_enu_m_s) or any(brief.wind.gust_std_m_s)
+    for i, drone in enumerate(brief.system.drones, start=1):
         if windy and not any(drone.drag_n_s_m) and not any(r.drag_n_s2_m_rad for r in drone.rotors):
             yield f"drone_{i} has no drag (drag_n_s_m, rotors.drag_n_s2_m_rad): no wind pushes it"
         # Hubs that share a place, from above, are coaxial.
@@ -503,12 +514,12 @@ def _cautions(
             yield f"drone_{i}: propellers of {diameter:.3g} m: {wrong}"
 
 
-def margins(scenario: Scenario, forces: Forces) -> list[DroneMargins]:
+def margins(brief: Brief, forces: Forces) -> list[DroneMargins]:
     """Margins of all drones for given forces."""
     return [
         drone_margins(drone, thrust, float(tension), moment)
         for drone, thrust, tension, moment in zip(
-            scenario.system.drones,
+            brief.system.drones,
             forces.thrust_enu_n,
             forces.tension_n,
             forces.moment_body_n_m,
@@ -568,14 +579,14 @@ def electrical_power_w(drone: Drone, speeds_rad_s: Sequence[float]) -> float | N
     return power_w
 
 
-def ceiling_m(scenario: Scenario, at_rest: Forces) -> float:
+def ceiling_m(brief: Brief, at_rest: Forces) -> float:
     """Height above sea level where the first drone's full thrust is what the formation needs.
 
     Thrust constants of rotors without a propeller are taken as those at sea level and 15 degrees.
     """
     # Drones that are alike differ only in what they must give.
     needed_n: dict[Drone, float] = {}
-    for drone, force in zip(scenario.system.drones, at_rest.thrust_enu_n, strict=True):
+    for drone, force in zip(brief.system.drones, at_rest.thrust_enu_n, strict=True):
         needed_n[drone] = max(float(np.linalg.norm(force)), needed_n.get(drone, 0.0))
     lowest = HIGHEST_M
     for drone, force_n in needed_n.items():

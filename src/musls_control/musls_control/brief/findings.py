@@ -1,7 +1,7 @@
-"""Checks before a flight: do the cables reach, can the rotors lift, is the load off the ground.
+"""What speaks against a flight: the one list that every door asks before drones start.
 
-Each check looks at how the system hangs and at the scenario, and refuses the flight, cautions, or
-says nothing; `CHECKS` lists them all in the order in which they are told.
+Each check looks at how the system hangs, at the plan and at the brief, and tells a `Finding`, or
+nothing; `AT_REST` and `IN_PLAN` list them all in the order in which they are told.
 """
 
 from __future__ import annotations
@@ -12,120 +12,98 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from musls_control.mission.carrying import Held
-from musls_control.mission.plan import FlightPlan, closest_pair, estimated_duration_s
+from musls_control.brief.brief import Brief
+from musls_control.brief.margins import rig_margins, why_uneven
+from musls_control.mission.plan import FlightPlan, closest_in_plan, closest_pair
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text
-from musls_description.numerics.arrays import Array
+from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text, shown_beside
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import Drone, thrust_margin, tip_radius_m
-from musls_description.system.slung_system import RigSystem
-from musls_sim.plants.trim import drag_n_s_m
-from musls_sim.scenario.scenario import Scenario
+from musls_description.numerics.rotations import from_yaw
+from musls_description.system.contacts import CLOSEST, TOUCHING, own_solids, watch_bodies
+from musls_description.system.drone import drag_n_s_m, tip_radius_m
+from musls_description.system.obstacles import solids_of
 
 
 @dataclass(frozen=True)
-class Caution:
-    """A warning about a flight that is possible, one line."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a flight cannot work, one line.
+class Finding:
+    """One thing that speaks against a flight, or is to be known of it.
 
     Attributes:
-        forced: Whether `--force` flies nevertheless.
+        text: It in one line.
+        refuses: Whether the flight is refused for it; False for a caution.
+        can_be_forced: Whether who knows better may fly nevertheless.
+        key: Name of the check that found it.
     """
 
     text: str
-    forced: bool = False
+    refuses: bool = True
+    can_be_forced: bool = False
+    key: str = ""
 
 
-Check = Callable[[Hanging, Scenario], Caution | Refusal | None]
-"""A check before a flight; None where nothing is wrong."""
+Check = Callable[[Hanging, Brief], Finding | None]
+"""A look at how the system hangs; None where nothing is wrong."""
 
 
-def preflight(scenario: Scenario) -> Iterator[Caution | Refusal]:
-    """Everything that is to be said before the flight of a formation."""
-    hanging = scenario.hanging_for("a check before the flight")
+def findings(brief: Brief, plan: FlightPlan | None = None) -> Iterator[Finding]:
+    """Everything that is found before a flight, in the order in which it is told.
+
+    Without a `plan` how the system hangs is looked at, with one what happens along it.
+    """
+    if plan is not None:
+        for look in IN_PLAN:
+            for found in look(brief, plan):
+                yield _named(found, look)
+        return
+    if brief.hanging is None or not brief.in_formation:
+        return
+    hanging = brief.hanging
     if hanging.refusal is not None:  # a stage too far away leaves no digits for a formation
-        yield check_stages(hanging, scenario) or Refusal(str(hanging.refusal))
+        yield check_stages(hanging, brief) or Finding(str(hanging.refusal), key="formation")
         return
-    for check in CHECKS:
-        found = check(hanging, scenario)
-        if found is not None:
-            yield found
+    for check in AT_REST:
+        if found_one := check(hanging, brief):
+            yield _named(found_one, check)
 
 
-def refuse_stages(scenario: Scenario) -> None:
-    """Refuse stages of rigs, and of drones on their own, that no system flies (ConfigError)."""
-    mission = scenario.mission
-    lists = {f"mission.drones.{name}": own for name, own in mission.drones.items()}
-    if scenario.hanging is None:  # a formation is looked at by `preflight`
-        lists["mission.stages"] = mission.stages
-    for where, stages in lists.items():
-        for k, stage in enumerate(stages):
-            if wrong := _wrong_stage(stage):
-                raise ConfigError(f"{where}.{k}: {wrong}")
+def _named(found: Finding, check: Callable[..., object]) -> Finding:
+    key = check.__name__.removeprefix("check_")
+    return Finding(found.text, found.refuses, found.can_be_forced, key)
 
 
-def plan_checks(scenario: Scenario, plan: FlightPlan) -> Iterator[Refusal]:
-    """Refusals and warnings from how a rig hangs along its plan."""
-    held = plan.held
-    if held is None:
-        return
-    if held.reason:
-        yield Refusal(f"the rig does not hang along the plan: at {held.reason}", forced=True)
-        return
-    margins, (row, drone) = rig_margins(scenario.system, held)
-    if margins[row, drone] < MIN_THRUST_MARGIN:
-        needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
-        of, margin = scenario.system.drones[drone], float(margins[row, drone])
-        yield Refusal(
-            f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "
-            f"{needed_n:.4g} N: thrust margin {margin_text(margin)}, at least "
-            f"{MIN_THRUST_MARGIN:g} is needed{why_uneven(of, needed_n, margin)}; --force flies "
-            "anyway",
-            forced=True,
-        )
-
-
-def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
-    """Thrust margins of the drones at the rows of a plan, (k, n), and where the least one is."""
-    sizes = np.linalg.norm(held.thrust_enu_n, axis=2)
-    margins = np.array([
-        [thrust_margin(*one) for one in zip(system.drones, *row, strict=True)]
-        for row in zip(sizes.tolist(), held.moment_body_n_m, strict=True)
-    ])  # fmt: skip
-    row, drone = np.unravel_index(np.argmin(margins), margins.shape)
-    return margins, (int(row), int(drone))
-
-
-def refuse_or_warn(
-    scenario: Scenario, *, force: bool = False, plan: FlightPlan | None = None
-) -> None:
-    """Refuse a flight that cannot work, and warn of doubtful ones.
-
-    Looks at how the formation hangs, or at a `plan` of a rig or of drones on paths of their own.
+def refuse_or_warn(brief: Brief, *, force: bool = False, plan: FlightPlan | None = None) -> None:
+    """Refuse a flight that cannot work, and warn of doubtful ones; see `findings`.
 
     Raises:
         ConfigError: The flight cannot work; for some reasons it is flown with `force`.
 
     Warns:
-        UserWarning: What is to be known of a flight that is possible.
+        UserWarning: What is to be known of a flight that is possible, or is forced.
     """
     cautions = []
-    for found in preflight(scenario) if plan is None else plan_checks(scenario, plan):
-        if isinstance(found, Caution):
+    for found in findings(brief, plan):
+        if not found.refuses:
             cautions.append(found.text)
-        elif not (found.forced and force):
+        elif not found.can_be_forced:
             raise ConfigError(found.text)
+        elif not force:
+            raise ConfigError(f"{found.text}; --force flies anyway")
     for text in cautions:
         warnings.warn(text, stacklevel=2)
+
+
+def refuse_stages(brief: Brief) -> None:
+    """Refuse stages of rigs, and of drones on their own, that no system flies (ConfigError)."""
+    mission = brief.mission
+    lists = {f"mission.drones.{name}": own for name, own in mission.drones.items()}
+    if brief.hanging is None:  # those of a formation are among its findings
+        lists["mission.stages"] = mission.stages
+    for where, stages in lists.items():
+        for k, stage in enumerate(stages):
+            if wrong := _wrong_stage(stage):
+                raise ConfigError(f"{where}.{k}: {wrong}")
 
 
 # ---------- Mission: length, size, speed
@@ -153,11 +131,11 @@ PX4_TILT_RAD = np.deg2rad(45.0)
 """PX4's MPC_TILTMAX_AIR: how far a drone leans against the wind."""
 
 
-def check_stages(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_stages(hanging: Hanging, brief: Brief) -> Finding | None:
     """Stages that are endless, too far away or too fast for any system."""
-    for k, stage in enumerate(scenario.mission.stages):
+    for k, stage in enumerate(brief.mission.stages):
         if wrong := _wrong_stage(stage):
-            return Refusal(f"mission.stages.{k}: {wrong}")
+            return Finding(f"mission.stages.{k}: {wrong}")
     return None
 
 
@@ -189,48 +167,45 @@ def _wrong_stage(stage: Trajectory) -> str | None:
     return None
 
 
-def check_rise(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_rise(hanging: Hanging, brief: Brief) -> Finding | None:
     """A rise beyond the cables: the drones would be stopped with a jerk."""
-    if scenario.start.kind != "ground":
+    if not brief.lands:
         return None
     for i, highest_m in enumerate(hanging.highest_rise_m):
-        if scenario.mission.rise_m > highest_m:
-            return Refusal(
-                f"mission.rise_m = {scenario.mission.rise_m:g}: the cable of drone_{i + 1} "
+        if brief.mission.rise_m > highest_m:
+            return Finding(
+                f"mission.rise_m = {brief.mission.rise_m:g}: the cable of drone_{i + 1} "
                 f"({hanging.system.cables[i].length_m:g} m) is taut {highest_m:.3f} m above its "
                 "place on the ground; the drones form up with slack cables"
             )
     return None
 
 
-def check_duration(hanging: Hanging, scenario: Scenario) -> Caution | Refusal | None:
+def check_duration(hanging: Hanging, brief: Brief) -> Finding | None:
     """A flight that never ends, or takes long."""
-    duration_s, size = flight_duration_s(scenario), bag_bytes_per_s(scenario)
+    duration_s, size = brief.flight_s, bag_bytes_per_s(brief)
     if duration_s > LONGEST_S:
-        return Refusal(
+        return Finding(
             f"mission: the flight would last about {duration_s:.3g} s, at most {LONGEST_S:g} s "
             "(a day) are possible"
         )
     if duration_s > LONG_FLIGHT_S or duration_s * size > LARGE_BAG_BYTES:
-        return Caution(
+        return Finding(
             f"a long flight: about {duration_s / 60.0:.0f} min of simulated time, and a bag of "
             f"about {_size_text(duration_s * size)} (recording.rate_hz and "
-            "recording.shape_rate_hz make it smaller)"
+            "recording.shape_rate_hz make it smaller)",
+            refuses=False,
         )
     return None
 
 
-def flight_duration_s(scenario: Scenario) -> float:
-    """About how long the flight of a scenario takes, in simulated time [s]."""
-    return estimated_duration_s(scenario.mission, lands=scenario.start.kind == "ground")
-
-
-def bag_bytes_per_s(scenario: Scenario) -> float:
+def bag_bytes_per_s(brief: Brief) -> float:
     """About how many bytes are recorded in a second of simulated time."""
-    system, recording = scenario.system, scenario.recording
+    system = brief.system
+    rate_hz, shape_rate_hz = brief.rates_hz
     row = ROW_BYTES + ROW_DRONE_BYTES * system.n_drones
     shapes = sum(SHAPE_BYTES + SHAPE_POINT_BYTES * (c.links + 2) for c in system.cables)
-    return recording.rate_hz * row + recording.shape_rate_hz * shapes
+    return rate_hz * row + shape_rate_hz * shapes
 
 
 def _size_text(size: float) -> str:
@@ -256,7 +231,7 @@ STEEPEST_LOAD_RAD = np.radians(45.0)
 """Tilt of a load beyond which a formation does not hold it."""
 
 
-def check_lift(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_lift(hanging: Hanging, brief: Brief) -> Finding | None:
     """Rotors that cannot lift the load, or cables that pull at each other with more than it."""
     margin, weakest = hanging.thrust_margin, hanging.weakest
     if margin >= MIN_THRUST_MARGIN:
@@ -269,26 +244,17 @@ def check_lift(hanging: Hanging, scenario: Scenario) -> Refusal | None:
             f"the cables would pull at each other, with {pull_n:.3g} N in all for a load of "
             f"{weight_n:.3g} N; drone_{weakest} has a thrust margin of {margin_text(margin)}"
         )
-        return Refusal(str(hanging.refuse(reason)), forced=True)
+        return Finding(str(hanging.refuse(reason)), can_be_forced=True)
     thrust_n = float(np.linalg.norm(hanging.rest.drone_force_n[weakest - 1]))
-    return Refusal(
+    return Finding(
         f"the rotors cannot lift the load: {hanging.margin_sentence}"
         f"{'' if gravity == STANDARD_GRAVITY_M_S2 else f' at gravity {gravity:g} m/s2'}"
-        f"{why_uneven(hanging.system.drones[weakest - 1], thrust_n, margin)}; --force flies anyway",
-        forced=True,
+        f"{why_uneven(hanging.system.drones[weakest - 1], thrust_n, margin)}",
+        can_be_forced=True,
     )
 
 
-def why_uneven(drone: Drone, thrust_n: float, margin: float) -> str:
-    """Why a thrust margin is small though all rotors together give more than enough, or empty."""
-    if margin == 0.0:
-        return ": its rotors cannot give the thrust without turning it"
-    if drone.max_thrust_n / thrust_n < MIN_THRUST_MARGIN:
-        return ""
-    return ": rotors, centre of mass and cable do not balance, one rotor works harder than others"
-
-
-def check_discs(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_discs(hanging: Hanging, brief: Brief) -> Finding | None:
     """A formation in which rotors would hit each other."""
     system = hanging.system
     places = hanging.formation.offsets_m(system.n_drones)
@@ -298,17 +264,17 @@ def check_discs(hanging: Hanging, scenario: Scenario) -> Refusal | None:
         return None
     reason = (
         f"the rotor discs of drone_{i + 1} and drone_{j + 1} overlap, {centres_m:.2f} m from "
-        "centre to centre (--force flies anyway)"
+        "centre to centre"
     )
-    return Refusal(str(hanging.refuse(reason)), forced=True)
+    return Finding(str(hanging.refuse(reason)), can_be_forced=True)
 
 
-def check_upright(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_upright(hanging: Hanging, brief: Brief) -> Finding | None:
     """RotorTM's law above attachments that are closer together than its drones may fly.
 
     Of the forces that hold the load it takes the least: cables upright, drones above attachments.
     """
-    controller, system = scenario.controller, hanging.system
+    controller, system = brief.controller, hanging.system
     if controller.kind != "rotortm" or getattr(controller, "links", "") != "cables":
         return None
     places = np.array(system.load.cable_attachments_m)[None, : system.n_drones]
@@ -316,7 +282,7 @@ def check_upright(hanging: Hanging, scenario: Scenario) -> Refusal | None:
     _, i, j, centres_m, tips_m = closest_pair(places, radii)
     if system.n_drones < 2 or tips_m >= 0.0:
         return None
-    return Refusal(
+    return Finding(
         f"controller.kind = rotortm: its cables stand upright, and above these attachments the "
         f"rotor discs of drone_{i + 1} and drone_{j + 1} overlap, {centres_m:.2f} m from centre to "
         f"centre: give system.load.cable_attachments_m at least {centres_m - tips_m:.2f} m apart, "
@@ -324,21 +290,25 @@ def check_upright(hanging: Hanging, scenario: Scenario) -> Refusal | None:
     )
 
 
-def check_tilt(hanging: Hanging, scenario: Scenario) -> Caution | Refusal | None:
-    """A load that hangs askew."""
+def check_tilt(hanging: Hanging, brief: Brief) -> Finding | None:
+    """A load that hangs askew: below one hook, or hooks in a line, it may."""
     tilt_deg = np.degrees(hanging.tilt_rad)
-    if hanging.tilt_rad > STEEPEST_LOAD_RAD:
+    system = hanging.system
+    hooks = np.array(system.load.cable_attachments_m)[: system.n_drones]
+    swings_free = np.linalg.matrix_rank(hooks - hooks.mean(axis=0), tol=1e-6) < 2
+    if hanging.tilt_rad > STEEPEST_LOAD_RAD and not swings_free:
         reason = f"the load would hang tilted by {tilt_deg:.0f} deg"
-        return Refusal(str(hanging.refuse(reason)), forced=True)
+        return Finding(str(hanging.refuse(reason)), can_be_forced=True)
     if hanging.tilt_rad > LARGEST_TURN_RAD:
-        return Caution(
+        return Finding(
             f"formation: the load will hang tilted by {tilt_deg:.0f} deg; "
-            "`musls formation` proposes places that hold it level, if there are any"
+            "`musls formation` proposes places that hold it level, if there are any",
+            refuses=False,
         )
     return None
 
 
-def check_sag(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_sag(hanging: Hanging, brief: Brief) -> Finding | None:
     """A formation that is too high or too low for its cables."""
     sag_m, cone = hanging.sag_m, hanging.formation
     if abs(sag_m) <= MAX_SAG_M:
@@ -349,29 +319,29 @@ def check_sag(hanging: Hanging, scenario: Scenario) -> Refusal | None:
     if cone.places_m is None:
         key = f"formation.height_m = {cone.height_m:g}"
         remedy = f"about {cone.height_m + sag_m:.2f} fits these cables"
-    return Refusal(f"{key}: the load would hang {abs(sag_m):.2f} m {where} its set-point; {remedy}")
+    return Finding(f"{key}: the load would hang {abs(sag_m):.2f} m {where} its set-point; {remedy}")
 
 
-def check_ground(hanging: Hanging, scenario: Scenario) -> Refusal | None:
+def check_ground(hanging: Hanging, brief: Brief) -> Finding | None:
     """A load that would drag over the ground; a flight from there may set it down."""
     heights = [
         (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
-        for k, stage in enumerate(scenario.mission.stages)
-        if not stage.sets_load_down or scenario.start.kind != "ground"
+        for k, stage in enumerate(brief.mission.stages)
+        if not stage.sets_load_down or not brief.lands
     ]
     if not heights:
         return None
     lowest, sag_m = min(heights), hanging.sag_m
     if lowest[0] - sag_m + hanging.system.load.collision.bottom_m >= 0.0:
         return None
-    return Refusal(
+    return Finding(
         f"mission.stages.{lowest[1]}: the load would touch the ground: lowest set-point "
         f"{lowest[0]:g} m, and it hangs {sag_m:.2f} m lower than its set-point in this "
         "formation; raise the stage or formation.height_m"
     )
 
 
-def check_misfit(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_misfit(hanging: Hanging, brief: Brief) -> Finding | None:
     """A place that was given and makes its drone carry all, or nothing."""
     off = hanging.rest.misfit_m
     k = int(np.linalg.norm(off, axis=1).argmax())
@@ -379,15 +349,16 @@ def check_misfit(hanging: Hanging, scenario: Scenario) -> Caution | None:
         return None
     too_far = float(off[k] @ hanging.rest.cable_force_n[k]) < 0.0
     what = f"formation.places_m.{k}" if hanging.formation.places_m is not None else "formation"
-    return Caution(
+    return Finding(
         f"{what}: drone_{k + 1} is {np.linalg.norm(off[k]):.3f} m too "
         f"{'far from' if too_far else 'near to'} the load for its cable beside the others: "
         f"exactly there it carries {'much more than' if too_far else 'little of'} its share; "
-        f"[{', '.join(f'{v:.3f}' for v in off[k])}] m from there it carries its share"
+        f"[{', '.join(f'{v:.3f}' for v in off[k])}] m from there it carries its share",
+        refuses=False,
     )
 
 
-def check_turn(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
     """A formation that turns the load away from the yaw that it is to have."""
     system, cone = hanging.system, hanging.formation
     places = np.array(system.load.cable_attachments_m)[:, :2]
@@ -400,33 +371,35 @@ def check_turn(hanging: Hanging, scenario: Scenario) -> Caution | None:
         fitting = cone.first_azimuth_rad - hanging.turn_rad
         fitting = float(np.angle(np.exp(1j * fitting)))
         remedy = f"formation.first_azimuth_rad = {fitting:.3f} fits its attachments"
-    return Caution(
+    return Finding(
         f"formation: the load will hang turned by {np.degrees(hanging.turn_rad):.1f} deg from the "
-        f"yaw of its set-point; {remedy}"
+        f"yaw of its set-point; {remedy}",
+        refuses=False,
     )
 
 
-def check_drone_turn(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_drone_turn(hanging: Hanging, brief: Brief) -> Finding | None:
     """A cable that does not twist and turns its drone away from the yaw that it is to have."""
     turned = np.abs(hanging.drone_turn_rad)
     k = int(turned.argmax())
-    if scenario.cable_model != "rigid_links" or turned[k] <= LARGEST_TURN_RAD:
+    if brief.cable_model != "rigid_links" or turned[k] <= LARGEST_TURN_RAD:
         return None
-    return Caution(
+    return Finding(
         f"system.cables.{k}.twist = {hanging.system.cables[k].twist}: the cable turns "
         f"drone_{k + 1} by {np.degrees(turned[k]):.1f} deg from the yaw of its set-point; "
-        "with system.cables.twist = free it looks where it is to"
+        "with system.cables.twist = free it looks where it is to",
+        refuses=False,
     )
 
 
 # ---------- Cables and wind
 
 
-def check_slack(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
     """Cables that are taut before the drones have formed up over the standing load."""
-    if scenario.start.kind != "ground":
+    if not brief.lands:
         return None
-    system, mission = hanging.system, scenario.mission
+    system, mission = hanging.system, brief.mission
     places = hanging.formation.offsets_m(system.n_drones)
     for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
         at_load = np.array(system.load.cable_attachments_m[i])
@@ -436,21 +409,22 @@ def check_slack(hanging: Hanging, scenario: Scenario) -> Caution | None:
         )  # fmt: skip
         apart_m = np.linalg.norm(places[i, :2]) - np.linalg.norm(at_load[:2])
         if np.hypot(rise_m, apart_m) >= cable.length_m:
-            return Caution(
+            return Finding(
                 f"mission.slack_height_m = {mission.slack_height_m:g}: cable_{i + 1} is taut "
-                "before the load is to be lifted; choose a lower one"
+                "before the load is to be lifted; choose a lower one",
+                refuses=False,
             )
     return None
 
 
-def check_wind(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_wind(hanging: Hanging, brief: Brief) -> Finding | None:
     """Wind that the drones cannot hold against, gusts of two standard deviations included."""
-    wind, system = scenario.wind, hanging.system
+    wind, system = brief.wind, hanging.system
     gust = 2.0 * np.array(wind.gust_std_m_s)
     speed_m_s = float(np.linalg.norm((np.abs(wind.mean_enu_m_s) + gust)[:2]))
     if speed_m_s == 0.0:
         return None
-    weight_n = scenario.system.mass_kg * hanging.gravity_m_s2
+    weight_n = brief.system.mass_kg * hanging.gravity_m_s2
     hover_n = weight_n / system.n_drones
     drag_n_s = max(system.load.drag_n_s_m[:2])
     drag_n_s += sum(max(drag_n_s_m(drone, hover_n)[:2]) for drone in system.drones)
@@ -459,56 +433,146 @@ def check_wind(hanging: Hanging, scenario: Scenario) -> Caution | None:
     held_n = min(weight_n * np.tan(PX4_TILT_RAD), np.sqrt(max(most_n**2 - weight_n**2, 0.0)))
     if drag_n <= held_n:
         return None
-    return Caution(
+    return Finding(
         f"wind of {speed_m_s:.3g} m/s pushes with about {drag_n:.3g} N, but the drones hold "
-        f"against {held_n:.3g} N at most: they will be blown away"
+        f"against {held_n:.3g} N at most: they will be blown away",
+        refuses=False,
     )
 
 
-def check_twist(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_twist(hanging: Hanging, brief: Brief) -> Finding | None:
     """A load that leans after a loss turns the drones against their yaw control."""
     stiff = any(cable.twist != "free" for cable in hanging.system.cables)
-    if scenario.contingency is None or scenario.cable_model != "rigid_links" or not stiff:
+    if brief.contingency is None or brief.cable_model != "rigid_links" or not stiff:
         return None
-    return Caution(
+    return Finding(
         "contingency: rigid links that do not twist turn the drones when the load leans, which "
-        "takes their thrust; choose system.cables.twist: free"
+        "takes their thrust; choose system.cables.twist: free",
+        refuses=False,
     )
 
 
-def check_bare_links(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_bare_links(hanging: Hanging, brief: Brief) -> Finding | None:
     """Links that touch things and have joints without damping: such a chain cracks like a whip."""
-    if scenario.cable_model != "rigid_links" or "cables" not in scenario.physics.contact:
+    if brief.cable_model != "rigid_links" or "cables" not in brief.contact:
         return None
     for k, cable in enumerate(hanging.system.cables, start=1):
         if cable.is_hardly_damped:
             usual = cable.usual_joint_damping_n_m_s_rad
-            return Caution(
+            return Finding(
                 f"physics.contact: the joints of cable_{k} have hardly any damping "
                 f"({cable.joint_damping_n_m_s_rad:.2g} N m s/rad, a rope like this "
                 f"{usual:.2g}); such links whip when they are pulled over something, and the "
-                "flight may end as diverged; leave out system.cables.joint.damping_n_m_s_rad"
+                "flight may end as diverged; leave out system.cables.joint.damping_n_m_s_rad",
+                refuses=False,
             )
     return None
 
 
-def check_segment_mass(hanging: Hanging, scenario: Scenario) -> Caution | None:
+def check_segment_mass(hanging: Hanging, brief: Brief) -> Finding | None:
     """Elastic cables so light that while they are slack they ask for tiny steps."""
-    if scenario.cable_model != "elastic" or scenario.start.kind != "ground":
+    if brief.cable_model != "elastic" or not brief.lands:
         return None
     for k, cable in enumerate(hanging.system.cables, start=1):
         if cable.links > 1 and cable.link_mass_kg < LIGHT_SEGMENT_KG:
             fewer = max(1, int(cable.mass_kg / LIGHT_SEGMENT_KG))
-            return Caution(
+            return Finding(
                 f"a slow flight: the {cable.links} segments of cable_{k}, "
                 f"{cable.link_mass_kg:.2g} kg each, take tiny steps as long as they are slack; "
-                f"system.cables.links = {fewer} is fast, so is cable_model = massless"
+                f"system.cables.links = {fewer} is fast, so is cable_model = massless",
+                refuses=False,
             )
     return None
 
 
-CHECKS: tuple[Check, ...] = (
+AT_REST: tuple[Check, ...] = (
     check_stages, check_rise, check_lift, check_discs, check_upright, check_misfit, check_tilt,
     check_sag, check_ground, check_turn, check_drone_turn, check_duration, check_slack, check_wind,
     check_twist, check_bare_links, check_segment_mass,
 )  # fmt: skip
+"""Looks at how the system hangs."""
+
+
+# ---------- Along the plan
+
+PLAN_PERIOD_S = 0.04
+"""Time between two looks at a plan for obstacles."""
+
+
+def check_rig(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
+    """A rig that does not hang along its plan, or pulls with more than its drones have."""
+    held = plan.held
+    if held is None:
+        return
+    if held.reason:
+        yield Finding(f"the rig does not hang along the plan: at {held.reason}", can_be_forced=True)
+        return
+    margins, (row, drone) = rig_margins(brief.system, held)
+    margin = float(margins[row, drone])
+    if margin < MIN_THRUST_MARGIN:
+        needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
+        why = why_uneven(brief.system.drones[drone], needed_n, margin)
+        yield Finding(
+            f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "
+            f"{needed_n:.4g} N: thrust margin {margin_text(margin)}, at least "
+            f"{MIN_THRUST_MARGIN:g} is needed{why}",
+            can_be_forced=True,
+        )
+
+
+def check_separation(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
+    """Drones that a plan brings closer than the limit, or into each other."""
+    closest, limit_m = closest_in_plan(brief.system, plan), brief.limits.separation_m
+    if closest is None or closest.tips_m >= (limit_m or 0.0):
+        return
+    one, other = (f"drone_{i}" for i in closest.pair)
+    row = min(int(closest.time_s * plan.rate_hz), len(plan.stage) - 1)
+    where = f"at {closest.time_s:.1f} s, in '{plan.stage_at(row)}'"
+    if limit_m is not None:
+        within = shown_beside(closest.tips_m, limit_m)
+        yield Finding(
+            f"limits.separation_m = {limit_m:g}: the plan brings the rotor tips of {one} and "
+            f"{other} within {within} m (centres {closest.centres_m:.2f} m) {where}; choose a "
+            "wider formation"
+        )
+    elif brief.follows_plan:
+        yield Finding(
+            f"the plan has the rotor discs of {one} and {other} overlap by "
+            f"{-closest.tips_m:.2g} m {where}; choose a wider formation",
+            can_be_forced=True,
+        )
+
+
+def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
+    """Obstacles in the way of level drones and of the load at their set-points.
+
+    Laws that choose places of their own may fly round them: there it is a caution.
+    """
+    obstacles = brief.world.obstacles
+    if not obstacles:
+        return
+    n = brief.system.n_drones + 1
+    own, first = own_solids(brief.system)
+    reach = np.full(n, np.inf)
+    closest, touching = np.zeros(len(obstacles), CLOSEST), np.zeros((n, len(obstacles)), TOUCHING)
+    closest["gap"], touching["body"] = np.inf, np.arange(n)[:, None]
+    motion, found = np.zeros((n, 16)), dict[tuple[int, int], int]()
+    solids, each = solids_of(obstacles), max(1, round(PLAN_PERIOD_S * plan.rate_hz))
+    for k in range(0, len(plan.stage), each):
+        motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
+        motion[1:, :3] = plan.drone_position_enu_m[k]
+        motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
+        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0, 0.0):
+            for i, j in np.argwhere(touching["speed"] >= 0.0):
+                found.setdefault((int(i), int(j)), k)
+    for (i, j), row in found.items():
+        yield Finding(
+            f"the plan brings {'load' if i == 0 else f'drone_{i}'} into {obstacles[j].name} "
+            f"at {row / plan.rate_hz:.1f} s, in '{plan.stage_at(row)}'",
+            refuses=brief.follows_plan,
+            can_be_forced=True,
+        )
+
+
+IN_PLAN = (check_rig, check_separation, check_obstacles)
+"""Looks along the plan."""

@@ -1,0 +1,348 @@
+"""Whether a flight may begin: the list of findings, and the flight itself, in memory.
+
+`judge` is what `musls check` says, and every other door that starts drones asks the same (`DOORS`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from musls_analysis.comparison.summary import close_pass, flight_warnings
+from musls_analysis.recordings.recording import Recording
+from musls_bringup.fly import fly_fast, separation
+from musls_control.brief.findings import Finding, findings
+from musls_control.brief.margins import Margins, margins_of
+from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.schema import to_data
+from musls_description.hanging.reallocation import Reallocation
+from musls_description.system.slung_system import SlungLoadSystem
+from musls_sim.scenario.scenario import Scenario, load_scenario
+from musls_sim.session.compose import flight_plan
+from musls_sim.session.loop import Loop, Observer
+from musls_sim.session.session import Session
+from musls_sim.specs.physics import CONTROL_PERIOD_S
+
+
+@dataclass(frozen=True)
+class Door:
+    """One way to start drones, and what it asks before.
+
+    Attributes:
+        name: What a user types.
+        flies_before: Whether the flight is flown in memory first.
+        force: How a finding is overruled that can be; "" where it cannot.
+        refuses_with: Exit code.
+    """
+
+    name: str
+    flies_before: bool
+    force: str
+    refuses_with: int
+
+
+DOORS = (
+    Door("musls check", True, "", 1),
+    Door("musls fly, musls.fly, the studio", False, "--force", 2),
+    Door("musls fly --dry-run", False, "--force", 2),
+    Door("sweeps, batches, environments", False, "", 2),
+    Door("Gazebo's files", False, "--force", 2),
+    Door("musls ros fly", False, "--force", 2),
+    Door("real.launch.py", True, "force:=REASON", 2),
+    Door("the node that arms", False, "force:=REASON", 2),
+)
+"""All doors; each asks the same list of findings."""
+
+
+@dataclass(frozen=True)
+class Flown:
+    """What the flight in memory showed.
+
+    Attributes:
+        seconds: Time that was flown.
+        left_s: Time of the plan that was not.
+        instead: What was flown by something else than the scenario says; "" for nothing.
+        apart: How close the drones came, see `musls_bringup.fly.separation`; None for one drone.
+        stage: In which that was.
+        margin: Largest over needed thrust of the rotor that worked hardest once the load hung,
+            its drone and time [s]; None where that is not known.
+        problems: Why it is no flight to learn from, one line each.
+        cautions: Close passes, phases that began before everything was in place, what was not
+            flown as it will be.
+    """
+
+    seconds: float
+    left_s: float
+    instead: str
+    apart: dict[str, Any] | None
+    stage: str
+    margin: tuple[float, str, float] | None
+    problems: Sequence[str]
+    cautions: Sequence[str]
+
+    @property
+    def sentence(self) -> str:
+        """It in one line."""
+        parts = []
+        if self.apart is not None:
+            one, other = self.apart["pair"]
+            where = f" in {self.stage}" if self.stage else ""
+            parts.append(
+                f"rotor tips of drones {one} and {other} {max(self.apart['tips_m'], 0.0):.2f} m "
+                f"apart at {self.apart['time_s']:.1f} s{where}"
+            )
+        if self.margin is not None:
+            margin, drone, time_s = self.margin
+            parts.append(f"thrust margin at least {margin:.2f} ({drone} at {time_s:.1f} s)")
+        whole = "to its end" if self.left_s <= 0.0 else f"{self.left_s:.0f} s were not flown"
+        return "; ".join([f"flown in memory for {self.seconds:.1f} s, {whole}", *parts])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a flight may begin.
+
+    Attributes:
+        findings: What speaks against it, and what is to be known of it, before anything is flown.
+        margins: What the drones have left; None where nobody carries anything.
+        flown: What flying it showed; None where the findings refuse, or nobody asked for it.
+    """
+
+    findings: Sequence[Finding]
+    margins: Margins | None
+    flown: Flown | None
+
+    @property
+    def problems(self) -> list[str]:
+        """Why it cannot be flown, one line each; empty if it can."""
+        found = [finding.text for finding in self.findings if finding.refuses]
+        return found + list(self.flown.problems if self.flown else ())
+
+    @property
+    def cautions(self) -> list[str]:
+        """What is to be known of a flight that is possible, one line each."""
+        found = [finding.text for finding in self.findings if not finding.refuses]
+        return found + list(self.flown.cautions if self.flown else ())
+
+    @property
+    def can_be_flown(self) -> bool:
+        """Whether there is no reason against the flight."""
+        return not self.problems
+
+    @property
+    def sentence(self) -> str:
+        """It in one line: what refuses, or what is left."""
+        if self.problems:
+            return f"cannot be flown: {'; '.join(self.problems)}"
+        left = [] if self.margins is None else [self.margins.margin_sentence]
+        if self.flown is None:
+            return "; ".join(["can be flown by its plan, not flown yet", *left])
+        return f"can be flown: {'; '.join([*left, self.flown.sentence])}"
+
+
+def judge(
+    scenario: Scenario,
+    *,
+    flown: bool = True,
+    limit_s: float | None = None,
+    observers: Sequence[Observer] = (),
+) -> Verdict:
+    """Judge whether a flight may begin.
+
+    Args:
+        scenario: What is to be flown.
+        flown: Whether it is flown in memory, where no finding refuses it.
+        limit_s: Longest time that is flown; None to the end.
+        observers: What watches that flight.
+
+    Raises:
+        ConfigError: The scenario cannot be composed at all.
+    """
+    found, margins = look(scenario)
+    if not flown or any(finding.refuses for finding in found):
+        return Verdict(found, margins, None)
+    return Verdict(found, margins, fly_in_mind(scenario, limit_s, observers))
+
+
+def look(scenario: Scenario) -> tuple[list[Finding], Margins | None]:
+    """The list of findings of a scenario, and its margins: without a flight."""
+    brief = scenario.brief
+    found = list(findings(brief))
+    try:
+        plan = flight_plan(scenario)
+        margins = margins_of(brief, plan)
+    except ConfigError:
+        if any(finding.refuses for finding in found):  # which say more about it
+            return found, None
+        raise
+    found += findings(brief, plan)
+    if margins is not None:
+        found += [Finding(text, refuses=False, key="margins") for text in margins.cautions]
+    return found, margins
+
+
+def judge_system(system: SlungLoadSystem, *, flown: bool = False) -> Verdict:
+    """The verdict on a system: on a flight that lifts its load by a metre and holds it there."""
+    load_m = -system.load.collision.bottom_m
+    hold = {"kind": "hold", "position_m": [0.0, 0.0, load_m + 1.0], "duration_s": 5.0}
+    given = {
+        "name": system.name, "system": to_data(system), "mission": {"stages": [hold]},
+        "cable_model": "massless" if system.load.point_mass else "rigid_links",
+    }  # fmt: skip
+    return judge(load_scenario(given), flown=flown)
+
+
+# ---------- The flight in memory
+
+
+class _Until(Observer):
+    """Ends a flight at a time."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s, self.every = limit_s, max(1, round(limit_s / CONTROL_PERIOD_S))
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        if time_s >= self._limit_s:
+            loop.stop()
+
+
+def fly_in_mind(
+    scenario: Scenario, limit_s: float | None = None, observers: Sequence[Observer] = ()
+) -> Flown:
+    """Fly a scenario to its end, or for `limit_s`, with its controller, events and model.
+
+    Raises:
+        ConfigError: It cannot be composed, as `musls fly` says.
+    """
+    here, instead = _flown_here(scenario)
+    cautions = [f"not flown here: {instead}"] if instead else []
+    watching = [*observers, *([_Until(limit_s)] if limit_s is not None else [])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        session = Session(here, force=True, observers=watching)
+        try:
+            recording = fly_fast(session)
+        except MuslsError as error:
+            told = f"in flight: {error}"
+            stage, seconds = session.stage, session.time_s
+            return Flown(seconds, 0.0, instead, None, stage, None, [told], cautions)
+    apart = None if session.separation is None else separation(session, session.separation)
+    parameters = here.autopilot.parameters
+    problems = [f"in flight: {line}" for line in flight_warnings(recording, parameters)]
+    left_s = 0.0
+    if session.stopped:
+        left_s = max(float(session.guidance.planned_s) - session.time_s, 0.0)
+        cautions.append(f"the last {left_s:.0f} s of the plan were not flown (--for)")
+    events = session.events.happened
+    cautions += [f"in flight: {event.what}" for event in events if event.kind == "not_in_place"]
+    if passed := close_pass(apart):
+        cautions.append(f"in flight: {passed}")
+    stage = "" if apart is None else _stage_at(recording, apart["time_s"])
+    margin = least_margin(recording, scenario)
+    return Flown(session.time_s, left_s, instead, apart, stage, margin, problems, cautions)
+
+
+def _flown_here(scenario: Scenario) -> tuple[Scenario, str]:
+    """The scenario as it can be flown in this process, and what of it cannot; "" for nothing."""
+    instead = []
+    if scenario.autopilot.kind != "builtin":
+        instead.append(f"autopilot.kind = {scenario.autopilot.kind} (the built-in one)")
+        scenario = replace(scenario, autopilot=replace(scenario.autopilot, kind="builtin"))
+    if scenario.physics.engine.startswith("gazebo"):
+        instead.append(f"physics.engine = {scenario.physics.engine} (the embedded one)")
+        scenario = replace(scenario, physics=replace(scenario.physics, engine="embedded"))
+    return scenario, ", ".join(instead)
+
+
+def _stage_at(recording: Recording, time_s: float) -> str:
+    begun = [stage.name for stage in recording.stages if stage.start_s <= time_s]
+    return begun[-1] if begun else ""
+
+
+def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, float] | None:
+    """Largest over needed thrust of the rotor that works hardest on average over a second."""
+    worst: tuple[float, str, float] | None = None
+    first_s = next((s.start_s for s in recording.stages if s.name in ("transit", "hold")), 0.0)
+    for name, column, times_s in _rotor_shares(recording, scenario, first_s):
+        rows = max(1, round(1.0 / float(np.median(np.diff(times_s)))))
+        if len(column) < rows:
+            continue
+        mean = np.convolve(column, np.ones(rows) / rows, "valid")
+        k = int(mean.argmax())
+        found = (1.0 / float(mean[k]), name, float(times_s[k]))
+        worst = found if worst is None or found[0] < worst[0] else worst
+    return worst
+
+
+def _rotor_shares(
+    recording: Recording, scenario: Scenario, first_s: float
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Of each rotor its drone, shares of the largest thrust from a time on, and their times."""
+    for number, drone in enumerate(scenario.system.drones, start=1):
+        track = recording.rotors.get(f"drone_{number}")
+        if track is None or len(track.time_s) < 2:
+            continue
+        most = [rotor.speed_max_rad_s for rotor in drone.rotors]
+        later = track.time_s >= first_s
+        share = (np.asarray(track.speed_rad_s)[later] / most) ** 2
+        if later.sum() > 1:
+            for column in share.T:
+                yield f"drone_{number}", column, track.time_s[later]
+
+
+# ---------- For JSON
+
+FACTS = (
+    "thrust_margin", "formation", "hardest", "tilt_limit_deg", "ceiling_m", "lowest_m",
+    "separation", "flight_s",
+)  # fmt: skip
+MOTION = ("velocity_enu_m_s", "acceleration_enu_m_s2", "wind_enu_m_s")
+"""Fields of check.json: of the margins, and of the hardest moment."""
+
+
+def as_data(
+    scenario: Scenario, verdict: Verdict, lost: Sequence[Reallocation | None] = ()
+) -> dict[str, Any]:
+    """Everything that was found, for JSON."""
+    places = [
+        left and [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m] for left in lost
+    ]
+    data: dict[str, Any] = {
+        "scenario": scenario.name,
+        "can_be_flown": verdict.can_be_flown,
+        "sentence": verdict.sentence,
+        "problems": verdict.problems,
+        "cautions": verdict.cautions,
+        "findings": [to_data(finding) for finding in verdict.findings],
+        "losses": [
+            {
+                "drone": i,
+                "thrust_margin": left and left.thrust_margin,
+                "load_tilt_deg": left and left.load_tilt_deg,
+                "places_m": places[i - 1],
+            }
+            for i, left in enumerate(lost, start=1)
+        ],
+    }
+    if verdict.flown is not None:
+        data["flown"] = to_data(verdict.flown)
+    margins = verdict.margins
+    if margins is None:
+        return data
+    moment, empty = margins.moment, margins.first_empty
+    return data | {
+        "weakest_drone": margins.weakest,
+        **{name: to_data(getattr(margins, name)) for name in FACTS},
+        "moment": moment
+        and {
+            "stage": moment.stage,
+            "number": moment.number,
+            "time_s": moment.time_s,
+            **{name: getattr(moment.motion, name).tolist() for name in MOTION},
+        },
+        "first_empty": empty and {"drone": empty[0], "minutes": empty[1]},
+    }
