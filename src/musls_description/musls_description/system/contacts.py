@@ -359,7 +359,3 @@ def own_solids(system: RigSystem) -> tuple[Records, NDArray[np.int64]]:
 
 def _box(box: Box) -> tuple[Any, ...]:
     return BOX, box.center_m, np.zeros(3), np.eye(3), 0.5 * np.array(box.size_m)
-
-
-def _box(box: Box) -> tuple[Any, ...]:
-    return BOX, box.center_m, np.zeros(3), np.eye(3), 0.5 * np.array(box.size_m)
