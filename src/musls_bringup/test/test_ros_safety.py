@@ -468,8 +468,12 @@ def fly_with_fault(nodes, watcher, launched, happens, what, limits_s):
         ("quad_survives", leaves_offboard, 2.0, "the load is set down"),
         ("hexa_survives", is_doubted, 1.0, "its hook opens; new formation"),
     ],
-    ids=["link of one of six", "fall of one of six in a pause", "one of four leaves",
-         "one of six in doubt"],
+    ids=[
+        "link of one of six",
+        "fall of one of six in a pause",
+        "one of four leaves",
+        "one of six in doubt",
+    ],
 )
 def test_the_others_go_on_without_a_drone_that_is_lost(nodes, domain, tmp_path, name, happens,
                                                        limit_s, end):  # fmt: skip
