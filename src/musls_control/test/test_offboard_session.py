@@ -188,15 +188,17 @@ def test_landing_leaves_the_way_down_to_px4(formation):
     assert vehicle.commands == [COMMAND_LAND] and not session.land
 
 
-def test_a_refused_landing_is_given_up_without_ending_the_stream():
+def test_a_refused_landing_is_told_and_asked_for_again_without_ending_the_stream():
     session, vehicle = flying()
     session.settings = OffboardSettings(tries=3)
     vehicle.accepts = False
     vehicle.commands.clear()
     session.land = True
     assert fly(session, vehicle, 3.0, 8.0) == [Phase.FLYING]
-    assert vehicle.commands == [COMMAND_LAND] * 3
-    assert not session.land and "could not land: 3 tries, result 2" in session.reason
+    assert vehicle.commands == [COMMAND_LAND] * 10
+    assert session.land and "could not land: 3 tries, result 2" in session.reason
+    vehicle.accepts = True
+    assert fly(session, vehicle, 8.0, 10.0)[-1] is Phase.RELEASED and not session.land
 
 
 def test_a_silent_vehicle_is_waited_for():

@@ -430,20 +430,20 @@ class OffboardSession:
     def _tried(self, time_s: float, command: Command) -> Command | None:
         if time_s - self._tried_s < self.settings.retry_s:
             return None
-        if self._tries == self.settings.tries:
+        if self._tries >= self.settings.tries:
             answer = "no answer"
             if self._result is not None:
                 known = self._result < len(_RESULTS)
                 answer = f"result {self._result}" + (f" ({_RESULTS[self._result]})" * known)
-            self.reason = f"could not {command.name}: {self._tries} tries, {answer}"
-            # In the air the stream must not end.
+            tries = self.settings.tries
+            self.reason = f"could not {command.name}: {tries} tries, {answer}"
+            # In the air the stream must not end, and a landing is asked for again.
             if self.disarm:
                 self.disarm = False
-            elif command.number == COMMAND_LAND:
-                self.land = False
-            else:
+                return None
+            if command.number != COMMAND_LAND:
                 self.phase = Phase.FAILED
-            return None
+                return None
         self._tried_s = time_s
         self._tries += 1
         return command
