@@ -9,8 +9,8 @@ from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.system.system_files import load_system, system_names
+from musls_sim.plants.dart.dart_plant import DartPlant, outside
 from musls_sim.plants.interface import CutCable, LoadMass, PlantInputs, PrescribedMotion
-from musls_sim.plants.rigid_links.dart_plant import DartPlant, outside
 from musls_sim.plants.rigid_links.mechanism import set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s

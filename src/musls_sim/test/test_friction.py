@@ -16,13 +16,13 @@ from musls_description.hanging.tree import STOP_RAD, build_tree
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import record_at
 from musls_description.system.system_files import load_system
+from musls_sim.plants.dart.dart_plant import DartPlant
+from musls_sim.plants.dart.skeleton import build_skeleton, build_world
 from musls_sim.plants.rigid_links.articulated import (
     STICK_RATE_RAD_S,
     STOP_DAMPING_N_M_S_RAD,
     STOP_STIFFNESS_N_M_RAD,
 )
-from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
 from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records, own_positions_of
 

@@ -26,7 +26,7 @@ from plant_helpers import advance, formation, trio, with_cables, without_drag
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_description.writers.sdf import single_model_sdf, world_sdf
-from musls_sim.plants.rigid_links.dart_plant import DartPlant
+from musls_sim.plants.dart.dart_plant import DartPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 
 PERIODS, SAMPLE = 500, 5

@@ -14,7 +14,7 @@ from sdf_reader import SdfScene
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system, system_names
 from musls_description.writers.sdf import world_sdf
-from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
+from musls_sim.plants.dart.skeleton import build_skeleton, build_world
 
 # A pivot adds a millionth of a link's mass, and a cable that twists freely has one more of them.
 RELATIVE = 3e-9

@@ -13,7 +13,7 @@ from musls_description.config.errors import MuslsError
 from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.tree import build_tree
 from musls_description.system.system_files import load_system, system_names
-from musls_sim.plants.rigid_links.dart import build_skeleton, build_world
+from musls_sim.plants.dart.skeleton import build_skeleton, build_world
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -244,8 +244,8 @@ def test_without_dart_flights_go_on_and_its_engine_says_what_is_missing(monkeypa
     """A server without libGL cannot import dartpy, which only the yardstick and one engine need."""
     plant, *_ = hovering_plant(trio(links=2))
     monkeypatch.setitem(sys.modules, "dartpy", None)
-    for name in ("dart", "dart_plant"):
-        monkeypatch.delitem(sys.modules, f"musls_sim.plants.rigid_links.{name}", raising=False)
+    for name in ("skeleton", "dart_plant"):
+        monkeypatch.delitem(sys.modules, f"musls_sim.plants.dart.{name}", raising=False)
     assert plant.bare_step_us() is None
     scenario = load_scenario(SHIPPED / "hold.yaml", ["physics.engine=dart"])
     with pytest.raises(MuslsError, match=r"DART cannot be loaded: .*pip install dartpy"):

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from musls_description.hanging.equilibrium import hanging_equilibrium, slung_state
 from musls_description.system.system_files import load_system, system_names
-from musls_sim.plants.rigid_links.dart import build_skeleton
+from musls_sim.plants.dart.skeleton import build_skeleton
 from musls_sim.plants.rigid_links.mechanism import jacobians, joint_space_inertia, set_positions
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 

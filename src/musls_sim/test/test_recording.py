@@ -20,8 +20,8 @@ from standing_plant import session_of
 from musls_control.reference import Reference
 from musls_description.hanging.equilibrium import hanging_equilibrium
 from musls_description.system.system_files import load_system
+from musls_sim.plants.dart.skeleton import build_skeleton
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.dart import build_skeleton
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.recording import BagRecorder
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from plant_helpers import SINKING_M_S, G, advance, hovering_plant, sinking_plant, trio
 
+from musls_sim.plants.dart.skeleton import build_skeleton
 from musls_sim.plants.interface import PlantInputs
-from musls_sim.plants.rigid_links.dart import build_skeleton
 from musls_sim.plants.rigid_links.mechanism import set_positions
 
 

@@ -69,7 +69,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
     )
     if physics.engine == "dart" or physics.exact_friction:
         try:
-            from musls_sim.plants.rigid_links.dart_plant import DartPlant
+            from musls_sim.plants.dart.dart_plant import DartPlant
         except ImportError as error:
             absent = isinstance(error, ModuleNotFoundError)
             cure = install_command("dartpy") if absent else "Debian and Ubuntu: apt install libgl1"

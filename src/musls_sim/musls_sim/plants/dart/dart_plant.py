@@ -22,6 +22,7 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.records import numbers_at, record_at, table_at
 from musls_description.numerics.vectors import add, cross, dot, increase, put, sub
 from musls_description.system.slung_system import SlungLoadSystem
+from musls_sim.plants.dart.skeleton import add_contact, build_skeleton, build_world
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     LoadMass,
@@ -37,7 +38,6 @@ from musls_sim.plants.rigid_links.articulated import (
     STOP_DAMPING_N_M_S_RAD,
     STOP_STIFFNESS_N_M_RAD,
 )
-from musls_sim.plants.rigid_links.dart import add_contact, build_skeleton, build_world
 from musls_sim.plants.rigid_links.integrator import add_outside
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,

@@ -1,0 +1,1 @@
+"""The mechanism of rigid links in DART, as in Gazebo: parity, yardstick and oracle of tests."""
