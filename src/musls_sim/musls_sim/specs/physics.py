@@ -69,7 +69,8 @@ class PhysicsSpec:
             as accurate as asked for.
         accuracy: Largest error by the time step that "auto" takes: of smooth motion as a share of
             its way. What moves faster (a jerk, a load that tilts) is followed with finer steps for
-            as long as it carries energy, whatever the step. DART and Gazebo, first order in the
+            as long as it carries energy, whatever the step; a load that tilts at 10 to 30 rad/s
+            errs up to 2.5 times as much at 1e-4 and below. DART and Gazebo, first order in the
             step, do not follow it.
         gravity_m_s2: Gravity.
         exact_friction: Joint friction as exact constraints of DART (slow) instead of regularised.
