@@ -259,8 +259,10 @@ def _flown_here(scenario: Scenario) -> tuple[Scenario, str]:
 
 
 def _stage_at(recording: Recording, time_s: float) -> str:
-    begun = [stage.name for stage in recording.stages if stage.start_s <= time_s]
-    return begun[-1] if begun else ""
+    """The stage of a time; between stages and after the last the one before."""
+    begun = [stage for stage in recording.stages if stage.start_s <= time_s]
+    stages = [max(begun, key=lambda stage: stage.start_s)] if begun else recording.stages[:1]
+    return next((stage.name for stage in stages), "")
 
 
 def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, float] | None:
