@@ -203,7 +203,7 @@ def test_with_one_of_four_drones_lost_the_momentum_is_that_of_the_other_three():
         "cable_model": "elastic",
         "start": {
             "kind": "state", "load": {"position_enu_m": [0, 0, 10]},
-            "drones": [{"position_enu_m": p} for p in places],
+            "drones": [{"position_enu_m": p, "orientation_wxyz": [1, 0, 0, 0]} for p in places],
         },
         "system.drones.rotors.drag_n_s2_m_rad": 0.0,
         "system.drones.cable_attachment_m": [0, 0, 0],

@@ -35,7 +35,8 @@ def free_load(
                 "start": {"kind": "state", "load": load, "drones": [drone]},
                 "world.obstacles": obstacles,
             },
-        )
+        ),
+        force=True,  # the load begins on the obstacle
     )
     plant = session.plant
     plant.apply(ReleaseHook(1, "load"))

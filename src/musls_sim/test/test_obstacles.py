@@ -12,6 +12,7 @@ from musls_bringup.api import load_scenario
 from musls_bringup.before.verdict import judge
 from musls_description.config.errors import ConfigError
 from musls_description.system.contacts import gap_between
+from musls_description.system.drone import propeller_radius_m
 from musls_description.system.obstacles import (
     BOX,
     CYLINDER,
@@ -22,7 +23,6 @@ from musls_description.system.obstacles import (
     nearest_point,
     solid,
 )
-from musls_sim.session import collisions
 from musls_sim.session.collisions import CollisionWatch
 from musls_sim.session.session import Session
 
@@ -106,7 +106,7 @@ def test_smallest_distances_of_a_flight_are_those_of_its_corners_and_tips():
             for i, drone in enumerate(system.drones, start=1):
                 turn = Rotation.from_quat(motion[i, 6:10], scalar_first=True)
                 for rotor in drone.rotors:
-                    radius = collisions.propeller_radius_m(drone)
+                    radius = propeller_radius_m(drone)
                     y = turn.apply([0.0, 0.0, 1.0])[1]
                     tip = motion[i, 1] + turn.apply(rotor.position_m)[1]
                     least = min(least, 2.0 - tip - radius * np.sqrt(1.0 - y * y))

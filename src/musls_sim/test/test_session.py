@@ -144,7 +144,8 @@ def test_steps_of_ones_own_are_inserted_before_and_after_named_ones():
     ("work_j", "what"), [(-2.0, "2 J came from nothing"), (2.0, "2 J got lost in the integration")]
 )
 def test_energy_from_nothing_or_lost_is_an_event(work_j, what):
-    with Session(scenario("cable_model=massless", "start=air")) as session:
+    hold = "mission.stages=[{kind: hold, position_m: [0, 0, 1], duration_s: 4}]"
+    with Session(scenario("cable_model=massless", "start=air", hold)) as session:
         session.advance(251)
         assert session.events.happened == []
         session.plant.records.system[0]["work"] += work_j

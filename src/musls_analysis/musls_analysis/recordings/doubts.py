@@ -193,6 +193,8 @@ def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:
         float(np.median([getattr(its, name) for its in leaning]))
         for name in ("lean_m_s2", "rest_m_s2", "acceleration_m_s2")
     )
+    if not np.isfinite(acceleration):
+        return "", ()
     said = f"{who} by {_degrees(lean):.2g} deg and accelerate by {acceleration:.2g} m/s2"
     if acceleration > HARD_M_S2 + HARD_SHARE * lean:
         return said, ("length", "time")

@@ -75,7 +75,7 @@ def _show(name: str, verdict: Verdict, facts: list[str]) -> None:
     console = new_console()
     if margins is not None:
         _show_margins(console, name, margins)
-    for line in facts:
+    for line in facts if margins is not None else ():
         console.print(escape(line))
     if flown is not None and not flown.problems:
         console.print(escape(flown.sentence))

@@ -546,7 +546,7 @@ def check_separation(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
 def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     """Obstacles in the way of level drones and of the load at their set-points.
 
-    Laws that choose places of their own may fly round them: there it is a caution.
+    Laws that choose places of their own may fly round them: there the load's is a caution.
     """
     obstacles = brief.world.obstacles
     if not obstacles:
@@ -566,6 +566,8 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
             for i, j in np.argwhere(touching["speed"] >= 0.0):
                 found.setdefault((int(i), int(j)), k)
     for (i, j), row in found.items():
+        if i > 0 and not brief.follows_plan:  # such drones are not where the plan has them
+            continue
         yield Finding(
             f"the plan brings {'load' if i == 0 else f'drone_{i}'} into {obstacles[j].name} "
             f"at {row / plan.rate_hz:.1f} s, in '{plan.stage_at(row)}'",
