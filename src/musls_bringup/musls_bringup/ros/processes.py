@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,13 +46,12 @@ class NodeSpec:
         """Command line of one of our nodes that needs no ROS installation."""
         renamed = {**self.remappings, **({"__ns": self.namespace} if self.namespace else {})}
         module = f"{self.package}.nodes.{self.executable}"
-        given = [
-            word
-            for flag, pairs in (("-p", self.parameters), ("-r", renamed))
-            for name, value in pairs.items()
-            for word in (flag, f"{name}:={_text(value)}")
+        rules = [
+            *(("-p", f"{name}:={_text(value)}") for name, value in self.parameters.items()),
+            *(("-r", f"{name}:={other}") for name, other in renamed.items()),
         ]
-        return [sys.executable, "-m", module, *(["--ros-args", *given] if given else [])]
+        words = [word for rule in rules for word in rule]
+        return [sys.executable, "-m", module, *(["--ros-args", *words] if words else [])]
 
 
 def simulator(scenario_file: Path, **parameters: Any) -> NodeSpec:
@@ -181,10 +181,8 @@ class Graph:
 
 
 def _text(value: Any) -> str:
-    """A parameter's value as `-p` reads it (YAML)."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    """A parameter's value as `-p` reads it (YAML): a text in quotes, or it may be empty or a number."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 # ---------- Nodes that an earlier run has left behind: found, named and ended

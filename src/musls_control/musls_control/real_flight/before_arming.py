@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -54,24 +55,32 @@ def check_before_arming(
     Raises:
         ConfigError: What speaks against the flight, in one line.
     """
-    forced = []
-    for found in (*findings(brief), *findings(brief, plan)):
-        if found.refuses and not (force and found.can_be_forced):
-            raise ConfigError(found.text)
-        if found.refuses:
-            forced.append(found)
-    given = brief.mission.delivery
-    _check_plan(brief.system, plan, limits, tied=given is None or given.pick_up != "hook")
+    forced = _forced(findings(brief), force=force)
+    if plan.ground is not None:
+        # Before what follows from it: drones in each other's places meet in their plan as well.
+        delivery = brief.mission.delivery
+        tied = delivery is None or delivery.pick_up != "hook"
+        _check_places(brief.system, plan, plan.ground, limits, tied=tied)
+    forced += _forced(findings(brief, plan), force=force)
+    _check_plan(brief.system, plan, limits)
     return forced
 
 
-def _check_plan(system: RigSystem, plan: FlightPlan, limits: ArmingLimits, *, tied: bool) -> None:
-    """Refuse places, distances and speeds that real drones must not fly.
+def _forced(found: Iterable[Finding], *, force: bool) -> list[Finding]:
+    """What would refuse the flight but is forced.
 
-    `tied`: whether the cables join load and drones at the start.
+    Raises:
+        ConfigError: The first one that is not, or cannot be.
     """
-    if plan.ground is not None:
-        _check_places(system, plan, plan.ground, limits, tied=tied)
+    refusing = [finding for finding in found if finding.refuses]
+    for finding in refusing:
+        if not (force and finding.can_be_forced):
+            raise ConfigError(finding.text)
+    return refusing
+
+
+def _check_plan(system: RigSystem, plan: FlightPlan, limits: ArmingLimits) -> None:
+    """Refuse distances and speeds that real drones must not fly."""
     closest = closest_in_plan(system, plan)
     if closest is not None and closest.tips_m < limits.tips_apart_m:
         i, j = closest.pair
@@ -89,6 +98,7 @@ def _check_places(
 ) -> None:
     """Refuse drones beyond their cables, or in another order than the formation's.
 
+    `tied`: whether the cables join load and drones at the start.
     Their cables would cross. The order is right where no other one has shorter ways into the
     formation (squares), or where a drone is beyond its cable in that one as well.
     """
