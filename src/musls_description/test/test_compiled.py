@@ -60,13 +60,18 @@ def package(tmp_path):
             later = max(stat.st_mtime_ns, older + 2_000_000_000)
             os.utime(file, ns=(stat.st_atime_ns, later))
 
+        def move(self, place):
+            """Into another folder."""
+            place.mkdir()
+            self.folder = self.folder.rename(place / self.name)
+
         def run(self, script=None):
             """Value, hits and misses of the cache of each caller, in a process of their own."""
             say = SAY.format(package=self.name, folder=self.folder)
             env = {
                 **os.environ,
                 "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-                "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+                "PYTHONPATH": os.pathsep.join([str(self.folder.parent), *filter(None, sys.path)]),
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
             done = subprocess.run(
@@ -129,6 +134,22 @@ def test_an_edit_of_a_helpers_helper_is_seen_too(package):
     assert made.run() == {"one": (20.0, 0, 1)}
     made.write("constant.py", "FACTOR = 5.0\n")
     assert made.run() == {"one": (50.0, 0, 1)}
+
+
+def test_what_code_is_counts_not_where_it_lies_nor_what_is_said_of_it(package, tmp_path):
+    """Docstrings, comments, empty lines, and the place of the checkout."""
+    made = package()
+    made.write("helper.py", HELPER)
+    caller = CALLER.format(imports=f"from {made.name}.helper import twice", expression="twice(x)")
+    made.write("caller_one.py", caller)
+    assert made.run() == {"one": (20.0, 0, 1)}
+    made.write("helper.py", '"""About it."""\n\n# Why.\n' + HELPER)
+    made.write("caller_one.py", caller.replace("    return", '    """Twice x."""\n    return'))
+    assert made.run() == {"one": (20.0, 1, 0)}
+    made.move(tmp_path / "elsewhere")
+    assert made.run() == {"one": (20.0, 1, 0)}
+    made.write("helper.py", HELPER.replace("FACTOR * x", "x * FACTOR * 2.0"))
+    assert made.run() == {"one": (40.0, 0, 1)}
 
 
 TYPED = """\
@@ -216,11 +237,16 @@ def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp
     monkeypatch.setattr(compiled_module.tempfile, "tempdir", str(tmp_path))
     name = compiled_module.__name__
     own = tmp_path / f"musls-{os.getuid()}"
-    for made_by_others in (False, True):
+
+    def forget():
         compiled_module._temporary.cache_clear()
+        compiled_module._writable.cache_clear()
+
+    for made_by_others in (False, True):
+        forget()
         if made_by_others:
             own.chmod(0o777)
         folder = compiled_module._cache_folder(name)
         assert folder.is_dir() and folder.is_relative_to(tmp_path)
         assert folder.is_relative_to(own) != made_by_others
-    compiled_module._temporary.cache_clear()
+    forget()

@@ -2,15 +2,16 @@
 
 numba keeps compiled code on disk and compiles again when the file of the function changes. It does
 not look at the other files: a function that calls a helper of another module, or uses a constant
-of it, would go on with the old one. Here each module has a cache folder of its own, whose name is a
-hash of its source and of all modules of its own package and of this distribution that it imports,
-directly or not. It lies where numba would put the cache: in `NUMBA_CACHE_DIR` if that is set, else
-in `__pycache__` beside the source, else (where that cannot be written) in the user's cache, and in
-a temporary folder where there is no home that can be written.
+of it, would go on with the old one. Here each module has a cache folder whose name is a hash of
+what its source and the sources that it imports say, directly or not, in its own package and in this
+distribution. So code is compiled once for all checkouts and environments of a user, wherever they
+lie, and comments and docstrings may change. The folders lie in `NUMBA_CACHE_DIR` if that is set,
+else in the user's cache, and in a temporary folder where there is no home that can be written.
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import functools
@@ -147,12 +148,41 @@ _MAKING = threading.RLock()
 def _cached_in(folder: Path, make: Callable[[], Any]) -> Any:
     """Make a function of numba's that is kept in a folder; numba reads its name meanwhile."""
     with _MAKING:
-        before = _settings.CACHE_DIR
+        before = _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES
         _settings.CACHE_DIR = str(folder)
+        _settings.CACHE_LOCATOR_CLASSES = f"{__name__}.{CacheByContent.__name__}"
         try:
             return make()
         finally:
-            _settings.CACHE_DIR = before
+            _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES = before
+
+
+class CacheByContent:
+    """Locator of numba's whose folder alone says what the compiled code was made from."""
+
+    def __init__(self) -> None:
+        self._path: str = _settings.CACHE_DIR
+
+    @classmethod
+    def from_function(cls, function: object, file: object) -> CacheByContent:
+        """Locator of a function."""
+        return cls()
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder; that it can be written is known."""
+        Path(self._path).mkdir(exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        """Folder of the function."""
+        return self._path
+
+    def get_source_stamp(self) -> str:
+        """What the source is: the name of the folder says it."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """What tells functions of one name apart: their bytecode, at which numba looks as well."""
+        return ""
 
 
 class CompiledFunction:
@@ -264,14 +294,29 @@ def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Dispatch
 
 def _cache_folder(name: str) -> Path:
     """Cache folder of a module and the present state of its sources."""
-    beside = Path(getattr(sys.modules[name], "__file__", None) or "").parent / "__pycache__"
-    stamp = source_stamp(name)
+    return _begun(_base(), name, source_stamp(name))
+
+
+def _base() -> Path:
+    """Folder of all caches that this process can write."""
+    return _writable(_USERS_FOLDER, os.environ.get("XDG_CACHE_HOME", ""))
+
+
+@functools.cache
+def _writable(users_folder: str, users_cache: str) -> Path:
     with contextlib.suppress(OSError):
-        return _begun(Path(_USERS_FOLDER) if _USERS_FOLDER else beside, name, stamp)
+        if users_folder:
+            return _tried(Path(users_folder))
     with contextlib.suppress(OSError, RuntimeError):  # the latter: nobody knows a home
-        users = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return _begun(Path(users) / "musls", name, stamp)
-    return _begun(_temporary(), name, stamp)
+        return _tried(Path(users_cache or Path.home() / ".cache") / "musls")
+    return _temporary()
+
+
+def _tried(folder: Path) -> Path:
+    """Return a folder in which this process can write, or raise OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
 
 
 @functools.cache
@@ -293,10 +338,10 @@ def _begun(base: Path, name: str, stamp: str) -> Path:
     """Make a cache folder, or note that it is in use; delete the old ones of the module."""
     folder = base / f"{name}-{stamp}"
     if not folder.is_dir():
-        for old in base.glob(f"{name}-*"):
+        for old in (*base.glob(f"{name}-*"), *base.glob(f"{_SOURCES}/*")):
             with contextlib.suppress(FileNotFoundError):  # another process does the same
                 if time.time() - old.stat().st_mtime > KEPT_S:
-                    shutil.rmtree(old, ignore_errors=True)
+                    shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
     return folder
@@ -313,6 +358,7 @@ def source_stamp(name: str) -> str:
     seen: set[str] = set()
     open_ends = [name]
     digests = [_types(package) for package in sorted({own, __name__.partition(".")[0]})]
+    digests.append(f"numba {numba.__version__}")
     while open_ends:
         name = open_ends.pop()
         module = sys.modules[name]
@@ -343,7 +389,7 @@ def _types(package: str) -> str:
 
 @functools.cache
 def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, ...]]:
-    """Hash of a file's text, and names that it imports: modules, and what may be one."""
+    """Hash of what a file says, and names that it imports: modules, and what may be one."""
     text = Path(file).read_text(encoding="utf-8")
     found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
     for match in _FROM.finditer(text):
@@ -352,4 +398,34 @@ def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, .
             above = package.split(".")[: len(package.split(".")) + 1 - len(dots)]
             origin = ".".join([*above, *filter(None, [origin])])
         found += [origin, *(f"{origin}.{name}" for name in re.findall(r"\w+", names))]
-    return hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(found))
+    return _meaning(text), tuple(dict.fromkeys(found))
+
+
+_SOURCES = "sources"
+"""Folder within the base: for each text of a module the hash of what it says."""
+
+
+def _meaning(text: str) -> str:
+    """Hash of the syntax tree of a module without docstrings, kept: parsing takes seconds."""
+    name = f"{hashlib.sha256(text.encode()).hexdigest()}.{sys.implementation.cache_tag}"
+    kept = _base() / _SOURCES / name
+    with contextlib.suppress(OSError):
+        digest = kept.read_text(encoding="utf-8")
+        os.utime(kept)
+        return digest
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
+    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(exist_ok=True)
+        whole = kept.with_name(f"{name}.{os.getpid()}")
+        whole.write_text(digest, encoding="utf-8")
+        whole.replace(kept)
+    return digest
+
+
+def _is_text(line: ast.AST) -> bool:
+    """Whether a statement is a text that stands alone, as docstrings do."""
+    return isinstance(line, ast.Expr) and isinstance(getattr(line.value, "value", None), str)
