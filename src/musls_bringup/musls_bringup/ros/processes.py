@@ -181,7 +181,7 @@ class Graph:
 
 
 def _text(value: Any) -> str:
-    """A parameter's value as `-p` reads it (YAML): a text in quotes, or it may be empty or a number."""
+    """A parameter's value as `-p` reads it: as YAML, a text in quotes, since it may be empty."""
     return json.dumps(value, ensure_ascii=False)
 
 
