@@ -47,6 +47,8 @@ def random_hover(seed):
     }
     if draw.random() < 0.3:
         cables["joint"] = {"damping_n_m_s_rad": float(draw.choice([0.0, 1e-5, 1e-3]))}
+    # Clamped rods make one body of all, whose tilt `formation` does not know.
+    controller = {"kind": "payload", "output": "direct"} if model == "rigid_rods" else "formation"
     return {
         "name": f"random_hover_{seed}",
         "system": {
@@ -61,6 +63,7 @@ def random_hover(seed):
             "cables": cables,
         },
         "cable_model": model,
+        "controller": controller,
         "start": str(draw.choice(["ground", "air"])),
         "mission": {"stages": [{"kind": "hold", "position_m": [0, 0, 1.5], "duration_s": 12.0}]},
         "seed": seed,
