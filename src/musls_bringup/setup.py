@@ -17,7 +17,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
         (f"share/{PACKAGE}/launch", glob("launch/*.launch.py")),
-        (f"share/{PACKAGE}/params", glob("params/*.yaml")),
+        (f"share/{PACKAGE}/params", glob("params/*")),
         (f"share/{PACKAGE}/layouts", glob("layouts/*")),
     ],
     entry_points={"console_scripts": ["musls = musls_bringup.cli:main"]},

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def check_px4(scenario: Scenario) -> None:
     """See that PX4 and its agent are here and can fly it, before anything starts."""
     if scenario.autopilot.kind == "px4":
         check_guided(scenario)
+        import_module("musls_sim.px4.links")  # says that pymavlink is missing
         firmware = find_px4()
         find_agent()
         check_messages(firmware)

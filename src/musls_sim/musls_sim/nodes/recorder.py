@@ -89,7 +89,7 @@ class Recorder(DescribedNode):
         said, next_s = False, 0.0
         while not interrupt.came:
             if not self._poller.poll():
-                if self._state == "done" and self._stop_when_done:
+                if self._stop_when_done and self._is_over:
                     return True
                 time.sleep(POLL_S)
             if not said and (self._clock.begun or self._system_time):
@@ -99,6 +99,11 @@ class Recorder(DescribedNode):
                 next_s = time.monotonic() + PROGRESS_S
                 print(f"progress {self._newest_ns * 1e-9:.2f} {self._stage}", flush=True)
         return False
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the flight has ended; a bag that is played has its last stage, no formation."""
+        return self._state == "done" or self._stage == "disarmed"
 
     def _add_fault(self) -> None:
         """Write the fault into the bag for which the starter of this node ended the flight."""
