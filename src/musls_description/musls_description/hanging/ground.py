@@ -26,6 +26,9 @@ LANDING_RATIO = 0.75
 The load may lie a little aside, turned or leaning, and no cable is to come taut by that.
 """
 
+LEAST_RISE_M = 0.01
+"""A drone may rise so far on a cable of one link, which is taut on the ground: that pulls nothing."""
+
 BESIDE_LOAD_M = 0.1
 """Rotors keep so far from the load, at least, where a drone comes down nearer than it stood."""
 
@@ -87,13 +90,13 @@ def landing_places_m(system: SlungLoadSystem, standing_m: Array) -> Array:
 
 
 def highest_rise_m(system: SlungLoadSystem) -> Array:
-    """Height above where it stands on the ground at which each drone's cable is taut, (n,) [m]."""
+    """Height above where it stands on the ground at which each drone's cable pulls, (n,) [m]."""
     highest = []
     for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
         load_end_m = system.load.cable_attachments_m[i][2] - system.load.collision.bottom_m
         drone_end_m = drone.cable_attachment_m[2] - drone.collision.bottom_m
         reach_m = np.sqrt(max(cable.length_m**2 - ground_radius_m(system, i) ** 2, 0.0))
-        highest.append(load_end_m + reach_m - drone_end_m)
+        highest.append(max(load_end_m + reach_m - drone_end_m, LEAST_RISE_M))
     return np.array(highest)
 
 

@@ -373,8 +373,7 @@ def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -
     if "rise_m" not in given:
         over_m = hanging.system.load.collision.size_m[2] + OVER_LOAD_M
         slack_m = 0.8 * float(hanging.highest_rise_m.min())
-        rise_m = max(mission.rise_m, over_m)
-        rise_m = min(rise_m, slack_m) if slack_m > 0.0 else mission.rise_m
+        rise_m = min(max(mission.rise_m, over_m), slack_m)
         if rise_m != mission.rise_m:
             heights["rise_m"] = float(f"{rise_m:.2g}")
     if "slack_height_m" not in given:
