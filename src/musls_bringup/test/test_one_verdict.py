@@ -36,6 +36,12 @@ BY_PLAN = {
          "world.obstacles": [{**CRATE, "position_enu_m": [1.5, 0.9, 3.2]}]},
         "into crate",
     ),
+    "cable into a box": (
+        {"mission.stages": [HOLD, ASIDE],
+         "world.obstacles": [
+             {**CRATE, "size_m": [0.1, 0.1, 0.1], "position_enu_m": [1.1, 0.5, 2.1]}]},
+        "brings cable_2 into crate",
+    ),
     "limit of the distance": ({"limits.separation_m": 1.0}, "limits.separation_m = 1"),
     "discs overlap": ({"formation.radius_m": 0.25}, "overlap"),
     "cables do not reach": ({"formation.radius_m": 50}, "cables do not reach"),
