@@ -241,7 +241,7 @@ STYLES = {"free": free_scenario, "changed": changed_scenario}
 
 # ---------- Check against flight
 
-LONGEST_S = 30.0
+LONGEST_S = 20.0
 """Processor time of each command; compile the cable models before."""
 
 
