@@ -281,7 +281,7 @@ def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, 
     first_s = next((s.start_s for s in recording.stages if s.name in ("transit", "hold")), 0.0)
     for name, column, times_s in _rotor_shares(recording, scenario, first_s):
         rows = max(1, round(1.0 / float(np.median(np.diff(times_s)))))
-        if len(column) < rows:
+        if len(column) < rows or not column.any():  # wrenches without rotors, which rest
             continue
         mean = np.convolve(column, np.ones(rows) / rows, "valid")
         k = int(mean.argmax())

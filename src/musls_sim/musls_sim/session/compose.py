@@ -81,7 +81,7 @@ def compose(
     What is refused comes in the order in which the verdict tells it: how the system hangs, what
     makes no plant, the plan, then events and controller.
     """
-    _check_start(scenario, force=force)
+    refuse_or_warn(scenario.brief, force=force)
     plant = build_plant(scenario)
     plan = _plan(scenario, plant)
     refuse_or_warn(scenario.brief, force=force, plan=plan)
@@ -140,8 +140,8 @@ def streams(seed: int) -> list[np.random.Generator]:
     return np.random.default_rng(seed).spawn(4)
 
 
-def _check_start(scenario: Scenario, *, force: bool) -> None:
-    """Refuse a start that its mission or its formation does not allow."""
+def _check_start(scenario: Scenario) -> None:
+    """Refuse a start that its mission or its cables do not allow."""
     mission = scenario.mission
     if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
         raise ConfigError(
@@ -163,7 +163,6 @@ def _check_start(scenario: Scenario, *, force: bool) -> None:
             "(mission.stages) starts so; choose start: state"
             + (" or equilibrium" if scenario.cable_model == "elastic" else "")
         )
-    refuse_or_warn(scenario.brief, force=force)
 
 
 def build_plant(scenario: Scenario) -> Plant:
@@ -171,6 +170,7 @@ def build_plant(scenario: Scenario) -> Plant:
     if scenario.cable_model != "elastic":
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)
+    _check_start(scenario)
     if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
         raise ConfigError(
             f"physics.engine = {scenario.physics.engine}: it has rigid links only, not "
