@@ -590,8 +590,8 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
         motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
         touches = watch_bodies(own, first, reach, motion, solids, closest, touching[:n], 0.0, 0.0)
         touching["speed"][n:] = -1.0
-        for i in np.flatnonzero(taut[at]):
-            touches |= watch_cable(lines[at, i], solids, closest, touching[n + i], 0.0)
+        for cable in np.flatnonzero(taut[at]):
+            touches |= watch_cable(lines[at, cable], solids, closest, touching[n + cable], 0.0)
         if touches:
             for i, j in np.argwhere(touching["speed"] >= 0.0):
                 found.setdefault((int(i), int(j)), int(k))
