@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from musls_bringup.results import result_folder
 from musls_bringup.ros import processes
 from musls_bringup.shipped import find_scenario
-from musls_control.brief.findings import refuse_or_warn
+from musls_control.brief.findings import refuse_standing
 from musls_control.px4.offboard import LOSS_PARAMETERS, other_loss_parameters
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_yaml
@@ -125,10 +125,7 @@ def standing(scenario: Scenario) -> Configuration:
 
 def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
     """PX4 parameters that differ from the airframe's, one mapping per drone."""
-    brief = scenario.brief
-    refuse_or_warn(brief, force=force)
-    places, _ = standing(scenario).bodies(slung_system(scenario.system, "Gazebo"))
-    refuse_or_warn(brief, force=force, plan=brief.plan_from(places[0], 0.0, places[1:]))
+    refuse_standing(scenario.brief, force=force)
     return [
         PX4_PARAMETERS | own | dict(scenario.autopilot.parameters)
         for own in loaded_hover_parameters(scenario)

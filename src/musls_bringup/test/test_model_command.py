@@ -4,8 +4,11 @@ import os
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from musls_bringup.cli import main
+from musls_description.config.schema import to_data
+from musls_description.system.system_files import load_system
 
 
 def failed(capsys, *args):
@@ -24,6 +27,18 @@ def test_sdf_goes_to_the_terminal(capsys, kind, version, spawn):
     root = ElementTree.fromstring(capsys.readouterr().out)
     assert (root.tag, root.get("version")) == ("sdf", version)
     assert root.find("world").get("name") == "w"
+
+
+def test_a_world_asks_the_list_of_findings(capsys, tmp_path):
+    """A system that cannot lift its load is written with --force; other formats do not fly."""
+    system = to_data(load_system("x500_solo"))
+    system["load"]["mass_kg"] = 5.0
+    file = tmp_path / "heavy.yaml"
+    file.write_text(yaml.safe_dump(system))
+    said = failed(capsys, file, "--format", "world")
+    assert "cannot lift the load: thrust margin" in said and "--force" in said
+    assert main(["model", str(file), "--format", "world", "--force"]) == 0
+    assert main(["model", str(file), "--format", "sdf-1.9"]) == 0
 
 
 def test_hover_hangs_the_load_one_metre_high(capsys):

@@ -36,6 +36,12 @@ BY_PLAN = {
          "world.obstacles": [{**CRATE, "position_enu_m": [1.5, 0.9, 3.2]}]},
         "into crate",
     ),
+    "cable into a box": (
+        {"mission.stages": [HOLD, ASIDE],
+         "world.obstacles": [
+             {**CRATE, "size_m": [0.1, 0.1, 0.1], "position_enu_m": [1.1, 0.5, 2.1]}]},
+        "brings cable_2 into crate",
+    ),
     "limit of the distance": ({"limits.separation_m": 1.0}, "limits.separation_m = 1"),
     "discs overlap": ({"formation.radius_m": 0.25}, "overlap"),
     "cables do not reach": ({"formation.radius_m": 50}, "cables do not reach"),
@@ -140,6 +146,42 @@ def test_what_only_the_flight_tells_is_flown_before_real_drones_start(name, tmp_
     assert [f"in flight: {line}" for line in summary["warnings"]] == verdict.problems
     assert summary["check"]["can_be_flown"] is False
     assert not refused(lambda: prepare(scenario)) and not refused(lambda: armed(scenario, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("tether", {"cable_model": "massless"}),  # two reasons: its cables, its start
+        ("circle", {**TRIO, "events": [{"kind": "drone_lost", "when": {"stage": "x"}, "drone": 1}],
+                    "controller": {"kind": "rotortm", "links": "rods"}}),
+        ("circle", {**TRIO, "cable_model": "rigid_rods", "limits.separation_m": 1.0,
+                    "controller": {"kind": "rotortm", "links": "cables"}}),
+    ],
+)  # fmt: skip
+def test_of_two_reasons_check_and_fly_tell_the_same(name, changes):
+    scenario = musls.load_scenario(name, changes)
+    said = refused(lambda: musls.fly(scenario))
+    assert said
+    try:
+        assert judge(scenario).problems[0] in said
+    except ConfigError as error:
+        assert str(error) == said
+
+
+def test_an_empty_battery_is_told_before_the_flight_and_decided_by_it():
+    flat = {"system.drones.propulsion.battery.capacity_ah": 0.2}
+    verdict = judge(musls.load_scenario("delivery", flat))
+    (charge,) = [finding for finding in verdict.findings if finding.key == "charge"]
+    assert "the flight takes 1.6 min, drone_1 hovers 0.4 min" in charge.text and not charge.refuses
+    assert verdict.flown is not None and not verdict.can_be_flown
+    whole = judge(musls.load_scenario("delivery"), flown=False)
+    assert not [finding for finding in whole.findings if finding.key == "charge"]
+
+
+def test_a_flight_of_wrenches_without_rotors_has_no_margin_of_them():
+    """RotorTM's law acts at once, its rotors rest: `check` once ended with a traceback."""
+    flown = judge(musls.load_scenario("winch_delivery", {"controller": "rotortm"})).flown
+    assert flown is not None and flown.margin is None
 
 
 def test_a_flight_of_real_drones_is_forced_with_a_reason_that_is_recorded(tmp_path):

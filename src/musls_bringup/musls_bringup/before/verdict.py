@@ -15,7 +15,7 @@ import numpy as np
 from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings.recording import Recording
 from musls_bringup.fly import fly_fast, separation
-from musls_control.brief.findings import Finding, findings
+from musls_control.brief.findings import Finding, findings, refuse_standing
 from musls_control.brief.margins import Margins, margins_of
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.schema import to_data
@@ -50,7 +50,7 @@ DOORS = (
     Door("musls fly, musls.fly, the studio", False, "--force", 2),
     Door("musls fly --dry-run", False, "--force", 2),
     Door("sweeps, batches, environments", False, "", 2),
-    Door("Gazebo's files", False, "--force", 2),
+    Door("Gazebo's files, musls model --format world", False, "--force", 2),
     Door("musls ros fly", False, "--force", 2),
     Door("real.launch.py", True, "force:=REASON", 2),
     Door("the node that arms", False, "force:=REASON", 2),
@@ -187,13 +187,23 @@ def look(scenario: Scenario) -> tuple[list[Finding], Margins | None]:
 
 def judge_system(system: SlungLoadSystem, *, flown: bool = False) -> Verdict:
     """The verdict on a system: on a flight that lifts its load by a metre and holds it there."""
+    return judge(lifting(system), flown=flown)
+
+
+def refuse_system(system: SlungLoadSystem, *, force: bool = False) -> None:
+    """Refuse a system that cannot lift its load by a metre; see `refuse_or_warn`."""
+    refuse_standing(lifting(system).brief, force=force)
+
+
+def lifting(system: SlungLoadSystem) -> Scenario:
+    """A flight that lifts a system's load by a metre and holds it there."""
     load_m = -system.load.collision.bottom_m
     hold = {"kind": "hold", "position_m": [0.0, 0.0, load_m + 1.0], "duration_s": 5.0}
     given = {
         "name": system.name, "system": to_data(system), "mission": {"stages": [hold]},
         "cable_model": "massless" if system.load.point_mass else "rigid_links",
     }  # fmt: skip
-    return judge(load_scenario(given), flown=flown)
+    return load_scenario(given)
 
 
 # ---------- The flight in memory
@@ -271,7 +281,7 @@ def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, 
     first_s = next((s.start_s for s in recording.stages if s.name in ("transit", "hold")), 0.0)
     for name, column, times_s in _rotor_shares(recording, scenario, first_s):
         rows = max(1, round(1.0 / float(np.median(np.diff(times_s)))))
-        if len(column) < rows:
+        if len(column) < rows or not column.any():  # wrenches without rotors, which rest
             continue
         mean = np.convolve(column, np.ones(rows) / rows, "valid")
         k = int(mean.argmax())

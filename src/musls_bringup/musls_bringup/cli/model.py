@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from musls_bringup.cli.options import path_of, within
+from musls_bringup.cli.options import Force, path_of, within
 from musls_bringup.cli.terminal import tell
 from musls_bringup.results import check_older
 from musls_description.config.errors import ConfigError, whole_file, writing
@@ -74,9 +74,11 @@ def run(
             show_default="1",
         ),
     ] = None,
+    force: Force = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace older files.")] = False,
 ) -> None:
     """Writes a system's models for Gazebo (SDF) and ROS (Xacro, URDF)."""
+    from musls_bringup.before.verdict import refuse_system
     from musls_description.system.slung_system import extended_load, slung_system
     from musls_description.system.system_files import load_system
 
@@ -97,6 +99,8 @@ def run(
             within(option, number, least, most, unit)
     chosen = slung_system(load_system(system), f"--format {format}")
     extended_load(chosen, f"--format {format}")
+    if format == "world":  # in which drones fly
+        refuse_system(chosen, force=force)
     folder = None if str(out) == "-" else out
     if format in ("model", "sdf") and folder is None:
         raise ConfigError(f"--format {format} writes folders: give --out FOLDER")

@@ -11,19 +11,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_control.brief.brief import Brief
-from musls_control.brief.margins import rig_margins, why_uneven
+from musls_control.brief.margins import forces_at_rest, margins, rig_margins, why_uneven
 from musls_control.mission.plan import FlightPlan, closest_in_plan, closest_pair
 from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text, shown_beside
+from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_yaw
-from musls_description.system.contacts import CLOSEST, TOUCHING, own_solids, watch_bodies
+from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.system.contacts import (
+    CLOSEST,
+    TOUCHING,
+    own_solids,
+    watch_bodies,
+    watch_cable,
+)
 from musls_description.system.drone import drag_n_s_m, tip_radius_m
 from musls_description.system.obstacles import solids_of
+from musls_description.system.slung_system import RigSystem
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,14 @@ def refuse_or_warn(brief: Brief, *, force: bool = False, plan: FlightPlan | None
             raise ConfigError(f"{found.text}; --force flies anyway")
     for text in cautions:
         warnings.warn(text, stacklevel=2)
+
+
+def refuse_standing(brief: Brief, *, force: bool = False) -> None:
+    """The same for how it hangs and for its plan from places on the ground, without a plant."""
+    refuse_or_warn(brief, force=force)
+    hanging = brief.hanging_for("start = ground")
+    places, _ = hanging.on_ground.bodies(hanging.system)
+    refuse_or_warn(brief, force=force, plan=brief.plan_from(places[0], 0.0, places[1:]))
 
 
 def refuse_stages(brief: Brief) -> None:
@@ -507,8 +524,8 @@ def check_rig(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     if held.reason:
         yield Finding(f"the rig does not hang along the plan: at {held.reason}", can_be_forced=True)
         return
-    margins, (row, drone) = rig_margins(brief.system, held)
-    margin = float(margins[row, drone])
+    of_rows, (row, drone) = rig_margins(brief.system, held)
+    margin = float(of_rows[row, drone])
     if margin < MIN_THRUST_MARGIN:
         needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
         why = why_uneven(brief.system.drones[drone], needed_n, margin)
@@ -544,37 +561,102 @@ def check_separation(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
 
 
 def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
-    """Obstacles in the way of level drones and of the load at their set-points.
+    """Obstacles in the way of level drones, of the load at its set-points and of taut cables.
 
     Laws that choose places of their own may fly round them: there the load's is a caution.
     """
     obstacles = brief.world.obstacles
     if not obstacles:
         return
-    n = brief.system.n_drones + 1
+    names = ["load", *(f"drone_{i}" for i in range(1, brief.system.n_drones + 1))]
+    n, rows = len(names), np.arange(0, len(plan.stage), _looks(plan))
+    fastened, lines, taut = taut_cables(brief.system, plan, rows)
+    names += [f"cable_{k + 1}" for k in fastened]
     own, first = own_solids(brief.system)
     reach = np.full(n, np.inf)
-    closest, touching = np.zeros(len(obstacles), CLOSEST), np.zeros((n, len(obstacles)), TOUCHING)
-    closest["gap"], touching["body"] = np.inf, np.arange(n)[:, None]
-    motion, found = np.zeros((n, 16)), dict[tuple[int, int], int]()
-    solids, each = solids_of(obstacles), max(1, round(PLAN_PERIOD_S * plan.rate_hz))
-    for k in range(0, len(plan.stage), each):
+    closest, touching = (
+        np.zeros(len(obstacles), CLOSEST),
+        np.zeros((len(names), len(obstacles)), TOUCHING),
+    )
+    closest["gap"], touching["speed"], touching["body"] = (
+        np.inf,
+        -1.0,
+        np.arange(len(names))[:, None],
+    )
+    motion, found, solids = np.zeros((n, 16)), dict[tuple[int, int], int](), solids_of(obstacles)
+    for at, k in enumerate(rows):
         motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
         motion[1:, :3] = plan.drone_position_enu_m[k]
         motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
-        if watch_bodies(own, first, reach, motion, solids, closest, touching, 0.0, 0.0):
+        touches = watch_bodies(own, first, reach, motion, solids, closest, touching[:n], 0.0, 0.0)
+        touching["speed"][n:] = -1.0
+        for cable in np.flatnonzero(taut[at]):
+            touches |= watch_cable(lines[at, cable], solids, closest, touching[n + cable], 0.0)
+        if touches:
             for i, j in np.argwhere(touching["speed"] >= 0.0):
-                found.setdefault((int(i), int(j)), k)
-    for (i, j), row in found.items():
+                found.setdefault((int(i), int(j)), int(k))
+    for (i, j), row in sorted(found.items(), key=lambda entry: entry[0][0] >= n):  # cables last
         if i > 0 and not brief.follows_plan:  # such drones are not where the plan has them
             continue
         yield Finding(
-            f"the plan brings {'load' if i == 0 else f'drone_{i}'} into {obstacles[j].name} "
+            f"the plan brings {names[i]} into {obstacles[j].name} "
             f"at {row / plan.rate_hz:.1f} s, in '{plan.stage_at(row)}'",
             refuses=brief.follows_plan,
             can_be_forced=True,
         )
 
 
-IN_PLAN = (check_rig, check_separation, check_obstacles)
+def _looks(plan: FlightPlan) -> int:
+    return max(1, round(PLAN_PERIOD_S * plan.rate_hz))
+
+
+TAUT_SHARE = 0.995
+"""Of a cable's length from which its ends are so far apart that it is nearly straight: its middle
+sags by 4 % of the length."""
+
+
+def taut_cables(
+    system: RigSystem, plan: FlightPlan, rows: NDArray[np.int64]
+) -> tuple[list[int], Array, NDArray[np.bool_]]:
+    """Straight cables between load and level drones at rows of a plan.
+
+    Returns:
+        The numbers of those cables, from 0; their ends, (rows, cables, 2, 3), ENU [m]; and whether
+        they are taut, (rows, cables). Where a slack one hangs, nobody knows.
+    """
+    numbers = {"load": 0} | {f"drone_{i + 1}": i + 1 for i in range(system.n_drones)}
+    of = [k for k in range(system.n_cables) if all(e.body in numbers for e in system.ends(k))]
+    places = np.concatenate([plan.load_pose[:, None, :3], plan.drone_position_enu_m], axis=1)
+    turns = np.concatenate(
+        [plan.load_orientation_wxyz[:, None], from_yaw(plan.drone_yaw_rad)], axis=1
+    )
+    lines = np.zeros((len(rows), len(of), 2, 3))
+    for at, k in enumerate(of):
+        for side, end in enumerate(system.ends(k)):
+            body = numbers[end.body]
+            arm = rotate(turns[rows, body], np.tile(end.point_m, (len(rows), 1)))
+            lines[:, at, side] = places[rows, body] + arm
+    lengths_m = np.array([system.cables[k].length_m for k in of])
+    apart_m = np.linalg.norm(lines[:, :, 1] - lines[:, :, 0], axis=2)
+    return of, lines, apart_m >= TAUT_SHARE * lengths_m
+
+
+def check_charge(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
+    """A battery that is empty before the plan ends, in hover all the time: the flight decides."""
+    forces = None
+    if any(drone.propulsion and drone.propulsion.battery for drone in brief.system.drones):
+        forces = forces_at_rest(brief, plan)
+    if forces is None:
+        return
+    minutes = [(m.minutes, i) for i, m in enumerate(margins(brief, forces), 1) if m.minutes]
+    first_min, drone = min(minutes, default=(np.inf, 0))
+    if 60.0 * first_min < plan.duration_s:
+        yield Finding(
+            f"the flight takes {plan.duration_s / 60.0:.1f} min, drone_{drone} hovers "
+            f"{first_min:.1f} min",
+            refuses=False,
+        )
+
+
+IN_PLAN = (check_rig, check_separation, check_obstacles, check_charge)
 """Looks along the plan."""

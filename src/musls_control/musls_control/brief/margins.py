@@ -354,10 +354,6 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
     found += [*weak, *_breaking(brief, tension_n)]
     minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
     first_min, first = min(minutes, default=(math.inf, 0))
-    if 60.0 * first_min < flight_s:
-        found.append(
-            f"the flight takes {flight_s / 60.0:.1f} min, drone_{first} hovers {first_min:.1f} min"
-        )
     return Margins(
         brief, at_rest, formation, hardest, moment, limit_deg, lowest_m,
         separation, flight_s, (first, first_min) if minutes else None,
@@ -369,8 +365,7 @@ def _in_formation(
     brief: Brief, moments: int
 ) -> tuple[Forces, list[DroneMargins], Moment | None, list[str]]:
     """Forces at rest, margins at the hardest moment, which that is, and what cannot be solved."""
-    rest = brief.hanging_for(WHAT).rest
-    at_rest = Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
+    at_rest = _hung(brief)
     found, hardest, moment = list[str](), list[DroneMargins](), None
     for candidate in hard_moments(brief, moments):
         try:
@@ -383,6 +378,18 @@ def _in_formation(
         if not hardest or _least(of) < _least(hardest):
             hardest, moment = of, candidate
     return at_rest, hardest, moment, found
+
+
+def forces_at_rest(brief: Brief, plan: FlightPlan) -> Forces | None:
+    """Forces of a flight before it moves; None as for `margins_of`."""
+    if plan.held is not None:
+        return _rig_forces(brief, plan.held, 0)
+    return _hung(brief) if brief.hanging is not None and brief.in_formation else None
+
+
+def _hung(brief: Brief) -> Forces:
+    rest = brief.hanging_for(WHAT).rest
+    return Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
 
 
 def _in_rig(

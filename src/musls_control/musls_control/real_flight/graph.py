@@ -10,9 +10,9 @@ import numpy as np
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.brief.brief import Brief
+from musls_control.brief.flown_by import controller_of
 from musls_control.chain import ForcesToSetpoints
-from musls_control.controllers import Controller, ControlLevel, ControlSetup, level_of
-from musls_control.controllers.payload.controller import flying_controller
+from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
@@ -194,15 +194,9 @@ def control_of(brief: Brief, period_s: float) -> GraphControl | None:
         return None
     kind = brief.controller.kind
     system = formation_of(brief.system, f"controller.kind = {kind}")
-    setup = ControlSetup(
-        system,
-        brief.formation,
-        brief.gravity_m_s2,
-        period_s,
-        rods=brief.cable_model == "rigid_rods",
-        obstacles=brief.world.obstacles,
-    )
-    controller = flying_controller(brief.controller.build(setup), setup)
+    controller = controller_of(brief, period_s)
+    if controller is None:
+        return None
     if level_of(controller) is not ControlLevel.AUTOPILOT_FORCES:
         raise ConfigError(
             f"controller.kind = {kind} (level {level_of(controller).value}) cannot fly through "

@@ -10,6 +10,7 @@ import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.brief.findings import refuse_or_warn, refuse_stages
+from musls_control.controllers import Controller
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import KnownState, guide
@@ -52,6 +53,7 @@ class Components:
     Attributes:
         load_estimation: Estimates the load without seeing it, None where it is seen.
         sensed: The plant's state as the sensors find it, None where they find the truth.
+        controller: What flies the load, None for the formation's set-points alone.
     """
 
     plant: Plant
@@ -63,6 +65,7 @@ class Components:
     sensed: SensedState | None
     jitter: np.random.Generator
     scenario: Scenario
+    controller: Controller | None
 
 
 def compose(
@@ -71,18 +74,20 @@ def compose(
     *,
     force: bool = False,
     make_autopilot: MakeAutopilot | None = None,
-    with_load: bool = False,
+    make_controller: Callable[[], Controller | None] = lambda: None,
 ) -> Components:
-    """Check a scenario and build everything."""
-    if scenario.cable_model != "elastic":
-        slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
-    scenario.rig.check(scenario.system)
-    _check_start(scenario, force=force)
+    """Check a scenario and build everything.
+
+    What is refused comes in the order in which the verdict tells it: how the system hangs, what
+    makes no plant, the plan, then events and controller.
+    """
+    refuse_or_warn(scenario.brief, force=force)
     plant = build_plant(scenario)
     plan = _plan(scenario, plant)
     refuse_or_warn(scenario.brief, force=force, plan=plan)
     check_triggers(scenario.events, plan.stage_names)
     check_hooks(scenario.events, len(scenario.system.cables))
+    controller = make_controller()
     gusts, mocap, sensors, jitter = streams(scenario.seed)
     sensed = SensedState.of(plant.state, scenario.imperfections)
     known = plant.state if sensed is None else sensed.state
@@ -102,7 +107,11 @@ def compose(
             plant.period_s,
             scenario.physics.gravity_m_s2,
             mocap,
-            with_load=with_load or scenario.contingency is not None,
+            with_load=(
+                controller is not None
+                or scenario.start.kind == "ground"
+                or scenario.contingency is not None
+            ),
         )
     wind = Wind(scenario.wind, plant.period_s, gusts)
     (load_noise,) = mocap.spawn(1)
@@ -110,7 +119,16 @@ def compose(
         scenario, plant.state, estimator.estimate, plant.period_s, load_noise
     )
     return Components(
-        plant, plan, autopilot, estimator, load_estimation, wind, sensed, jitter, scenario
+        plant,
+        plan,
+        autopilot,
+        estimator,
+        load_estimation,
+        wind,
+        sensed,
+        jitter,
+        scenario,
+        controller,
     )
 
 
@@ -122,8 +140,8 @@ def streams(seed: int) -> list[np.random.Generator]:
     return np.random.default_rng(seed).spawn(4)
 
 
-def _check_start(scenario: Scenario, *, force: bool) -> None:
-    """Refuse a start that its mission or its formation does not allow."""
+def _check_start(scenario: Scenario) -> None:
+    """Refuse a start that its mission or its cables do not allow."""
     mission = scenario.mission
     if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
         raise ConfigError(
@@ -145,11 +163,14 @@ def _check_start(scenario: Scenario, *, force: bool) -> None:
             "(mission.stages) starts so; choose start: state"
             + (" or equilibrium" if scenario.cable_model == "elastic" else "")
         )
-    refuse_or_warn(scenario.brief, force=force)
 
 
 def build_plant(scenario: Scenario) -> Plant:
     """Build the physics of a scenario."""
+    if scenario.cable_model != "elastic":
+        slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
+    scenario.rig.check(scenario.system)
+    _check_start(scenario)
     if scenario.physics.engine != "embedded" and scenario.cable_model != "rigid_links":
         raise ConfigError(
             f"physics.engine = {scenario.physics.engine}: it has rigid links only, not "

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands, NoAutopilot
+from musls_control.brief.flown_by import controller_of
 from musls_control.chain import (
     ForcesToSetpoints,
     GeometricAttitude,
@@ -19,12 +20,9 @@ from musls_control.chain import (
 from musls_control.controllers import (
     Controller,
     ControlLevel,
-    ControlSetup,
-    FormationSpec,
     WatchedController,
     level_of,
 )
-from musls_control.controllers.payload.controller import flying_controller
 from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
@@ -65,34 +63,9 @@ def make_controller(
     period_s: float,
     given: Controller | Callable[..., Controller] | None = None,
 ) -> Controller | None:
-    """Make the controller of a scenario, None for the formation's set-points alone."""
-    if given is None and isinstance(scenario.controller, FormationSpec):
-        return None
-    if not scenario.system.n_drones:
-        raise ConfigError(
-            f"controller.kind = {scenario.controller.kind}: system {scenario.system.name} has no "
-            "drones that it could fly"
-        )
-    setup = ControlSetup(
-        scenario.system.formation or scenario.system,
-        scenario.formation,
-        scenario.physics.gravity_m_s2,
-        period_s,
-        rods=scenario.cable_model == "rigid_rods",
-        obstacles=scenario.world.obstacles,
-        incremental=scenario.autopilot.tracker is Tracker.INDI,
-    )
-    if given is None:
-        made = scenario.controller.build(setup)
-        maker = f"controller.kind = {scenario.controller.kind}"
-        if made is None:
-            return None
-    else:
-        made = given() if callable(given) and not isinstance(given, Controller) else given
-        maker = repr(given)
-    if not isinstance(made, Controller):
-        raise ConfigError(f"{maker} makes a {type(made).__name__}, not a musls.Controller")
-    return flying_controller(made, setup)
+    """Make the controller of a scenario, see `controller_of`."""
+    incremental = scenario.autopilot.tracker is Tracker.INDI
+    return controller_of(scenario.brief, period_s, given, incremental=incremental)
 
 
 class Control:

@@ -116,14 +116,14 @@ class Session(TiedToMemory, Flight):
         if not isinstance(scenario, Scenario):
             raise TypeError(f"Session: scenario must be a Scenario, not {scenario!r:.60}")
         self.scenario = scenario
-        self.flying = flying = make_controller(scenario, CONTROL_PERIOD_S, controller)
         self.components = compose(
             scenario,
             autopilot_logs or Path("px4"),
             force=force,
             make_autopilot=make_autopilot,
-            with_load=flying is not None or scenario.start.kind == "ground",
+            make_controller=lambda: make_controller(scenario, CONTROL_PERIOD_S, controller),
         )
+        self.flying = flying = self.components.controller
         super().__init__(self.components.plant)
         self._closing.callback(self.components.autopilot.close)
         try:

@@ -1,0 +1,54 @@
+"""The controller of a flight: one function makes it, for the session and for the ROS graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from musls_control.brief.brief import Brief
+from musls_control.controllers import Controller, ControlSetup
+from musls_control.controllers.payload.controller import flying_controller
+from musls_description.config.errors import ConfigError
+
+
+def controller_of(
+    brief: Brief,
+    period_s: float,
+    given: Controller | Callable[..., Controller] | None = None,
+    *,
+    incremental: bool = False,
+) -> Controller | None:
+    """Make the controller of a flight, None for the formation's set-points alone.
+
+    Args:
+        brief: What the flight is about.
+        period_s: Time between two calls.
+        given: Another controller than the brief's, an object or what makes it.
+        incremental: Whether an incremental law (INDI) tracks its forces.
+
+    Raises:
+        ConfigError: It cannot fly this system, or is no controller.
+    """
+    if given is None and brief.follows_plan:
+        return None
+    kind, system = f"controller.kind = {brief.controller.kind}", brief.system
+    if not system.n_drones:
+        raise ConfigError(f"{kind}: system {system.name} has no drones that it could fly")
+    setup = ControlSetup(
+        system.formation or system,
+        brief.formation,
+        brief.gravity_m_s2,
+        period_s,
+        rods=brief.cable_model == "rigid_rods",
+        obstacles=brief.world.obstacles,
+        incremental=incremental,
+    )
+    maker = kind if given is None else repr(given)
+    if given is None:
+        controller = brief.controller.build(setup)
+        if controller is None:
+            return None
+    else:
+        controller = given() if callable(given) and not isinstance(given, Controller) else given
+    if not isinstance(controller, Controller):
+        raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
+    return flying_controller(controller, setup)
