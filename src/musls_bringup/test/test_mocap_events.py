@@ -103,6 +103,16 @@ def test_one_of_six_in_doubt_lands_by_itself_and_the_others_go_on():
     assert not any(e.kind in ("collision", "too_close") for e in run.events)
 
 
+def test_two_of_six_in_doubt_have_all_land_and_nobody_lets_the_load_go():
+    """What sinks below its set-points then, or has a slack cable, is not lost."""
+    run = flown(LIES["swapped"][0], {"start": "air"}, "hexa_survives")
+    begin_s = first(run, "mocap_swapped").time_s
+    assert first(run, "guard", "landing all drones").time_s < begin_s + 1.0
+    assert not any(e.kind in ("drone_given_up", "hook_opened", "collision") for e in run.events)
+    assert [stage.name for stage in run.stages][-2:] == ["land", "disarmed"]
+    assert run.body("load").position_enu_m[-1, 2] < 0.1
+
+
 @pytest.mark.parametrize(
     ("changed", "event", "words"),
     [

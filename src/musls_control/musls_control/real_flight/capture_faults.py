@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_rotation_vector, product
+from musls_description.numerics.rotations import from_rotation_vector, product, rotate
 
 Pose = tuple[Array, Array]
 """Position, ENU [m], (3,), and attitude, FLU to ENU, unit quaternion (4,)."""
@@ -65,6 +65,12 @@ def jumped(body: str, by_enu_m: Array) -> Fault:
 def at_place(body: str, place_enu_m: Array) -> Fault:
     """Always the same place, (3,), and level, as drivers do that send zeros for a lost body."""
     return lambda name, seen: (place_enu_m, LEVEL) if name == body else seen[name]
+
+
+def other_axes(turn_rad: Array) -> Fault:
+    """The capture's world is turned by a rotation vector, (3,): y up, z down."""
+    turn = from_rotation_vector(turn_rad)
+    return lambda name, seen: (rotate(turn, seen[name][0]), product(turn, seen[name][1]))
 
 
 def unseen(*bodies: str) -> Fault:
