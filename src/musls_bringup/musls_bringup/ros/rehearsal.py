@@ -108,7 +108,10 @@ def _motors_stop(scene: Scene) -> None:
 
 
 def _dies(name: str) -> Begin:
-    return lambda scene: (scene.nodes.stop(name, signal.SIGKILL), None)[1]
+    def begin(scene: Scene) -> None:
+        os.kill(scene.nodes.pid(name), signal.SIGKILL)
+
+    return begin
 
 
 _UP = np.array([0.0, 0.0, 1.0])
@@ -178,8 +181,8 @@ class Row:
         answer_s: Time to its last word.
         farthest_m: Largest level distance of a drone from where it was when the fault began.
         load_moved_m: The same of the load.
-        misled_m: Largest distance from the truth of what a PX4 was sent as its place; the age of
-            the pose counts.
+        misled_m: Largest distance from the truth of what an armed PX4 was sent as its place; the
+            age of the pose counts.
         apart_m: Smallest distance of the rotor tips of two drones.
         outcome: How it ended.
         broken: Limits that it broke, in words; "" for none.
@@ -377,8 +380,8 @@ def _fly(
             row.outcome, row.broken = early[0], "the guard acted before the fault"
             return row
         say(what)
-        watch.begin()
         fault.begin(scene)
+        watch.begin()
         over = _watch_to_end(watch, scene, fault, say)
         _conclude(row, watch, fault, over, drone)
     return row

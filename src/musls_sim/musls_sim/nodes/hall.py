@@ -51,7 +51,7 @@ class Hall:
         truth: Where the bodies are, by name.
         events: Time and text of what was told on `/events`.
         armed: Whether the drones are armed, by name.
-        misled_m: Largest distance from the truth of what a PX4 was sent as its place.
+        misled_m: Largest distance from the truth of what an armed PX4 was sent as its place.
     """
 
     def __init__(self, n_drones: int, cut: int | None = None) -> None:
@@ -182,7 +182,8 @@ class Hall:
     def _on_odometry(self, drone: str, message: px4.VehicleOdometry) -> None:
         place = world_enu_ned(np.array(message.position, float))
         off_m = float(np.linalg.norm(place - self.truth[drone][0]))
-        self.misled_m = max(self.misled_m, off_m)
+        if self.armed.get(drone):
+            self.misled_m = max(self.misled_m, off_m)
 
     def _pass(self, body: str, message: PoseStamped) -> None:
         """Send what the capture makes of a pose, stamped now."""
