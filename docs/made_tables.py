@@ -29,7 +29,10 @@ RETURNS = BENCHMARKS / "learning_tasks.csv"
 LEADERBOARD = BENCHMARKS / "leaderboard"
 """Files results.json of `musls benchmark`, renamed."""
 
-FILLED = ("learning.md", "leaderboard.md", "power.md")
+REHEARSALS = BENCHMARKS / "rehearsals"
+"""Files rehearsal.csv of `musls ros rehearse`, with the names of their scenarios."""
+
+FILLED = ("learning.md", "leaderboard.md", "power.md", "ros2.md")
 """Pages whose tables stand in the repository."""
 
 BLOCK = re.compile(r"<!-- made: (\w+) ?(\w*) -->\n(?:.*?\n)?<!-- end -->", re.S)
@@ -236,8 +239,25 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
     return ["\n".join(f"|{'|'.join(line)}|" for line in lines)]
 
 
+def rehearsal(scenario: str) -> str:
+    """What a rehearsal wrote, with the reason alone of what was seen."""
+    heads = ("what happens", "seen as", "within", "farthest drone", "load moved", "what was done")
+    rows = []
+    with (REHEARSALS / f"{scenario}.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            who, _, why = row["seen_by"].partition(": ")
+            seen = f"{who}: {why.split(':')[0] if who == 'mocap_relay' else why.split(',')[0]}"
+            within = float(row["within_s"])
+            done = row["outcome"] + f" (**{row['broken']}**)" * bool(row["broken"])
+            moved = (f"{float(row[name]):.2f} m" for name in ("farthest_m", "load_moved_m"))
+            shown = "" if np.isnan(within) else f"{within:.2f} s"
+            rows.append((row["what"], seen, shown, *moved, done))
+    return "\n".join(_table(heads, rows))
+
+
 MADE = {
     "stages": stages,
+    "rehearsal": rehearsal,
     "doors": doors,
     "task": tables,
     "returns": overview,

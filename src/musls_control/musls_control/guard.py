@@ -23,6 +23,9 @@ from pydantic import Field
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
 
+LOOK_EVERY_S = 0.1
+"""Time between two looks of the guard."""
+
 
 class GuardStep(str, Enum):
     """Level of the guard: watching, or what it did last."""

@@ -189,6 +189,12 @@ class DroneLinks:
             return "this autopilot cannot lose its link"
         return None
 
+    def land_refusal(self) -> str | None:
+        """Why no drone can be had to land in this flight, None if it can."""
+        if self._autopilot.has_failsafe:
+            return "a real PX4 is not commanded by events; link_lost lets its failsafe land it"
+        return self.refusal()
+
     @property
     def any_lost(self) -> bool:
         """Whether any link is cut."""
@@ -200,6 +206,13 @@ class DroneLinks:
             self._autopilot.listen(drone, hears=False)
         elif drone not in self._lost:
             self._lost[drone] = _LostLink(action, self._sent[drone].copy())
+
+    def land(self, drone: int) -> None:
+        """Have a drone (from 0) land where it is, as PX4's land mode does; armed ones only."""
+        lost = self._lost.get(drone)
+        if self._sent[drone, 11]:
+            armed = self._sent[drone] if lost is None else lost.setpoint
+            self._lost[drone] = _LostLink("land", armed.copy(), since_s=-np.inf)
 
     def restore(self, drone: int) -> None:
         """Restore the link to a drone."""

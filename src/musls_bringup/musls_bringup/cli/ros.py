@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -84,6 +86,56 @@ def fly(
             chosen, folder, flight_options, progress, shown.update, shown.note
         )
     return conclude(summary, folder)
+
+
+@app.command("rehearse", epilog="\b\nExample:\n  musls ros rehearse circle --faults frozen,swapped")
+def rehearse(
+    scenario: options.ScenarioName,
+    out: Annotated[Path | None, options.out_path("runs/SCENARIO_rehearsal_DATE_TIME")] = None,
+    faults: Annotated[
+        str, typer.Option(metavar="all|NAME,NAME", help="Faults, one a flight: see --list.")
+    ] = "all",
+    settings: options.Settings = None,
+    domain: Annotated[
+        int,
+        typer.Option(min=0, max=232, help="ROS domain, on which no real drone may listen."),
+    ] = 87,
+    force: Annotated[
+        str, typer.Option(metavar="REASON", help="Fly in spite of what speaks against it.")
+    ] = "",
+    overwrite: options.Overwrite = False,
+    lists: Annotated[bool, typer.Option("--list", help="Name the faults and end.")] = False,
+) -> int:
+    """Flies the nodes of a real flight with one fault after another, in real time.
+
+    A simulated hall with motion capture and stand-ins for PX4s. Writes rehearsal.csv and
+    rehearsal.md; the exit code is 1 if a limit is broken.
+    """
+    from musls_bringup.ros.rehearsal import FAULTS, Row, cells_of, chosen_faults
+    from musls_bringup.ros.rehearsal import rehearse as fly_all
+
+    if lists:
+        for fault in FAULTS.values():
+            typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
+        return 0
+    wanted = chosen_faults(faults)
+    chosen = find_scenario(scenario, settings or [])
+    folder = chosen_folder(out, f"{chosen.name}_rehearsal", overwrite=overwrite)
+    shutil.rmtree(folder, ignore_errors=True)
+    with ProgressDisplay(f"rehearse {chosen.name}") as shown:
+
+        def done(row: Row) -> None:
+            fault, _, seen_by, within, farthest, moved, _, outcome, limits = cells_of(row)
+            shown.note(
+                f"{fault}: {seen_by[:60]}, within {within or '-'} s, farthest drone {farthest} m, "
+                f"load moved {moved} m; {outcome}; limits {limits}"
+            )
+
+        rows = fly_all(chosen, wanted, folder, shown.update, done, domain=domain, force=force)
+    broken = [row.fault for row in rows if row.broken]
+    typer.echo((folder / "rehearsal.md").read_text(encoding="utf-8"))
+    typer.echo(f"{len(rows)} flights, limits broken in {', '.join(broken) or 'none'}: {folder}")
+    return 1 if broken else 0
 
 
 @app.command("ask", epilog="\b\nExample:\n  musls ros ask resume")

@@ -206,6 +206,14 @@ class Contingency:
         return [loss for loss in found if self.can_answer(loss)]
 
     @property
+    def fallen(self) -> Array:
+        """Drones that do not fly any more, (n,): those of `gone` that do not land by themselves."""
+        lands = [d for d, kind in self._noted.items() if kind is LossKind.UNGUIDED]
+        fallen: Array = self.gone.copy()
+        fallen[lands] = False
+        return fallen
+
+    @property
     def has_news(self) -> bool:
         """Whether a loss was found at the last look that is not noted yet."""
         found = self.losses["falls"] | self.losses["slackened"]

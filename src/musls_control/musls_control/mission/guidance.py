@@ -266,8 +266,8 @@ class FlightGuidance:
             if guard is not None:
                 guard.step = GuardStep.WATCH
             return
-        if player.touches_down:
-            self._pending.clear()
+        if player.touches_down or (guard is not None and guard.step is GuardStep.LAND):
+            self._pending.clear()  # what sinks below its set-points now is not lost
             return
         bodies = {} if guard is None else self.health(time_s)
         bodies = {body: health for body, health in bodies.items() if body not in self.gone}

@@ -31,7 +31,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from musls_control.brief.brief import Brief, read_brief
 from musls_control.brief.findings import Finding
 from musls_control.controllers import FormationSpec
-from musls_control.guard import Guard, GuardSettings, GuardStep, Health
+from musls_control.guard import LOOK_EVERY_S, Guard, GuardSettings, GuardStep, Health
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import (
@@ -190,8 +190,8 @@ DISARM_S = 10.0
 
 WAITING_HINT_S = 5.0
 
-LOOK_EVERY_S, REPORT_EVERY_S = 0.1, 1.0
-"""Of the guard, and of `/diagnostics`."""
+REPORT_EVERY_S = 1.0
+"""Time between two messages on `/diagnostics`."""
 
 LONGEST_GAP_S = 0.5
 """After a longer gap between two steps the drones hold already: the plan must not jump ahead."""

@@ -9,7 +9,6 @@ drones, and PX4's `vehicle_visual_odometry` of the drones. What is refused, why 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -49,8 +48,6 @@ _NOT_GIVEN = np.full(3, np.nan, np.float32)
 REPORT_S = 10.0
 WARN_S = 1.0
 CHANGES = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-UNTIED = re.compile(r"(?:hook_opened|cable_broken): .*?cable_(\d+)")
-"""Events after which a cable joins load and drone no more."""
 
 
 class MocapRelayNode(SteppedNode):
@@ -79,7 +76,6 @@ class MocapRelayNode(SteppedNode):
         self._capture = self._judge_of(flown)
         self.settings(MocapLimits, lambda limits: setattr(self._capture, "limits", limits))
         self._told: dict[str, str] = dict.fromkeys(self._bodies, "")
-        self._doubts: dict[str, str] = {}
         self._latencies_s: list[float] = []
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)
@@ -132,7 +128,11 @@ class MocapRelayNode(SteppedNode):
         }
         self._events_out = self.create_publisher(String, "events", CHANGES)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_subscription(String, "events", self._on_event, CHANGES)
+        for doubted in self._doubt_out.values():  # of a relay before this one
+            doubted.publish(String())
+        self.create_subscription(
+            String, "events", lambda m: self._capture.on_event(m.data), CHANGES
+        )
         for vehicle in found:
             status = px4_topic(vehicle.namespace, "out", VehicleStatus)
             attitude = px4_topic(vehicle.namespace, "out", VehicleAttitude)
@@ -150,10 +150,6 @@ class MocapRelayNode(SteppedNode):
     def _on_attitude(self, drone: str, message: VehicleAttitude) -> None:
         q = orientation_enu_ned(np.array(message.q, np.float64))
         self._capture.on_attitude(self._now_s, drone, q)
-
-    def _on_event(self, message: String) -> None:
-        if untied := UNTIED.match(message.data):
-            self._capture.untie(int(untied[1]))
 
     @property
     def _now_s(self) -> float:
@@ -271,16 +267,10 @@ class MocapRelayNode(SteppedNode):
 
     def _tell_doubts(self, time_s: float) -> None:
         """Say when a body begins and ceases to be doubted."""
-        for body, mocap_filter in self.filters.items():
-            doubt = mocap_filter.doubt(time_s)
-            if body in self._doubts and bool(doubt) == bool(self._doubts[body]):
-                continue
-            new, self._doubts[body] = body not in self._doubts, doubt
+        for body, doubt, text in self._capture.news(time_s):
             self._doubt_out[body].publish(String(data=doubt))
-            if not new or doubt:
-                text = f"{body}: poses refused: {doubt}" if doubt else f"{body}: poses used again"
-                self._events_out.publish(String(data=f"mocap: {text}"))
-                self.say(text, error=bool(doubt))
+            self._events_out.publish(String(data=f"mocap: {text}"))
+            self.say(text, error=bool(doubt))
 
     def _report(self, time_s: float) -> None:
         """Report on `/diagnostics` what is used and what is refused, why and since when."""

@@ -7,7 +7,8 @@ up to a step. What each body says alone is judged in `mocap`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -71,6 +72,9 @@ FRESH_S = 0.2
 LIFTED_M = 0.1
 """A body that much higher than it stood flies."""
 
+_UNTIED = re.compile(r"(?:hook_opened|cable_broken): .*?cable_(\d+)")
+"""Events after which a cable joins load and drone no more."""
+
 RATE_MARGIN = 1.5
 """Drones overshoot the turn rates that their autopilots ask for."""
 
@@ -106,6 +110,7 @@ class CaptureFilter:
         bodies: Their names, the load first.
         filters: One a body.
         armed: Drones whose motors may turn, by name; what nobody tells is on the ground.
+        doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
     """
 
     def __init__(
@@ -119,6 +124,7 @@ class CaptureFilter:
             body: MocapFilter(limits, abilities.get(body, Abilities())) for body in self.bodies
         }
         self.armed: set[str] = set()
+        self.doubts = dict.fromkeys(self.bodies, "")
         self._limits = limits
         self._stood_m: dict[str, float] = {}
         self._cables: dict[int, tuple[CableEnd, CableEnd, float]] = {}
@@ -153,6 +159,11 @@ class CaptureFilter:
         """A cable (from 1) joins load and drone no more: its hook is open, or it is broken."""
         self._cables.pop(cable, None)
 
+    def on_event(self, text: str) -> None:
+        """An event, as `kind: details`; those that part a cable count."""
+        if untied := _UNTIED.match(text):
+            self.untie(int(untied[1]))
+
     def on_armed(self, drone: str, *, armed: bool) -> None:
         """Whether a drone's motors may turn, as its PX4 says."""
         (self.armed.add if armed else self.armed.discard)(drone)
@@ -177,6 +188,15 @@ class CaptureFilter:
         if not self.armed:
             self._stood_m[body] = float(sample.position_enu_m[2])
         return True
+
+    def news(self, now_s: float) -> Iterator[tuple[str, str, str]]:
+        """Bodies that begin or cease to be doubted: name, doubt ("" for none), and a sentence."""
+        for body, its in self.filters.items():
+            doubt = its.doubt(now_s)
+            if bool(doubt) != bool(self.doubts[body]):
+                self.doubts[body] = doubt
+                text = f"poses refused: {doubt}" if doubt else "poses used again"
+                yield body, doubt, f"{body}: {text}"
 
     def _flies(self, body: str) -> bool:
         """Whether a body is in the air: motors turn, and it is higher than it stood before."""

@@ -28,6 +28,7 @@ from musls_control.nodes.stepped_node import (
     BASE_LINKS,
     DUPLICATE_CHECK_S,
     FROM_PX4,
+    LATCHED,
     DescribedNode,
     DuplicateNode,
     Interrupt,
@@ -57,6 +58,7 @@ from musls_sim.px4_stand_in import (
 from musls_sim.recording.graph_signals import StateMessages
 from musls_sim.recording.signals import CLOCK, EVENTS, MODEL_PREFIX, STAGE, Rate, event_text
 from musls_sim.scenario.scenario import Scenario, load_scenario
+from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
@@ -617,15 +619,23 @@ def _writer(topic: str) -> QoSProfile:
 
 
 class EventPublisher(Observer):
-    """Publishes events on `/events`, as text `kind: details`."""
+    """Publishes events on `/events`, as text `kind: details`, and doubts as `mocap_relay` does."""
 
     def __init__(self, node: EmbeddedSim) -> None:
         """Offer the topic: late subscribers get what happened before."""
         self._out = node.create_publisher(String, relative(EVENTS), profile_of(EVENTS))
+        self._node, self._doubts = node, dict[str, Any]()
 
     def on_event(self, time_s: float, kind: str, what: str) -> None:
         """Publish one."""
         self._out.publish(String(data=event_text(kind, what)))
+        estimator = self._node.session.components.estimator
+        if kind == "mocap" and isinstance(estimator, MotionCapture) and estimator.relay is not None:
+            body = what.partition(":")[0]
+            if body not in self._doubts:
+                topic = f"{body}/mocap/doubt"
+                self._doubts[body] = self._node.create_publisher(String, topic, LATCHED)
+            self._doubts[body].publish(String(data=estimator.relay.judge.doubts[body]))
 
 
 def main(args: list[str] | None = None) -> int:

@@ -10,6 +10,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from musls_control.real_flight.capture_faults import (
+    Fault,
+    at_place,
+    frozen,
+    jumped,
+    swapped,
+    turned,
+)
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import AnyOf, Registry, requires
 from musls_description.config.schema import (
@@ -52,6 +60,7 @@ AUTOMATIC_KINDS = (
     "collision",
     "doubtful",
     "joint_stop",
+    "mocap",
     "rotors_overlap",
     "too_close",
     "winch_stopped",
@@ -461,6 +470,16 @@ class DroneLost(OnDrone, Event):
         return f"drone_{self.drone}: all motors stopped"
 
 
+def capture_of(context: EventContext, kind: str) -> MotionCapture:
+    """Motion capture of a flight, for events of a kind; ConfigError where there is none."""
+    if not isinstance(context.estimator, MotionCapture):
+        raise ConfigError(
+            f"events: {kind} needs motion capture: estimation.kind: mocap and "
+            "autopilot.kind: builtin"
+        )
+    return context.estimator
+
+
 @EVENTS.register("mocap_outage")
 @spec
 class MocapOutage(Event):
@@ -483,11 +502,7 @@ class MocapOutage(Event):
             check_drone(drone, system)
 
     def fits(self, context: EventContext) -> None:
-        if not isinstance(context.estimator, MotionCapture):
-            raise ConfigError(
-                "events: mocap_outage needs motion capture: estimation.kind: mocap and "
-                "autopilot.kind: builtin"
-            )
+        capture_of(context, self.kind)
 
     def begin(self, context: EventContext) -> str:
         self._see(context, seen=False)
@@ -501,6 +516,158 @@ class MocapOutage(Event):
         assert isinstance(context.estimator, MotionCapture)  # see `fits`
         rows = [i - 1 for i in self.drones] or list(range(context.plant.system.n_drones))
         context.estimator.see(rows, seen=seen, load=self.load)
+
+
+@spec
+class CaptureLie(OnDrone, Event):
+    """Motion capture sends wrong poses of a drone, or of two.
+
+    The filter of the node `mocap_relay` judges them, and the guard answers what it doubts.
+
+    Attributes:
+        duration_s: How long; left out for the rest of the flight.
+    """
+
+    duration_s: Positive | None = None
+
+    def fault(self) -> Fault:
+        """What is sent."""
+        raise NotImplementedError
+
+    @property
+    def what(self) -> str:
+        """The same in words."""
+        raise NotImplementedError
+
+    def check(self, system: RigSystem) -> None:
+        super().check(system)
+        if system.load is None:
+            raise ConfigError(f"events: {self.kind}, but {system.name} has no load")
+
+    def fits(self, context: EventContext) -> None:
+        capture = capture_of(context, self.kind)
+        if len(capture.ring) < 2:
+            raise ConfigError(
+                f"events: {self.kind}: estimation.latency_s must be 0.004 s or more: samples are "
+                "judged on their way"
+            )
+        if capture.relay is None:
+            raise ConfigError(
+                f"events: {self.kind}: no relay judges the capture of this flight; let its "
+                "scenario have such an event, which may be later than the flight"
+            )
+        if (why := context.links.refusal()) is not None:
+            raise ConfigError(f"events: {self.kind}: {why}")
+
+    def begin(self, context: EventContext) -> str:
+        self._faults(context)[id(self)] = self.fault()
+        lasts = f" for {self.duration_s:g} s" if self.duration_s else ""
+        return f"drone_{self.drone}: {self.what}{lasts}"
+
+    def end(self, context: EventContext) -> None:
+        del self._faults(context)[id(self)]
+
+    def _faults(self, context: EventContext) -> dict[int, Fault]:
+        relay = capture_of(context, self.kind).relay
+        assert relay is not None  # see `fits`
+        return relay.faults
+
+
+@EVENTS.register("mocap_frozen")
+@spec
+class MocapFrozen(CaptureLie):
+    """Motion capture repeats the last pose of a drone, with new stamps."""
+
+    kind: Literal["mocap_frozen"] = "mocap_frozen"
+
+    def fault(self) -> Fault:
+        return frozen(f"drone_{self.drone}")
+
+    @property
+    def what(self) -> str:
+        return "its last pose is sent"
+
+
+@EVENTS.register("mocap_swapped")
+@spec
+class MocapSwapped(CaptureLie):
+    """Motion capture takes two drones for each other.
+
+    Attributes:
+        with_drone: Number of the other one, from 1.
+    """
+
+    kind: Literal["mocap_swapped"] = "mocap_swapped"
+    with_drone: One
+
+    def __post_init__(self) -> None:
+        if self.with_drone == self.drone:
+            raise ValueError(f"with_drone must be another one than drone = {self.drone}")
+
+    def check(self, system: RigSystem) -> None:
+        super().check(system)
+        check_drone(self.with_drone, system)
+
+    def fault(self) -> Fault:
+        return swapped(f"drone_{self.drone}", f"drone_{self.with_drone}")
+
+    @property
+    def what(self) -> str:
+        return f"taken for drone_{self.with_drone}, and the other way round"
+
+
+@EVENTS.register("mocap_turned")
+@spec
+class MocapTurned(CaptureLie):
+    """Motion capture turns the attitude of a drone.
+
+    Attributes:
+        angle_deg: About the axis.
+        axis_enu: Of the world, of any length.
+    """
+
+    kind: Literal["mocap_turned"] = "mocap_turned"
+    angle_deg: Finite = 90.0
+    axis_enu: Vector3 = (0.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if not any(self.axis_enu):
+            raise ValueError("axis_enu must not be zero")
+
+    def fault(self) -> Fault:
+        angle = float(np.radians(self.angle_deg))
+        return turned(f"drone_{self.drone}", angle, np.array(self.axis_enu))
+
+    @property
+    def what(self) -> str:
+        return f"turned by {self.angle_deg:g} degrees about {list(self.axis_enu)}"
+
+
+@EVENTS.register("mocap_jump")
+@spec
+class MocapJump(CaptureLie):
+    """Motion capture sees a drone somewhere else.
+
+    Attributes:
+        jump_enu_m: How far from where it is.
+        place_enu_m: Where it is seen instead, at rest and level, such as the origin.
+    """
+
+    kind: Literal["mocap_jump"] = "mocap_jump"
+    jump_enu_m: Vector3 = (1.0, 0.0, 0.0)
+    place_enu_m: Vector3 | None = None
+
+    def fault(self) -> Fault:
+        body = f"drone_{self.drone}"
+        if self.place_enu_m is not None:
+            return at_place(body, np.array(self.place_enu_m))
+        return jumped(body, np.array(self.jump_enu_m))
+
+    @property
+    def what(self) -> str:
+        if self.place_enu_m is not None:
+            return f"seen at {list(self.place_enu_m)} m"
+        return f"seen {list(self.jump_enu_m)} m away"
 
 
 @EVENTS.register("gust")
@@ -615,6 +782,35 @@ class LinkLost(OnDrone, Event):
 
     def end(self, context: EventContext) -> None:
         context.links.restore(self.drone - 1)
+
+
+@EVENTS.register("land")
+@spec
+class Land(Event):
+    """Drones land where they are, whatever the mission asks: PX4's land mode.
+
+    The guard asks for it where a drone is in doubt.
+
+    Attributes:
+        drone: Number of the drone, from 1; left out for all.
+    """
+
+    kind: Literal["land"] = "land"
+    drone: One | None = None
+
+    def check(self, system: RigSystem) -> None:
+        if self.drone is not None:
+            check_drone(self.drone, system)
+
+    def fits(self, context: EventContext) -> None:
+        if (why := context.links.land_refusal()) is not None:
+            raise ConfigError(f"events: land: {why}")
+
+    def begin(self, context: EventContext) -> str:
+        drones = range(1, context.plant.system.n_drones + 1) if self.drone is None else [self.drone]
+        for drone in drones:
+            context.links.land(drone - 1)
+        return "all drones" if self.drone is None else f"drone_{self.drone}"
 
 
 @EVENTS.register("abort")

@@ -40,6 +40,7 @@ from musls_description.numerics.vectors import (
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
 from musls_sim.sensors.custom import SensorModel, SensorSetup
+from musls_sim.sensors.relay import CaptureRelay
 from musls_sim.specs.estimation import MotionCaptureSpec
 from musls_sim.specs.imperfections import Imperfections
 
@@ -298,6 +299,7 @@ class MotionCapture:
         sensors: How each body is measured, (bodies,) of `SENSORS`.
         ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
         first: The first body that is estimated: 0 with the load, else 1.
+        relay: Judges samples before they are fused; None where nothing lets the capture lie.
         fill: See `SensorNoise`.
     """
 
@@ -326,6 +328,12 @@ class MotionCapture:
         self.ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):
             self.ring[name] = self.estimate.records[name]
+        self.relay: CaptureRelay | None = None
+
+    def judge_samples(self, system: RigSystem, *, tied: bool) -> None:
+        """Let the relay's filter judge all samples, see `CaptureRelay`."""
+        rate, period_s = (float(self.sensors[k][0]) for k in ("samples_per_period", "period"))
+        self.relay = CaptureRelay(system, self.estimate, self.ring, rate, period_s, tied=tied)
 
     def see(self, drones: Sequence[int], *, seen: bool, load: bool) -> None:
         """Let motion capture see drones (from 0) from now on, or lose them."""

@@ -11,9 +11,10 @@ import numpy as np
 from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.brief.findings import refuse_or_warn, refuse_stages
 from musls_control.controllers import Controller
+from musls_control.guard import Guard
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
-from musls_control.mission.guidance import KnownState, guide
+from musls_control.mission.guidance import OFFBOARD, KnownState, guide
 from musls_control.mission.plan import (
     FlightPlan,
     compile_rig_plan,
@@ -32,7 +33,7 @@ from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.rests import rests_along
 from musls_sim.plants.interface import Plant, PlantSetup
 from musls_sim.plants.trim import turn_rotors
-from musls_sim.scenario.events import check_hooks
+from musls_sim.scenario.events import CaptureLie, check_hooks
 from musls_sim.scenario.scenario import AUTOPILOTS, Scenario
 from musls_sim.sensors.estimation import Estimator, MotionCapture, SensedState, Truth
 from musls_sim.session.event_queue import check_triggers
@@ -101,7 +102,8 @@ def compose(
     elif isinstance(estimation, TruthSpec):
         estimator = Truth(known, mocap, estimation.noise)
     else:
-        estimator = MotionCapture(
+        lies = any(isinstance(event, CaptureLie) for event in scenario.events)
+        estimator = capture = MotionCapture(
             estimation,
             known,
             plant.period_s,
@@ -111,8 +113,11 @@ def compose(
                 controller is not None
                 or scenario.start.kind == "ground"
                 or scenario.contingency is not None
+                or lies
             ),
         )
+        if lies:  # hooks of a delivery close and open: cables do not tell where drones can be
+            capture.judge_samples(scenario.system, tied=scenario.mission.kind != "delivery")
     wind = Wind(scenario.wind, plant.period_s, gusts)
     (load_noise,) = mocap.spawn(1)
     load_estimation = LoadEstimation.of(
@@ -268,9 +273,13 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
     scenario, out, contingency = components.scenario, Outlet(), None
-    known = KnownState.always(
-        components.estimator.estimate, components.plant.state.rotor_speed_rad_s
-    )
+    estimator = components.estimator
+    known = KnownState.always(estimator.estimate, components.plant.state.rotor_speed_rad_s)
+    guard = None
+    if isinstance(estimator, MotionCapture) and estimator.relay is not None:
+        guard = Guard()
+        known.doubts, known.heard_s = estimator.relay.judge.doubts, estimator.relay.used_s
+        known.heard_s[OFFBOARD] = np.inf
     if scenario.contingency is not None:
         hanging = scenario.hanging_for("contingency")
         contingency = Contingency(scenario.contingency, hanging, scenario.mission)
@@ -282,6 +291,7 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
         scenario.physics.gravity_m_s2,
         known,
         out,
+        guard=guard,
         contingency=contingency,
     )
     period_s = components.plant.period_s

@@ -19,7 +19,7 @@ from musls_sim.plants.driving import RigDriver
 from musls_sim.plants.interface import DOUBTFUL_SHARE, FLOOR_LIFT_M, PlantInputs, PlantState
 from musls_sim.scenario.aerodynamics import Aerodynamics
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.sensors.estimation import LoadCells, Sensors
+from musls_sim.sensors.estimation import LoadCells, MotionCapture, Sensors
 from musls_sim.session.collisions import Collision, CollisionError, CollisionWatch, SeparationWatch
 from musls_sim.session.compose import Components
 from musls_sim.session.control import Control
@@ -182,6 +182,14 @@ class Flight(Loop):
         estimation = self.components.load_estimation if self.finished else None
         if estimation is not None and (what := estimation.doubt()):
             self.events.note(self.time_s, "doubtful", what)
+
+    def judge_capture(self, tick: int) -> None:
+        """Judge the samples of motion capture that arrive, and note which bodies are doubted."""
+        estimator = self.components.estimator
+        assert isinstance(estimator, MotionCapture)
+        assert estimator.relay is not None
+        for text in estimator.relay.step(tick, self.links.heard.armed):
+            self.events.note((tick + 1) * CONTROL_PERIOD_S, "mocap", text)
 
     def watch_collisions(self, tick: int) -> None:
         """Record collisions that begin."""

@@ -19,12 +19,13 @@ from musls_control.autopilot import (
     Autopilot,
     DroneSetpoints,
 )
+from musls_control.guard import LOOK_EVERY_S, GuardStep
 from musls_control.mission.delivery import Delivery, Outlet, hook_requests
 from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlayState
 from musls_control.mission.rows import PLAY, UNWATCHED, not_landed, wait_for_landing
-from musls_control.mission.spec import GROUND_PHASES, DeliverySpec
+from musls_control.mission.spec import GROUND_PHASES, LANDING, DeliverySpec
 from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
@@ -154,6 +155,7 @@ class MissionGuidance(Guidance):
         self.can_abort = self.watch is not None
         self._period_s, self._out = period_s, out
         self._shown, self._heard = -1, 0
+        self._look_s = np.inf if flight.guard is None else 0.0
         self._queue: EventQueue | None = None
         self.setpoint = flight.player.setpoint.drones
         self._planned = self.setpoint.data.copy()
@@ -237,13 +239,24 @@ class MissionGuidance(Guidance):
         if self._unheard or self._finds_losses:
             return 0.0
         waits = player.ended and player.state is not PlayState.PAUSED
-        next_s = self._landing_s if waits else flight.next_s
-        return min(next_s, flight.next_reaction_s) - ROUNDING_S
+        next_s = self._landing_s if waits or self._lands else flight.next_s
+        return min(next_s, self._reaction_s) - ROUNDING_S
 
     @property
     def asks_s(self) -> float:
         """See `Guidance`."""
-        return self.flight.next_reaction_s - ROUNDING_S if self.plays else self.next_s
+        return self._reaction_s - ROUNDING_S if self.plays else self.next_s
+
+    @property
+    def _reaction_s(self) -> float:
+        """When faults are looked for next, or something is to be done about a loss."""
+        return min(self.flight.next_reaction_s, self._look_s)
+
+    @property
+    def _lands(self) -> bool:
+        """Whether the guard has had all drones land."""
+        guard = self.flight.guard
+        return guard is not None and guard.step is GuardStep.LAND
 
     @property
     def _landing_s(self) -> float:
@@ -265,8 +278,8 @@ class MissionGuidance(Guidance):
     def _are_down(self) -> bool:
         """Whether all drones that fly are found landed."""
         way = self.flight.contingency
-        gone = False if way is None else way.gone
-        return bool((self._autopilot.landed | gone).all())
+        fallen = False if way is None else way.fallen
+        return bool((self._autopilot.landed | fallen).all())
 
     @property
     def _finds_losses(self) -> bool:
@@ -295,8 +308,15 @@ class MissionGuidance(Guidance):
             assert self.watch is not None
             self.watch.on_event(event.kind)
             self._heard += 1
-        if self._finds_losses or flight.next_reaction_s - ROUNDING_S <= time_s:
+        if self._finds_losses or self._reaction_s - ROUNDING_S <= time_s:
+            if self._look_s - ROUNDING_S <= time_s:
+                self._look_s = time_s + LOOK_EVERY_S
             flight.look(time_s)
+        if self._lands:
+            if self.stage not in LANDING:
+                self._enter(time_s, LANDING[1])
+            self._wait_for_landing(time_s)
+            return
         if time_s < flight.next_s - ROUNDING_S:
             return
         wanted, shown = flight.step(time_s), self._shown
@@ -330,7 +350,7 @@ class MissionGuidance(Guidance):
         """Send the set-points of the plan's present row."""
         self._planned = self.setpoint.data[:] = planned
         if (way := self.flight.contingency) is not None:
-            self.setpoint.armed[way.gone] = 0.0
+            self.setpoint.armed[way.fallen] = 0.0
 
     def on_controller_setpoints(self, tick: int) -> None:
         """Announce the controller's set-points instead of the formation's poses.

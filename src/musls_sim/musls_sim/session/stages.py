@@ -338,6 +338,15 @@ def _controller_events(flight: Flight) -> Stage | None:
     return Stage("controller_events", flight.note_controller_events, due, tells=True)
 
 
+@entry("what the relay believes of motion capture", "sensors/relay.py, musls_control/real_flight/")
+def _capture(flight: Flight) -> Stage | None:
+    estimator = flight.components.estimator
+    relay = estimator.relay if isinstance(estimator, MotionCapture) else None
+    if relay is None:
+        return None
+    return Stage("capture", flight.judge_capture, relay.next_arrival)
+
+
 @entry("what motion capture and IMU make of the state", "sensors/estimation.py")
 def _estimation(flight: Flight) -> Stage:
     sensed, estimator = flight.components.sensed, flight.components.estimator
