@@ -12,6 +12,7 @@ from musls_bringup.cli import main
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
 from musls_bringup.shipped import find_scenario
+from musls_control.px4.offboard import px4_topic
 from musls_description.config.schema import to_yaml
 from musls_description.system.drone import tip_radius_m
 
@@ -101,6 +102,34 @@ def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nod
     nodes.start(processes.formation(ground, autostart=True), name="second")
     assert probe.until(lambda: not nodes.running("second"))
     assert why in nodes.last_line("second") and nodes.running("offboard")
+    assert all(s.arming_state == 1 for s in probe.statuses)
+
+
+def test_a_low_battery_is_told_and_keeps_a_flight_from_beginning(nodes, probe, ground):
+    from px4_msgs.msg import BatteryStatus
+    from sensor_msgs.msg import BatteryState
+    from std_srvs.srv import Trigger
+
+    from musls_control.nodes.stepped_node import FROM_PX4, LATCHED
+
+    nodes.start(processes.simulator(ground, realtime=False))
+    nodes.start(processes.offboard(3))
+    nodes.start(processes.formation(ground))
+    probe.listen(BatteryState, "/drone_2/battery", LATCHED)
+    topic = px4_topic(2, "out", BatteryStatus)
+    publisher = probe.node.create_publisher(BatteryStatus, topic, FROM_PX4)
+    assert probe.until(lambda: probe.phases == {"idle"})
+
+    def told():
+        publisher.publish(BatteryStatus(remaining=0.4, voltage_v=14.2, current_a=-1.0))
+        return "/drone_2/battery" in probe.last
+
+    assert probe.until(told)
+    state = probe.last["/drone_2/battery"]
+    assert state.percentage == pytest.approx(0.4) and np.isnan(state.current)
+    probe.call(Trigger, "/formation/start", Trigger.Request(), again=True)
+    line = "not started: battery of drone_2 at 40 %, at least 50 % is needed (charge_to_start)"
+    assert probe.until(lambda: line in nodes.log("formation")), nodes.log("formation")
     assert all(s.arming_state == 1 for s in probe.statuses)
 
 

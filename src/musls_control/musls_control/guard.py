@@ -54,6 +54,8 @@ class GuardSettings:
             aborted, if nobody resumes it.
         lost_after_s: Time without news of a drone on the way to the ground after which the end of
             the flight does not wait for it.
+        charge_to_start: Share of its charge that each battery must have at the start.
+        charge_to_return: Share at which the load is brought back.
     """
 
     pose_age_s: Annotated[float, Field(ge=0.05, le=60.0)] = 0.5
@@ -64,6 +66,8 @@ class GuardSettings:
     land_after_s: Annotated[float, Field(ge=0.0, le=600.0)] = 10.0
     abort_after_s: Annotated[float, Field(ge=1.0, le=86400.0)] = 60.0
     lost_after_s: Annotated[float, Field(ge=1.0, le=600.0)] = 10.0
+    charge_to_start: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5
+    charge_to_return: Annotated[float, Field(ge=0.0, le=1.0)] = 0.25
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class Health:
         phase: Of a drone in the offboard protocol, see `Phase`; "" for the load.
         news: What has that age.
         doubt: Why its poses are taken to be wrong; "" where they are not.
+        charge: Share of the charge that its battery has left; NaN where nobody tells.
     """
 
     age_s: float
@@ -85,6 +90,7 @@ class Health:
     phase: str = ""
     news: str = "pose"
     doubt: str = ""
+    charge: float = np.nan
 
 
 DOUBTED, RELEASED, LANDED, SILENT = "doubted", "released", "landed", "silent"
@@ -110,6 +116,7 @@ class Guard:
     def __init__(self) -> None:
         self.settings, self.step = GuardSettings(), GuardStep.WATCH
         self._since_s = 0.0
+        self._came_back = False
 
     @property
     def gives_up(self) -> bool:
@@ -153,6 +160,11 @@ class Guard:
             return self._do(GuardStep.WATCH, time_s)
         if self.step in _WATCHING and faulty:
             return self._do(GuardStep.PAUSE, time_s)
+        low = self.low(bodies)
+        self._came_back = self._came_back and bool(low)
+        if self.step in _WATCHING and low and not self._came_back:
+            self._came_back = True
+            return self._do(GuardStep.RETURN, time_s)
         if self.step in _WATCHING and waits and lasted_s >= settings.abort_after_s:
             return self._do(GuardStep.RETURN, time_s)
         if self.step is GuardStep.PAUSE and lasted_s >= settings.lower_after_s:
@@ -175,6 +187,15 @@ class Guard:
         long_s = settings.doubt_after_s if doubted else settings.give_up_after_s
         lasts = time_s - self._since_s >= long_s
         return name if lasts and (doubted or not self._is_lost(bodies[name])) else ""
+
+    def low(self, bodies: Mapping[str, Health]) -> str:
+        """The batteries that have to come back, in words; "" for none."""
+        least = self.settings.charge_to_return
+        return ", ".join(
+            f"{body}: battery at {100.0 * health.charge:.0f} %"
+            for body, health in bodies.items()
+            if health.charge < least
+        )
 
     def doubts(self, name: str, health: Health) -> bool:
         """Whether a drone must not be led by its set-points any more: it is not where it seems."""

@@ -9,6 +9,7 @@ from musls_control.brief.brief import read_brief
 from musls_control.estimate import Estimate
 from musls_control.guard import FlightEnd, Guard, GuardSettings, GuardStep, Health, tracking_error_m
 from musls_control.mission.contingency import Loss, LossKind
+from musls_control.mission.guidance import KnownState
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import CommandRefusal, FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
@@ -88,6 +89,23 @@ def test_a_pause_that_nobody_ends_after_its_fault_is_followed_by_the_way_back():
     resumed.look(1.0, bad)
     resumed.look(2.0, good, waits=True)
     assert {resumed.look(t, good) for t in np.arange(2.1, 300.0, 1.0)} == {None}
+
+
+def test_a_low_battery_brings_the_load_back_once_and_keeps_a_flight_from_beginning():
+    guard, low = Guard(), Health(0.0, phase="flying", charge=0.24)
+    full = replace(low, charge=0.9)
+    assert guard.look(0.0, {"drone_1": full, "drone_2": full}) is None
+    assert guard.look(1.0, {"drone_1": full, "drone_2": low}) is GuardStep.RETURN
+    assert guard.low({"drone_1": full, "drone_2": low}) == "drone_2: battery at 24 %"
+    assert guard.look(2.0, {"drone_1": full, "drone_2": low}) is None
+    astray = replace(low, error_m=9.0)
+    assert guard.look(3.0, {"drone_1": full, "drone_2": astray}) is GuardStep.PAUSE
+    assert guard.look(3.5, {"drone_1": full, "drone_2": low}) is GuardStep.WATCH
+    assert guard.look(4.0, {"drone_1": full, "drone_2": low}) is None  # it is on its way back
+    known = KnownState.always(Estimate.zeros(2), np.zeros((2, 4)))
+    known.charge = {"drone_1": 0.49, "drone_2": np.nan}  # nobody tells the second one's
+    (missing,) = known.missing(0.0, ("flying",), 0.5)
+    assert missing == "battery of drone_1 at 49 %, at least 50 % is needed (charge_to_start)"
 
 
 def test_a_drone_that_is_not_where_its_poses_are_lands_all_before_the_load_is_lifted():

@@ -63,6 +63,7 @@ class KnownState:
         phases: Of the drones in the offboard protocol, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
+        charge: Share of the charge that a drone's battery has left, by name; NaN if unknown.
         opens_hooks: Whether somebody opens hooks when asked to.
     """
 
@@ -72,6 +73,7 @@ class KnownState:
     phases: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     doubts: dict[str, str] = field(default_factory=dict)
+    charge: dict[str, float] = field(default_factory=dict)
     opens_hooks: Callable[[], bool] = lambda: True
 
     @classmethod
@@ -100,8 +102,13 @@ class KnownState:
         """Bodies of which nothing has come of late."""
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
-    def missing(self, time_s: float, ready: Sequence[str] = (READY,)) -> list[str]:
-        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node."""
+    def missing(
+        self, time_s: float, ready: Sequence[str] = (READY,), charge: float = 0.0
+    ) -> list[str]:
+        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node.
+
+        `charge`: share that each battery must have, as far as it is told.
+        """
         found = []
         for body in self.unseen(time_s):
             doubt = self.doubts.get(body, "")
@@ -112,6 +119,12 @@ class KnownState:
             phase, why = self.phases.get(drone, "not heard"), self.reasons.get(drone)
             if phase not in ready:
                 found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
+            left = self.charge.get(drone, np.nan)
+            if left < charge:
+                found.append(
+                    f"battery of {drone} at {100.0 * left:.0f} %, at least {100.0 * charge:.0f} % "
+                    "is needed (charge_to_start)"
+                )
         return found
 
 
@@ -127,8 +140,13 @@ def health_of(
         error_m = 0.0
         if k and len(recent_enu_m) and np.isfinite(places[k]).all():
             error_m = tracking_error_m(np.stack([now[k - 1] for now in recent_enu_m]), places[k])
-        age_s, phase = known.age_s(body, time_s), known.phases.get(body, "")
-        found[body] = Health(age_s, error_m, phase, doubt=known.doubts.get(body, ""))
+        found[body] = Health(
+            known.age_s(body, time_s),
+            error_m,
+            known.phases.get(body, ""),
+            doubt=known.doubts.get(body, ""),
+            charge=known.charge.get(body, np.nan),
+        )
     found[OFFBOARD] = Health(known.age_s(OFFBOARD, time_s), news="heartbeat")
     return found
 
@@ -395,7 +413,7 @@ class FlightGuidance:
         faults = [f"{b}: {what}" for b, h in bodies.items() if (what := guard.fault(h))]
         after_s = guard.settings.abort_after_s
         if not faults and step is GuardStep.RETURN:
-            faults = [f"nobody resumed or aborted for {after_s:g} s"]
+            faults = [guard.low(bodies) or f"nobody resumed or aborted for {after_s:g} s"]
         elif not faults:
             faults = [f"faults are over: {self._resume_by} or abort; aborted in {after_s:g} s"]
         self._out.tell(time_s, "guard", f"{step.value}: {', '.join(faults)}")

@@ -23,7 +23,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import BatteryState, JointState
 from std_msgs.msg import Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
@@ -106,6 +106,12 @@ class HeardTopics:
                 LATCHED,
             )
         for drone in known.drones:
+            node.create_subscription(
+                BatteryState,
+                f"{drone}/battery",
+                lambda m, d=drone: known.charge.__setitem__(d, m.percentage),
+                LATCHED,
+            )
             for name, told in (("phase", known.phases), ("reason", known.reasons)):
                 node.create_subscription(
                     String,
@@ -332,6 +338,7 @@ class FormationTopics:
                 f"{health.news}_age_s": f"{health.age_s:.3f}",
                 "tracking_error_m": f"{health.error_m:.3f}",
                 "phase": health.phase,
+                "charge": f"{health.charge:.2f}",
             }
             statuses.append(
                 DiagnosticStatus(
@@ -450,7 +457,11 @@ class FormationNode(ManagedNode):
     def _missing(self) -> list[str]:
         """What a start waits for."""
         known, lands = self._known, self._brief.lands
-        missing = known.missing(self.time_s, (READY,) if lands else (READY, AIRBORNE))
+        ready, charge = (
+            (READY,) if lands else (READY, AIRBORNE),
+            self._guard.settings.charge_to_start,
+        )
+        missing = known.missing(self.time_s, ready, charge)
         if self._brief.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
             missing.append("no twists or rotor speeds of all bodies")
         if self._brief.delivers and not self._opens_hooks():

@@ -77,6 +77,7 @@ class MocapRelayNode(SteppedNode):
         self.settings(MocapLimits, lambda limits: setattr(self._capture, "limits", limits))
         self._told: dict[str, str] = dict.fromkeys(self._bodies, "")
         self._latencies_s: list[float] = []
+        self._px4_age_s: dict[str, float] = {}
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)
         self._next_report_s = self._next_warning_s = self._begun_s = 0.0
@@ -148,6 +149,7 @@ class MocapRelayNode(SteppedNode):
         self._capture.on_armed(drone, armed=message.arming_state == ARMING_STATE_ARMED)
 
     def _on_attitude(self, drone: str, message: VehicleAttitude) -> None:
+        self._px4_age_s[drone] = self._now_s - 1e-6 * message.timestamp_sample
         q = orientation_enu_ned(np.array(message.q, np.float64))
         self._capture.on_attitude(self._now_s, drone, q)
 
@@ -280,6 +282,15 @@ class MocapRelayNode(SteppedNode):
             values: dict[str, Any] = {"used": mocap_filter.used, "resets": mocap_filter.resets}
             if body in self._odometry_out:
                 values["imu"] = "heard" if mocap_filter.has_attitude else "not heard"
+            if (age_s := self._px4_age_s.get(body)) is not None:
+                values["px4_age_s"] = f"{age_s:.3f}"
+                limits = mocap_filter.limits
+                if not -limits.future_tolerance_s <= age_s <= limits.longest_latency_s:
+                    level = DiagnosticStatus.WARN
+                    message = (
+                        f"PX4's newest attitude is {age_s:.3f} s old by this computer's clock: "
+                        "clocks not in step? (UXRCE_DDS_SYNCT)"
+                    )
             values |= {f"refused: {why}": n for why, n in mocap_filter.dropped.items()}
             since_s = mocap_filter.refused_since_s
             if np.isfinite(since_s):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from geometry_msgs.msg import PoseStamped
 from px4_msgs import msg as px4
+from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -95,6 +96,9 @@ class DroneLink:
         sub(px4.VehicleCommandAck, ack_topic, self._on_ack, FROM_PX4)
         self.odometry_topic = node.resolve_topic_name(px4_topic(px4_of, "out", px4.VehicleOdometry))
         self._odometry = unattended(node, px4.VehicleOdometry, self.odometry_topic)
+        battery_topic = px4_topic(px4_of, "out", px4.BatteryStatus)
+        self._battery = unattended(node, px4.BatteryStatus, battery_topic)
+        self._battery_out = pub(BatteryState, f"{self.name}/battery", LATCHED)
         self._pose = unattended(node, PoseStamped, f"{self.name}/pose")
         self._believed: Placement | None = None
         self._seen: Placement | None = None
@@ -135,6 +139,8 @@ class DroneLink:
     def step(self, time_s: float) -> None:
         """Advance the protocol and send what it asks for."""
         self.compare(time_s)
+        if (battery := newest(self._battery)) is not None:
+            self._battery_out.publish(battery_state(battery, time_s))
         command = self.session.step(time_s)
         if command is not None:
             self._send_command(command, time_s)
@@ -246,6 +252,25 @@ class DroneLink:
             if heard is None
         ]
         return f"nothing on {' and '.join(missing)}" if missing else "estimate not valid yet"
+
+
+def battery_state(told: px4.BatteryStatus, time_s: float) -> BatteryState:
+    """PX4's battery as ROS tells of batteries: NaN where it is unknown, discharging is negative."""
+
+    def known(value: float, least: float) -> float:
+        return float(value) if value >= least else np.nan
+
+    return BatteryState(
+        header=in_world(time_s),
+        voltage=known(told.voltage_v, 0.1),
+        current=-known(told.current_a, 0.0),
+        percentage=known(told.remaining, 0.0),
+        charge=np.nan,
+        capacity=np.nan,
+        design_capacity=np.nan,
+        temperature=float(told.temperature),
+        present=told.connected,
+    )
 
 
 class OffboardNode(ManagedNode):

@@ -27,7 +27,7 @@ The load may lie a little aside, turned or leaning, and no cable is to come taut
 """
 
 LEAST_RISE_M = 0.01
-"""A drone may rise so far on a cable of one link, which is taut on the ground: that pulls nothing."""
+"""So far a drone may rise on a cable of one link, which is taut on the ground; it pulls nothing."""
 
 BESIDE_LOAD_M = 0.1
 """Rotors keep so far from the load, at least, where a drone comes down nearer than it stood."""
