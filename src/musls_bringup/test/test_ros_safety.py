@@ -63,7 +63,9 @@ def test_px4s_that_are_not_the_drones_of_their_poses_are_not_armed(
     nodes.start(processes.offboard(3, **swapped_of_two))
     nodes.start(processes.formation(ground, autostart=True))
     assert probe.until(lambda: probe.phases == {"doubted", "idle"}), nodes.log("offboard")
-    assert probe.until(lambda: nodes.log("offboard").count(told) == 1), nodes.log("offboard")
+    # Twice where a busy machine's first times are seconds apart, and its PX4s seem silent between.
+    assert probe.until(lambda: told in nodes.log("offboard")), nodes.log("offboard")
+    assert nodes.log("offboard").count(told) <= 2
     waits = "not started: drone_1 is doubted: its PX4"
     assert probe.until(lambda: waits in nodes.log("formation")), nodes.log("formation")
     assert all(s.arming_state == 1 for s in probe.statuses)
