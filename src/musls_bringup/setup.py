@@ -11,7 +11,7 @@ setup(
     version="0.2.0",
     packages=find_packages(include=[PACKAGE, f"{PACKAGE}.*", "musls"]),
     package_data={
-        "": ["py.typed", "*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]
+        "": ["py.typed", "*.pyi", "*.yaml", "*.html", "*.j2", "**/*.yaml", "**/*.html", "**/*.j2"]
     },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),

@@ -7,100 +7,41 @@
     run.body("load").position_enu_m, run.cable(1).tension_n, run.errors()
 
 Nothing is written unless a folder is named.
+
+The names lie in `__init__.pyi`, which editors and type checkers read; the module of a name is
+imported when the name is first used.
 """
 
-from musls_bringup.api import (
-    InvalidFlightWarning,
-    Recording,
-    compare,
-    fly,
-    linearise,
-    load_scenario,
-    montecarlo,
-    read_recording,
-    replay,
-    sweep,
-    symbolic,
-)
-from musls_bringup.shipped import VERSION as __version__
-from musls_bringup.verify import verify
-from musls_control.controllers import CONTROLLERS as controllers
-from musls_control.controllers import Controller, ControlLevel, ControlSetup
-from musls_control.estimate import Estimate
-from musls_control.estimators import LOAD_ESTIMATORS as load_estimators
-from musls_control.estimators import LoadEstimator
-from musls_control.reference import LoadReference
-from musls_control.trajectories import TRAJECTORIES as trajectories
-from musls_control.trajectories import Trajectory
-from musls_description.config.errors import ConfigError, MuslsError
-from musls_description.config.registry import UserCodeError
-from musls_description.config.schema import spec
-from musls_description.numerics import rotations
-from musls_description.system.cable_law import CABLE_LAWS as cable_laws
-from musls_description.system.cable_law import CableLaw
-from musls_description.system.drone import Drone
-from musls_description.system.slung_system import Cable, Load
-from musls_description.system.slung_system import SlungLoadSystem as System
-from musls_description.system.system_files import load_system
-from musls_sim.batch.batch import Batch
-from musls_sim.plants import PLANTS as plants
-from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.scenario.aerodynamics import AERODYNAMICS as aerodynamics
-from musls_sim.scenario.aerodynamics import AerodynamicModel
-from musls_sim.scenario.events import EVENTS as events
-from musls_sim.scenario.events import Event
-from musls_sim.scenario.scenario import Scenario
-from musls_sim.sensors.custom import SENSORS as sensors
-from musls_sim.sensors.custom import SensorModel
-from musls_sim.session.loop import Observer
-from musls_sim.session.session import Session
+import ast
+from pathlib import Path
+from typing import Any
 
-__all__ = [
-    "AerodynamicModel",
-    "Batch",
-    "Cable",
-    "CableLaw",
-    "ConfigError",
-    "ControlLevel",
-    "ControlSetup",
-    "Controller",
-    "Drone",
-    "Estimate",
-    "Event",
-    "InvalidFlightWarning",
-    "Load",
-    "LoadEstimator",
-    "LoadReference",
-    "MuslsError",
-    "Observer",
-    "Recording",
-    "Scenario",
-    "SensorModel",
-    "Session",
-    "SimulationDiverged",
-    "System",
-    "Trajectory",
-    "UserCodeError",
-    "__version__",
-    "aerodynamics",
-    "cable_laws",
-    "compare",
-    "controllers",
-    "events",
-    "fly",
-    "linearise",
-    "load_estimators",
-    "load_scenario",
-    "load_system",
-    "montecarlo",
-    "plants",
-    "read_recording",
-    "replay",
-    "rotations",
-    "sensors",
-    "spec",
-    "sweep",
-    "symbolic",
-    "trajectories",
-    "verify",
-]  # fmt: skip
+
+def _origins() -> dict[str, tuple[str, str]]:
+    """Module and name there of all that the stub imports, by the name here."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom) and line.module]
+    return {
+        name.asname or name.name: (str(line.module), name.name)
+        for line in imports
+        for name in line.names
+    }
+
+
+_ORIGINS = _origins()
+__all__ = sorted(_ORIGINS)
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a name stands for, once."""
+    if name not in _ORIGINS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, origin = _ORIGINS[name]
+    value = getattr(__import__(module, fromlist=[origin]), origin)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All names, for completion."""
+    return sorted({*globals(), *_ORIGINS})

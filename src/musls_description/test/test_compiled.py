@@ -152,6 +152,36 @@ def test_what_code_is_counts_not_where_it_lies_nor_what_is_said_of_it(package, t
     assert made.run() == {"one": (40.0, 0, 1)}
 
 
+STAMPS = """\
+import sys
+from {name} import caller_one
+from musls_description.numerics.compiled import source_stamp
+
+print("alone", int(source_stamp(caller_one.__name__), 16))
+print("imported", float("{name}.helper" in sys.modules or "{name}.parts" in sys.modules))
+from {name} import helper, parts
+print("later", int(source_stamp(caller_one.__name__), 16))
+"""
+LATE = """\
+def answer():
+    from {name}.parts import twice
+    return twice
+"""
+
+
+def test_a_stamp_does_not_depend_on_what_a_process_has_imported(package):
+    """What a function imports when it runs counts before it runs, and is not imported for that."""
+    made = package()
+    made.write("helper.py", HELPER)
+    made.write("parts/__init__.py", "from ..helper import twice\n")
+    made.write("caller_one.py", LATE.format(name=made.name))
+    before = made.run(STAMPS.format(name=made.name))
+    assert before["alone"] == before["later"] and before["imported"] == (0.0,)
+    made.write("helper.py", HELPER.replace("2.0", "3.0"))
+    after = made.run(STAMPS.format(name=made.name))
+    assert after["alone"] == after["later"] != before["alone"]
+
+
 TYPED = """\
 from typing import NamedTuple
 from {name} import caller_one

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from musls_analysis.recordings.recording import (
     LOAD,
@@ -339,7 +339,7 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
     step = 0.2 / t[-1]
     rates = np.arange(0.5 * np.pi / t[-1], fastest, step)
     best = rates[int(np.argmax(lombscargle(t, s, rates, floating_mean=True)))]
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda rate: harmonic(rate, t, s)[1],
         bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-9},
     )  # fmt: skip
@@ -698,7 +698,7 @@ def _placed(
 
     near_s = rough_s + np.arange(-SAMPLE_S, SAMPLE_S, _FINE_S)
     best_s = float(min(near_s, key=off_m))
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         off_m, bounds=(best_s - _FINE_S, best_s + _FINE_S), method="bounded",
         options={"xatol": 1e-7},
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -14,7 +15,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-from scipy.optimize import isotonic_regression
 
 from musls_analysis.comparison.errors import setpoint_pose
 from musls_analysis.comparison.summary import PEAK_PLACES, slack_intervals
@@ -76,7 +76,7 @@ def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
     if n < 2:
         return places
     offsets = min(pitch, width / (n - 1)) * np.arange(n)
-    fitted = isotonic_regression(places - offsets).x
+    fitted = scipy.optimize.isotonic_regression(places - offsets).x
     return np.clip(fitted, 0.0, width - offsets[-1]) + offsets
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from musls_analysis.cable_models import CABLE_MODELS, ELASTIC, MASSLESS, RIGID_LINKS
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_analysis.replay.motion import RecordedPaths, ReplayMotion, ReplaySpec
@@ -33,17 +34,6 @@ from musls_sim.plants.interface import EnergyAudit, Plant, PlantInputs, Pose, Pr
 from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.session.loop import Loop
-
-RIGID_LINKS, ELASTIC, MASSLESS = "rigid_links", "elastic", "massless"
-
-CABLE_MODELS = {
-    RIGID_LINKS: "rigid links with universal joints, as many as the system has (the seed paper's)",
-    "rigid_links:N": "N links, the joints' damping as given (a bending damping scales); 1 is a bar "
-    "between two joints",
-    ELASTIC: "stretchable, with mass, taut or slack; segments as many as the system has links",
-    "elastic:N": "the same with N segments; 1 is a spring and damper that only pulls",
-    MASSLESS: "inextensible and massless, taut or slack",
-}
 
 
 def _kind_and_links(model: str) -> tuple[str, int | None]:

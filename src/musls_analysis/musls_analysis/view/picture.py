@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,7 +20,6 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from scipy.spatial import ConvexHull, QhullError
 
 from musls_analysis import scene
 from musls_analysis.figures import style
@@ -351,8 +351,8 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _shadow(points_enu_m: np.ndarray) -> FlatPiece:
     """The ground below the convex hull of a body's points (n, 3)."""
     flat = points_enu_m * [1.0, 1.0, 0.0]
-    with suppress(QhullError, ValueError):  # seen edge on, or not known
-        flat = flat[ConvexHull(flat[:, :2]).vertices]
+    with suppress(scipy.spatial.QhullError, ValueError):  # seen edge on, or not known
+        flat = flat[scipy.spatial.ConvexHull(flat[:, :2]).vertices]
     return FlatPiece(flat, _SHADOW, 0.0, _SHADOW, 0.13)
 
 

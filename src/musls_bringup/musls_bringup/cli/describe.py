@@ -274,7 +274,7 @@ def _registered(module: str, registry: str) -> list[tuple[str, str]]:
 
 
 def _cable_models() -> list[tuple[str, str]]:
-    from musls_analysis.replay.replay import CABLE_MODELS
+    from musls_analysis.cable_models import CABLE_MODELS
     from musls_sim.plants import PLANTS
 
     flown = [(name, summary(build)) for name, build in PLANTS.items()]

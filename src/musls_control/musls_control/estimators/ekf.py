@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from musls_control.estimate import MOTION, Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator, LoadImuSpec
@@ -179,7 +179,7 @@ class Ekf(LoadEstimator):
         independent = number / self._lasting
         if independent < 1.0:
             return ""
-        most = chi2.ppf(CHANCE, independent) / independent
+        most = 2.0 * scipy.special.gammaincinv(0.5 * independent, CHANCE) / independent
         if total / number <= most:
             return ""
         return (

@@ -7,7 +7,7 @@ small turn in its own frame, six columns.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
@@ -183,5 +183,5 @@ def taut_tensions(motion: Records, drones: Records, cables: Records, load: Recor
     asked -= wrenches @ by_mass @ rest
     asked[slack], wrenches[slack] = 0.0, 0.0
     root = np.linalg.cholesky(wrenches @ by_mass @ wrenches.T + 1e-9 * np.eye(n))
-    found: Array = nnls(root.T, np.linalg.solve(root, asked))[0]
+    found: Array = scipy.optimize.nnls(root.T, np.linalg.solve(root, asked))[0]
     return found

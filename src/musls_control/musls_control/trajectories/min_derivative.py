@@ -17,11 +17,9 @@ from typing import Annotated, Literal
 
 import clarabel
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy import sparse
-from scipy.interpolate import BSpline
-from scipy.sparse.linalg import splu
 
 from musls_control.trajectories.base import ORDERS, Once, Point2
 from musls_control.trajectories.splines import (
@@ -174,22 +172,26 @@ def _solve(
         )
         for d in range(3)
     ]  # fmt: skip
-    equal = sparse.block_diag([matrix for matrix, _ in at_points])
+    equal = scipy.sparse.block_diag([matrix for matrix, _ in at_points])
     values = np.concatenate([right for _, right in at_points])
     root = cost_root(knots, order)
-    root = sparse.block_diag([root / np.linalg.norm(root @ coefficients)] * 3)
+    root = scipy.sparse.block_diag([root / np.linalg.norm(root @ coefficients)] * 3)
     rows, right, cones = _inequalities(refined, bounds, origin, size_m)
     free, (m, n) = coefficients.T.ravel(), root.shape
-    matrix = sparse.block_array(
-        [[equal, None], [root, -sparse.eye_array(m)], [rows, sparse.csc_array((len(right), m))]]
+    matrix = scipy.sparse.block_array(
+        [
+            [equal, None],
+            [root, -scipy.sparse.eye_array(m)],
+            [rows, scipy.sparse.csc_array((len(right), m))],
+        ]
     )
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = 200
     solution = clarabel.DefaultSolver(
-        sparse.csc_matrix(sparse.diags_array(np.repeat([0.0, 1.0], [n, m]))),
+        scipy.sparse.csc_matrix(scipy.sparse.diags_array(np.repeat([0.0, 1.0], [n, m]))),
         np.zeros(n + m),
-        sparse.csc_matrix(matrix),
+        scipy.sparse.csc_matrix(matrix),
         np.concatenate([np.zeros(len(values) + m), right - rows @ free]),
         [clarabel.ZeroConeT(len(values) + m), *cones],
         settings,
@@ -198,8 +200,8 @@ def _solve(
     if not np.isfinite(found).all():
         return None
     # The solver meets the points to its tolerance; the nearest curve meets them to rounding.
-    gram = sparse.csc_matrix(equal @ equal.T)
-    found = found - equal.T @ splu(gram).solve(equal @ found - values)
+    gram = scipy.sparse.csc_matrix(equal @ equal.T)
+    found = found - equal.T @ scipy.sparse.linalg.splu(gram).solve(equal @ found - values)
     place = origin + size_m * found.reshape(3, -1).T
     spline = replace(refined, coefficients=np.hstack([place, refined.coefficients[:, 3:]]))
     return spline if _kept(spline, bounds) else None
@@ -212,11 +214,11 @@ def _parts(spline: Spline, bounds: list[list[Bound]]) -> int:
 
 def _inequalities(
     spline: Spline, bounds: list[list[Bound]], origin: Array, size_m: float
-) -> tuple[sparse.csc_array, Array, list[object]]:
+) -> tuple[scipy.sparse.csc_array, Array, list[object]]:
     """Rows, right-hand side and cones of the bounds on all Bernstein points."""
     n, degree = len(spline.coefficients), 2 * spline.order - 1
     parts = _parts(spline, bounds)
-    rows: list[sparse.csr_array] = []
+    rows: list[scipy.sparse.csr_array] = []
     right: list[Array] = []
     cones: list[object] = []
     for piece in range(len(bounds) * parts):
@@ -229,7 +231,7 @@ def _inequalities(
                 rows.append(_placed(block, columns, 3 * n))
                 right.append(offset)
                 cones.append(cone)
-    return sparse.csc_array(sparse.vstack(rows)), np.concatenate(right), cones
+    return scipy.sparse.csc_array(scipy.sparse.vstack(rows)), np.concatenate(right), cones
 
 
 def _kept(spline: Spline, bounds: list[list[Bound]]) -> bool:
@@ -252,9 +254,13 @@ def _refined(spline: Spline, segment_s: Array, parts: int) -> Spline:
     # Greville points: as many as coefficients, and the equations there are well-conditioned.
     n = len(knots) - degree - 1
     greville = np.array([knots[i + 1 : i + degree + 1].mean() for i in range(n)])
-    matrix = sparse.csc_matrix(BSpline.design_matrix(greville, knots, degree))
+    matrix = scipy.sparse.csc_matrix(
+        scipy.interpolate.BSpline.design_matrix(greville, knots, degree)
+    )
     values = spline.derivatives(greville * spline.unit_s, 1)[:, 0]
-    return Spline(knots, splu(matrix).solve(values), spline.order, spline.unit_s)
+    return Spline(
+        knots, scipy.sparse.linalg.splu(matrix).solve(values), spline.order, spline.unit_s
+    )
 
 
 def _cut(times: Array, parts: int) -> Array:
@@ -263,10 +269,10 @@ def _cut(times: Array, parts: int) -> Array:
     return np.append(inner.ravel(), times[-1])
 
 
-def _placed(block: Array, columns: NDArray[np.int64], width: int) -> sparse.csr_array:
+def _placed(block: Array, columns: NDArray[np.int64], width: int) -> scipy.sparse.csr_array:
     """A dense block in the given columns of an otherwise empty matrix."""
     rows = np.repeat(np.arange(len(block)), len(columns))
-    return sparse.csr_array(
+    return scipy.sparse.csr_array(
         (block.ravel(), (rows, np.tile(columns, len(block)))), shape=(len(block), width)
     )
 

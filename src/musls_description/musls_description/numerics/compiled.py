@@ -17,6 +17,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -361,20 +363,52 @@ def source_stamp(name: str) -> str:
     digests.append(f"numba {numba.__version__}")
     while open_ends:
         name = open_ends.pop()
-        module = sys.modules[name]
-        file = getattr(module, "__file__", None)
-        if name in seen or file is None:
-            continue
+        file = None if name in seen else _file_of(name)
         seen.add(name)
+        if file is None:
+            continue
         changed_ns = os.stat(file).st_mtime_ns  # quicker than a Path's, which counts here
-        digest, imports = _source(file, changed_ns, module.__package__ or "")
+        digest, imports = _source(file, changed_ns, _package_of(name, file))
         digests.append(f"{name} {digest}")
         open_ends += [
             found
             for found in imports
-            if found in sys.modules and (found.startswith("musls") or found.split(".")[0] == own)
+            if found.startswith("musls") or found.partition(".")[0] == own
         ]
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+
+
+def _file_of(name: str) -> str | None:
+    """Source of a module, whether this process has imported it or not; None if it has none.
+
+    What a function imports only when it runs counts from the beginning on, or else a stamp would
+    depend on what the process has done before.
+    """
+    if module := sys.modules.get(name):
+        return getattr(module, "__file__", None)
+    found = _found(name)
+    return found.origin if found is not None and found.has_location else None
+
+
+@functools.cache
+def _found(name: str) -> ModuleSpec | None:
+    """Where a module is that has not been imported; `find_spec` alone would import its parents."""
+    above = name.rpartition(".")[0]
+    if not above:
+        return importlib.util.find_spec(name)
+    if package := sys.modules.get(above):
+        folders = getattr(package, "__path__", None)
+    else:
+        folders = getattr(_found(above), "submodule_search_locations", None)
+    return PathFinder.find_spec(name, folders) if folders else None
+
+
+def _package_of(name: str, file: str) -> str:
+    """Package that relative imports of a module start from."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return module.__package__ or ""
+    return name if Path(file).stem == "__init__" else name.rpartition(".")[0]
 
 
 @functools.cache

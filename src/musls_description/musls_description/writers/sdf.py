@@ -21,9 +21,9 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape
 
 import numpy as np
+import scipy
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.hanging.tree import STOP_RAD, Configuration, TreeBody, build_tree
@@ -110,7 +110,7 @@ class Link:
     def quaternion_xyzw(self) -> Array:
         """Rotation to the parent's frame, (4,)."""
         rotation, _ = self.body.pose_in_parent(self.coordinates)
-        return Rotation.from_matrix(rotation).as_quat(canonical=True)
+        return scipy.spatial.transform.Rotation.from_matrix(rotation).as_quat(canonical=True)
 
     @property
     def scoped_name(self) -> str:
@@ -426,7 +426,9 @@ def _solids_by_model(obstacles: Sequence[AnyObstacle]) -> dict[str, list[dict[st
                 "kind": kinds[int(solid["kind"])],
                 "size": solid["size"],
                 "position": solid["position"],
-                "quaternion_xyzw": Rotation.from_matrix(solid["rotation"]).as_quat(canonical=True),
+                "quaternion_xyzw": scipy.spatial.transform.Rotation.from_matrix(
+                    solid["rotation"]
+                ).as_quat(canonical=True),
             }
             for solid in obstacle.solids()
         ]

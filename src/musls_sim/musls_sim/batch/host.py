@@ -8,6 +8,7 @@ back what has become of them.
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +30,11 @@ from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
 from musls_sim.session.session import Session
 
-_FOLLOW = np.array([play_plan.address, come_down.address])
+
+@functools.cache
+def _follow() -> NDArray[np.int64]:
+    """Addresses of the stages that go to the row of a plan that is due."""
+    return np.array([play_plan.address, come_down.address])
 
 
 @dataclass
@@ -137,7 +142,7 @@ class Host:
 
     def _follow(self, memory: Array, record: NDArray[np.void]) -> None:
         """Have compiled code go to the row that is due."""
-        advance_worlds(_FOLLOW, record.ctypes.data, 0, 1, 1)
+        advance_worlds(_follow(), record.ctypes.data, 0, 1, 1)
         self._take(memory, ("sent", "found", "play", "down"))
 
     def _take(self, memory: Array, names: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.tree import Configuration, build_tree
@@ -245,7 +245,7 @@ class GazeboServer:
             else:
                 row[7:10] = velocity.x(), velocity.y(), velocity.z()
                 row[10:] = omega.x(), omega.y(), omega.z()
-        turns = Rotation.from_quat(numbers[:, 3:7], scalar_first=True)
+        turns = scipy.spatial.transform.Rotation.from_quat(numbers[:, 3:7], scalar_first=True)
         self.motion["rotation"], self.motion["position"] = turns.as_matrix(), numbers[:, :3]
         self.motion["omega"], self.motion["velocity"] = numbers[:, 10:], numbers[:, 7:10]
 

@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
@@ -54,7 +54,9 @@ class Composite:
     def of(cls, system: SlungLoadSystem, motion: BodyMotion) -> Composite:
         """Structure that a system has where its bodies are now."""
         parts: list[Load | Drone] = [system.load, *system.drones]
-        turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
+        turns = scipy.spatial.transform.Rotation.from_quat(
+            motion.orientation_wxyz, scalar_first=True
+        )
         place = turns[0].inv().apply(motion.position_enu_m - motion.position_enu_m[0])
         attitude = (turns[0].inv() * turns).as_matrix()
         inertias = np.array([part.inertia_kg_m2 for part in parts])
@@ -64,7 +66,9 @@ class Composite:
 
     def velocities(self, motion: BodyMotion) -> tuple[Array, Array]:
         """Velocities of all parts if they move with the load, world, and body rates, (1 + n, 3)."""
-        turn = Rotation.from_quat(motion.orientation_wxyz[0], scalar_first=True)
+        turn = scipy.spatial.transform.Rotation.from_quat(
+            motion.orientation_wxyz[0], scalar_first=True
+        )
         omega = motion.omega_body_rad_s[0]
         swept = turn.apply(np.cross(omega, self.place_m - self.place_m[0]))
         rates: Array = np.einsum("nji,j->ni", self.attitude, omega)
@@ -216,9 +220,9 @@ BESIDE_M = 0.01
 
 def levelled(system: SlungLoadSystem, motion: BodyMotion) -> BodyMotion:
     """Structure with load and drones level where they hang in formation, rods as the cables."""
-    turns = Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
+    turns = scipy.spatial.transform.Rotation.from_quat(motion.orientation_wxyz, scalar_first=True)
     yaw = yaw_of(motion.orientation_wxyz)
-    level = Rotation.from_rotvec(np.outer(yaw, [0.0, 0.0, 1.0]))
+    level = scipy.spatial.transform.Rotation.from_rotvec(np.outer(yaw, [0.0, 0.0, 1.0]))
     position = motion.position_enu_m.copy()
     for i, drone in enumerate(system.drones):
         anchor = np.array(system.load.cable_attachments_m[i])

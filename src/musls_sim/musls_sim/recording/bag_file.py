@@ -43,7 +43,6 @@ from mcap.records import (
 )
 from mcap.well_known import MessageEncoding, Profile, SchemaEncoding
 from numpy.typing import NDArray
-from rosbags.rosbag2.metadata import dump_qos_v9
 
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
@@ -406,7 +405,7 @@ class BagFile:
                         "name": topic,
                         "type": msgtype,
                         "serialization_format": MessageEncoding.CDR,
-                        "offered_qos_profiles": dump_qos_v9([qos(topic)]),
+                        "offered_qos_profiles": _qos_profiles(topic),
                         "type_description_hash": _type_hash(msgtype),
                     },
                     "message_count": int(held.counts[channel]),
@@ -448,6 +447,13 @@ def _chunk(messages: Rendered, start: int) -> tuple[ChunkIndex, bytes]:
     return index, builder.end()
 
 
+def _qos_profiles(topic: str) -> list[Any]:
+    """Profiles of a topic as rosbag2's metadata hold them."""
+    from rosbags.rosbag2.metadata import dump_qos_v9  # brings readers of all kinds of storage
+
+    return dump_qos_v9([qos(topic)])
+
+
 def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[Channel]]:
     schemas, channels = dict[str, Schema](), list[Channel]()
     for number, (topic, msgtype) in enumerate(types.items(), start=1):
@@ -457,7 +463,7 @@ def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[
                 len(schemas) + 1, definition.encode(), SchemaEncoding.ROS2, msgtype
             )
         metadata = {
-            "offered_qos_profiles": to_yaml(dump_qos_v9([qos(topic)])),
+            "offered_qos_profiles": to_yaml(_qos_profiles(topic)),
             "topic_type_hash": _type_hash(msgtype),
         }
         channels.append(Channel(number, topic, MessageEncoding.CDR, metadata, schemas[msgtype].id))
