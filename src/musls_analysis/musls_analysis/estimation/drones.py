@@ -212,7 +212,7 @@ def between_recordings(
 ) -> tuple[Array, Array, Array]:
     """Standard deviations of pushes and delay, tilts, heights from one recording to another.
 
-    Each recording, a stage of a flight, is fitted alone and held against what is used for all.
+    Each recording, a stage of a flight, is fitted alone and compared with the estimate for all recordings.
     """
     alone = [_estimate([one], factor) for model in models for one in model.recordings()]
     push, lean, height = (

@@ -187,7 +187,7 @@ def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
 
 
 def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
-    """Change of parameters (p,) of minimum norm that fits recordings best, weighted alike."""
+    """Least-squares step of the parameters (p,), minimum norm; recordings have equal weight."""
     jacobian = [
         one.weight * one.jacobian[..., columns].reshape(one.residual.size, len(columns))
         for one in found

@@ -107,7 +107,7 @@ def _columns(prefix: str, names: tuple[str, ...], values: np.ndarray) -> dict[st
 def write_mcap(recording: Recording, out: Path) -> None:
     """Write a rosbag2 bag (MCAP) with poses, set-points and stages on the topics of this project.
 
-    Times count from the first sample, since stamps of ROS are not negative.
+    Times are relative to the first sample, since ROS does not allow negative stamps.
     """
     from rosbags.rosbag2 import StoragePlugin, Writer
 

@@ -20,7 +20,7 @@ from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.hanging.cone import Cone
 
 LARGEST_CLOCK_S = 1e11
-"""Three thousand years; clocks of computers count from 1970."""
+"""Three thousand years; clocks of computers begin in 1970."""
 
 LENGTHS_M = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254, "ft": 0.3048}
 ANGLES_RAD = {"rad": 1.0, "deg": 0.017453292519943295}

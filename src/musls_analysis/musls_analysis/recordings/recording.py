@@ -1,7 +1,7 @@
 """Everything recorded of one flight, from any source: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
-rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
+rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times are relative to
 the start of the recording's clock (simulated time for simulations)::
 
     run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events

@@ -258,7 +258,7 @@ class RandomSampling:
             strata of every parameter (scipy.stats.qmc).
         runs: Number of points.
         seed: Of the draws.
-        own_noise: Each point has a seed of its own for its noise, counted from the scenario's.
+        own_noise: Each point has its own noise seed, derived from the scenario's seed.
         correlations: Parameters that are drawn together.
     """
 
@@ -278,8 +278,8 @@ class Metric:
         path: Of a number in summary.json; `*` stands for all keys (of the cables, say).
         signal: Instead of a path: a stored signal, e.g. "load.z_m", "cable_1.tension_n".
         stage: The part of the signal; default all of it.
-        against: The signal less this: "setpoint" (the reference), or another body such as
-            "anchor_1", both counted from their first values.
+        against: Subtracted from the signal: "setpoint" (the reference), or another body such as
+            "anchor_1", both relative to their first values.
         reduce: How several numbers become one; "largest" is that of their sizes.
     """
 

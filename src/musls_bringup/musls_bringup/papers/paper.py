@@ -351,7 +351,7 @@ class PaperFigure:
         scenario: What is flown.
         set: Keys of the scenario that differ.
         curves: Several flights instead: scenario and keys that differ, by the texts of the legend.
-        stage: The time counts from the begin of this stage.
+        stage: Stage whose begin is time zero.
         from_s: First time shown.
         until_s: Last time shown.
         x: A signal instead of the time at the horizontal axis.

@@ -212,7 +212,7 @@ def fly_through_graph(
             numbers["controller"] = json.loads(controller.read_text(encoding="utf-8"))
             controller.unlink()
         firmware = numbers.pop("firmware")
-        # Times count from the mission's first stage.
+        # Times are relative to the begin of the mission's first stage.
         speed: dict[str, Any] = {
             "through": "ros",
             "sim_time_s": flight.sim_s,

@@ -266,7 +266,7 @@ class Actions:
 
     - "accelerations", k = 5: acceleration of the drone, +-1 is 1 m/s2, and rates of roll and pitch,
       +-1 is 1 rad/s, that the attitude control is to have on its way there. The force of the rotors
-      is m (g + a) less the pull of the cable, which is measured; so 0 hovers, whatever the load
+      is m (g + a) minus the pull of the cable, which is measured; so 0 hovers, whatever the load
       does (Zeng et al., CoRL 2025: what they find learns best).
     - "forces", k = 3: force of the rotors; 0 is what holds the system in hover, +-1 adds in that
       direction what accelerates the drone alone by 1 m/s2. Here and above, the moment of a cable

@@ -344,7 +344,7 @@ def axes_across(unit):
 
 @compiled()
 def take(error, covariance, row, miss, variance, innovations):
-    """Take one measured number into error and covariance; `miss`: measured less predicted."""
+    """Take one measured number into error and covariance; `miss`: measured minus predicted."""
     spread = covariance @ row
     size = row @ spread + variance
     innovation = miss - row @ error

@@ -28,7 +28,7 @@ VELOCITY_S = 0.1
 """Time over which a body's velocity is taken: noise of 0.5 mm is then 7 mm/s."""
 
 ATTITUDES_S = 0.3
-"""Attitudes of this age and younger are held against a pose, which is late, too."""
+"""Largest age of an IMU attitude that a pose is compared with; the pose is late, too."""
 
 IMU_MARGIN, SHORTEST_S = 1.5, 0.01
 """A pose may turn so much faster than the IMU did of late; messages that come together count as so
@@ -240,7 +240,7 @@ class MocapFilter:
 
     @property
     def has_attitude(self) -> bool:
-        """Whether poses are held against an attitude of the body's own."""
+        """Whether poses are compared with attitudes from the body's own IMU."""
         return bool(self._attitudes)
 
     def doubt(self, now_s: float) -> str:

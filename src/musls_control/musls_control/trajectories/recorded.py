@@ -102,7 +102,7 @@ _ORDER = {"linear": 1, "spline": 3}
 class RecordedTrajectory(Once):
     """Set-points from a CSV file or from the poses of a topic in a bag.
 
-    Time counts from the first sample that is used. "spline" goes through all samples with four
+    Time is relative to the first sample that is used. "spline" goes through all samples with four
     continuous derivatives; noise of the samples is amplified in them. "linear" moves evenly from
     sample to sample.
 

@@ -85,7 +85,7 @@ def read_lines(path: Path, end: int | None = None) -> list[str]:
 
 
 class TextRow(NamedTuple):
-    """A row of a table: the number of its line, counted from 1, and its cells."""
+    """A row of a table: the number of its line, from 1, and its cells."""
 
     line: int
     cells: list[str]

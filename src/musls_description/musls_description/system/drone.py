@@ -417,7 +417,7 @@ def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> 
 # ---------- Drag
 
 FASTEST_DRAG_1_S = 100.0
-"""Drag per mass: air that stops a body sooner than in 10 ms is none, nor could a step follow it."""
+"""Largest drag per mass: no air stops a body within 10 ms, and no time step could follow it."""
 
 
 def check_drag(name: str, drag_n_s_m: float, mass_kg: float) -> None:

@@ -319,7 +319,7 @@ def nearest_point(solid, point):
 def depth_and_normal(solid, point):
     """Return how deep a point is below the surface of a solid, and the surface's normal there.
 
-    Outside the depth is negative: less the distance.
+    Outside, the depth is the negative distance.
     """
     x, y, z = rotate_back(solid.rotation, sub(point, solid.position))
     if solid.kind == PLANE:

@@ -758,7 +758,7 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
 def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`.
 
-    The change counts from the intact rotor, whatever happened before.
+    The change is relative to the intact rotor, even after earlier failures.
     """
     n_drones, n_rotors = rotors.shape
     if not 1 <= change.drone <= n_drones:

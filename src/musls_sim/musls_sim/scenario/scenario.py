@@ -299,7 +299,7 @@ def load_scenario(
 ) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
-    `source`: the file, or what it would hold; files that this names count from the current folder.
+    `source`: the file, or what it would hold; files that it names are relative to the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
     `system.cables.0.links=5`). Messages call an override `origin`, and the file `name`, if given.
@@ -418,7 +418,7 @@ def _imperfections_path(name: str, relative_to: Path) -> Path:
 
 
 def _resolve_files(data: dict[str, Any], folder: Path) -> None:
-    """Make the paths of files, which count from the scenario's folder, absolute."""
+    """Make paths of files absolute; they are relative to the scenario's folder."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     mission = data.get("mission")

@@ -106,7 +106,7 @@ class Pace(Observer):
     _begin_s: float | None = None
 
     def observe(self, time_s: float, loop: Loop) -> None:
-        """Wait if the run is ahead of real time, which counts from its first periods on.
+        """Wait if the run is ahead of real time, which starts with its first periods.
 
         They may compile; what that takes is not made good by flying faster.
         """

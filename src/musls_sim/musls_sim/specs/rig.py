@@ -21,7 +21,7 @@ Vectors = Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MAX_KNOT
 
 
 class _Knots:
-    """Columns of numbers at times, one row a knot; base of specifications.
+    """Base of specifications that are tables: columns of numbers, one row for each time (knot).
 
     Attributes:
         jumps: Whether a time may be given twice.
@@ -54,7 +54,7 @@ class AnchorPath(_Knots):
         position_enu_m: World, or with `relative` from where the anchor is at the start, (k, 3).
         velocity_enu_m_s: (k, 3); left out for a stop at every knot.
         acceleration_enu_m_s2: (k, 3); makes the path quintic.
-        relative: Positions count from the anchor's place at the start.
+        relative: Positions are relative to the anchor's initial position.
     """
 
     kind: Literal["path"] = "path"
@@ -77,7 +77,7 @@ class AnchorRecording:
             result folder with poses of `body`, whose first one is at time 0. A relative path counts
             from the scenario's folder.
         body: Of a bag: "load", "drone_1", "anchor_1", ...
-        relative: Positions count from the anchor's place at the start.
+        relative: Positions are relative to the anchor's initial position.
     """
 
     kind: Literal["recording"] = "recording"
@@ -229,7 +229,7 @@ class RigSpec:
 def resolve_files(data: object, folder: os.PathLike[str]) -> None:
     """Make the paths of recorded motions in a scenario's `rig` absolute, in place.
 
-    They count from the scenario's folder.
+    They are relative to the scenario's folder.
     """
     anchors = data.get("anchors") if isinstance(data, dict) else None
     for drive in anchors.values() if isinstance(anchors, dict) else ():

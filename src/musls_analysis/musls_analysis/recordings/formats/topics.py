@@ -187,7 +187,7 @@ def _times(
 ) -> dict[str, np.ndarray]:
     """Times of each body: its stamps, on one clock; where they tell nothing, the times of logging.
 
-    A PX4 counts from its start, a driver may leave its stamps empty.
+    A PX4's clock begins at its start; a driver may leave its stamps empty.
     """
     times_s, late_s = {}, {}
     for name, which in rows.items():

@@ -28,7 +28,7 @@ def is_ulog(first_lines: Sequence[str]) -> bool:
 def read_ulog(path: Path, options: ReadOptions) -> Capture:
     """Read `vehicle_local_position` and `vehicle_attitude`, NED and FRD, as ENU and FLU.
 
-    Positions count from where the PX4 was started, see `ReadOptions.origins_m`.
+    Positions are relative to the place where the PX4 was started, see `ReadOptions.origins_m`.
     """
     notes: list[str] = []
     log = open_ulog(path, [_POSITION, _ATTITUDE], notes)

@@ -232,7 +232,7 @@ def external_wrenches(t, speed):
 
 @compiled()
 def balance(body, gravity):
-    """Right-hand side of a free body: outside wrench less the rates of its momenta."""
+    """Right-hand side of a free body: external wrench minus the rates of its momenta."""
     force = add_scaled(body.external.force, -body.mass, body.stage.acceleration)
     put(body.force, (force[0], force[1], force[2] - body.mass * gravity))
     put(body.moment, sub(body.external.moment, body.stage.torque))

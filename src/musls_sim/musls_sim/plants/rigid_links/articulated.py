@@ -68,7 +68,7 @@ def back_times9(h, a):
 
 @compiled()
 def sym_less(s, p, u):
-    """Symmetric matrix less p u^T, which is symmetric too."""
+    """Symmetric matrix minus p u^T; the product has to be symmetric."""
     return (
         s[0] - p[0] * u[0],
         s[1] - p[0] * u[1],
@@ -81,7 +81,7 @@ def sym_less(s, p, u):
 
 @compiled()
 def less9(h, p, v):
-    """Matrix less p v^T."""
+    """Matrix minus p v^T."""
     return (
         h[0] - p[0] * v[0],
         h[1] - p[0] * v[1],

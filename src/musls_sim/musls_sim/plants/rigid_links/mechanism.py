@@ -225,7 +225,7 @@ PIECE = np.dtype(
 LEDGER = np.dtype(
     [
         ("energy", float),  # mechanical energy now
-        ("balance", float),  # that less the work of all forces
+        ("balance", float),  # energy minus the work of all forces
         ("low", float),  # its lowest value so far
         ("spurious", float),  # its largest rise above that
         ("high", float),  # its highest value so far

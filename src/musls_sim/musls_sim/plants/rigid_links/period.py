@@ -326,7 +326,7 @@ def mechanical_energy(t):
 def account(t, period):
     """Enter a period into the ledger.
 
-    The balance is the energy less the work of all forces, dampers, springs and the ground included.
+    The balance is the energy minus the work of all forces, dampers, springs and the ground included.
     What the balance rises is spurious, what it falls is lost.
     """
     kinetic, weight = mechanical_energy(t)
