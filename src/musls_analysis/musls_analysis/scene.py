@@ -120,7 +120,7 @@ class DroneShape:
 
     @property
     def arms_m(self) -> np.ndarray:
-        """From the centre to the hubs (rotors, 2, 3)."""
+        """Lines from the centre to the hubs, (rotors, 2, 3)."""
         return np.stack([np.zeros_like(self.hubs_m), self.hubs_m], axis=1)
 
     @property

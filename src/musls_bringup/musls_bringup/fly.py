@@ -47,7 +47,8 @@ COMPILES_S = 0.5
 """A control period that takes longer has compiled something."""
 
 OFTEN_NEEDED: Parts = (capture_motion, look_for_contacts, fly_autopilots)
-"""What nearly all flights need beside the stages of their plant, and takes as long to compile."""
+"""Compiled stages that nearly all flights need in addition to those of their plant, which take as
+long to compile."""
 
 Flight = tuple[Recording, Mapping[str, Any]]
 """A recording and its summary."""
@@ -369,7 +370,7 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def _check(session: Session) -> dict[str, Any] | None:
-    """What was found before the flight, and its margins; None where nobody carries anything."""
+    """Findings and margins before the flight; None if no drone carries anything."""
     brief, plan = session.scenario.brief, session.components.plan
     margins = margins_of(brief, plan, moments=1)
     if margins is None:
@@ -385,7 +386,7 @@ def _check(session: Session) -> dict[str, Any] | None:
 
 
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
-    """How close the drones came in flight, and the plan brings them."""
+    """Smallest distance of the drones in flight, and in the plan."""
     closest, planned = watch.closest, None
     if isinstance(session.guidance, MissionGuidance):
         planned = closest_in_plan(session.scenario.system, session.components.plan)

@@ -18,7 +18,8 @@ from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import ShownResult, Table
 
 STARTS = 240
-"""Of attachments along a closed line, of which that with its middle nearest the load's is taken."""
+"""Number of trial attachments along a closed line; the one with its centre nearest the load's is
+kept."""
 
 
 @dataclass(frozen=True, repr=False)

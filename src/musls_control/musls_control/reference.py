@@ -293,7 +293,7 @@ class Reference:
         return Reference([begun, *self.pieces[first + 1 :]]).shifted(-time_s)
 
     def then(self, other: Reference, at_s: float) -> Reference:
-        """This until a time, another one from there on; the other's time zero is that time.
+        """Reference that is this one until a time, and from then on another one, whose zero it is.
 
         A piece of the other that begins before its time zero takes over that much earlier.
         """

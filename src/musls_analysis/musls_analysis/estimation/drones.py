@@ -212,7 +212,7 @@ def between_recordings(
 ) -> tuple[Array, Array, Array]:
     """Standard deviations of pushes and delay, tilts, heights from one recording to another.
 
-    Each recording, a stage of a flight, is fitted alone and compared with the estimate for all recordings.
+    Each recording, a stage of a flight, is fitted alone and compared with the estimate for all.
     """
     alone = [_estimate([one], factor) for model in models for one in model.recordings()]
     push, lean, height = (
@@ -526,12 +526,12 @@ PARTS = 6
 """Parts of a cycle, where a stage has fewer cycles than that."""
 CONFIDENCE = 0.9
 UNKNOWN_SHARE = 0.8
-"""Of the prior deviation: a parameter that the data leave so wide they do not tell."""
+"""Ratio of posterior to prior deviation from which the data do not determine a parameter."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is independent of the others: a cycle, or a part of one.
+    """Independent piece of data: a cycle or a part of one.
 
     Attributes:
         group: Its stage.

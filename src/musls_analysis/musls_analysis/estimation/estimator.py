@@ -65,7 +65,7 @@ class Derivatives:
 
     @property
     def weight(self) -> float:
-        """That gives each recording the same."""
+        """Weight that makes all recordings count equally."""
         return float(self.residual.size**-0.5)
 
     @property
@@ -251,7 +251,7 @@ NEARLY_SINGULAR = 0.02
 of the smaller one are said to be hard to tell apart."""
 
 SINGULAR = 1e-5
-"""The same below which they cannot be told apart at all: their uncertainty is infinite."""
+"""Ratio of singular values below which parameters cannot be told apart: infinite uncertainty."""
 
 TAKES_PART = 0.3
 """Share in a singular vector (of unit length) from which a parameter is named."""

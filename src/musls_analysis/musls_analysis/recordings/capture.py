@@ -1,4 +1,4 @@
-"""From what a file holds, poses of named bodies in its own units and axes, to a `Recording`.
+"""Conversion of a file's poses, in its own units, axes and names, to a `Recording`.
 
 A reader of a format gives a `Capture`; units, axes, names, origins, clocks, damaged samples and
 what is unlikely are dealt with here, for all formats alike.
@@ -315,7 +315,7 @@ def _units(capture: Capture, options: ReadOptions) -> dict[str, str]:
 def _notation(
     capture: Capture, chosen: Mapping[str, str], units: Mapping[str, str], axes: str
 ) -> str:
-    """How the file was read, for people."""
+    """Units, axes and names with which the file was read, as text for people."""
     names = ", ".join(b if b == name else f"{b} = {name}" for b, name in chosen.items())
     quaternions = all(track.rotation.shape[1] == 4 for track in capture.tracks.values())
     angle = "quaternions" if quaternions else units["angle"]
@@ -566,11 +566,11 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
 
 
 FAR_STEPS = 1000.0
-"""So many usual steps from both of its neighbours, which are near each other, no sample lies."""
+"""Distance in time from both neighbours, in usual steps, from which a stamp is damaged."""
 
 
 def _far_in_time(time_s: np.ndarray) -> np.ndarray:
-    """Which times (T,) are damaged: far from both neighbours, on one side of them (T,)."""
+    """Mask (T,) of damaged times: far from both neighbours, on the same side of them."""
     far = np.zeros(len(time_s), bool)
     if len(time_s) > 2:
         step_s = np.diff(time_s)
@@ -591,7 +591,7 @@ def _repeats(values: np.ndarray) -> np.ndarray:
 def _fresh_rows(
     poses: Mapping[str, PoseTrack], options: ReadOptions, notes: list[str]
 ) -> np.ndarray:
-    """Which rows are not in all bodies as the row before (T,); the notes count the others."""
+    """Mask (T,) of rows that differ from the row before; the notes say how many do not."""
     time_s = next(iter(poses.values())).time_s
     parts = [np.column_stack([t.position_enu_m, t.orientation_wxyz]) for t in poses.values()]
     stale = _repeats(np.hstack(parts))

@@ -1,4 +1,4 @@
-"""What a recording holds, body by body; and recordings written in other formats."""
+"""Contents of a recording, body by body, and export of recordings to other formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording's file does not say: units, axes, names, origins and clocks; and its memory.
+"""Options for facts that a recording's file lacks: units, axes, names, origins and clocks.
 
 What a command was told about a file is kept beside it in `NAME.recording.yaml`, so that the next
 command need not be told again.
@@ -26,7 +26,7 @@ LENGTHS_M = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254, "ft": 0.3048}
 ANGLES_RAD = {"rad": 1.0, "deg": 0.017453292519943295}
 TIMES_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FACTORS = {"length": LENGTHS_M, "angle": ANGLES_RAD, "time": TIMES_S}
-"""What one of each unit is in SI, by quantity."""
+"""SI value of each unit, by quantity."""
 
 Unit = Literal["m", "cm", "mm", "in", "ft", "rad", "deg", "s", "ms", "us", "ns"]
 
@@ -102,7 +102,7 @@ class ReadOptions:
 
 
 def file_of_options(recording: Path) -> Path:
-    """Where the options of a recording are kept."""
+    """Path of the file that keeps a recording's options."""
     whole = Path(os.path.abspath(recording))  # "" and "." have no name, "/" never has one
     return whole.parent / f"{whole.name}.recording.yaml"
 

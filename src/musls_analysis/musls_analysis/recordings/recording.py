@@ -1,8 +1,8 @@
 """Everything recorded of one flight, from any source: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
-rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times are relative to
-the start of the recording's clock (simulated time for simulations)::
+rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times
+are relative to the start of the recording's clock (simulated time for simulations)::
 
     run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events
 """
@@ -459,7 +459,7 @@ class Recording:
         return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
     def stage_mask(self, stage: RecordedStage, time_s: Array) -> np.ndarray:
-        """Which samples (T,) fall into a stage; the last stage includes its end."""
+        """Mask (T,) of the samples in a stage; the last stage includes its end."""
         if self.stages and stage == self.stages[-1]:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
         return (time_s >= stage.start_s) & (time_s < stage.end_s)

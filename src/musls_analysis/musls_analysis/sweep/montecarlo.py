@@ -35,7 +35,7 @@ from musls_sim.scenario.scenario import Scenario
 
 PERCENTS = (5.0, 50.0, 95.0)
 CONFIDENCE = 0.95
-"""Of all intervals."""
+"""Confidence level of all intervals."""
 
 FEWEST = 2
 """Worlds of which something can be said."""

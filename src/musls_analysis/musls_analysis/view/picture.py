@@ -32,7 +32,7 @@ _LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
 _STRIP_PX, _BELOW_PX = 84.0, 44.0
 """Height of the strip, and of its ticks and legend below it."""
 _STRIP_ROOM_PX = 22.0
-"""Above the strip, for the names of the stages."""
+"""Room above the strip for the names of the stages."""
 _MAX_GROUND_M = 5.0
 """The ground is drawn wider below a system that hangs high, at most so much."""
 _TRAIL_POINTS, _TRAIL_PIECES = 25, 6
@@ -67,7 +67,7 @@ class Layout:
 
 WIDE = Layout(960, 640, 240.0)
 NARROW = Layout(580, 560, 150.0)
-"""For a phone or one column: texts are larger compared with the picture."""
+"""Layout for a phone or one column: text is larger relative to the picture."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Camera:
         return at + self.center_px, depth
 
     def moved(self, by_m: np.ndarray) -> Camera:
-        """The same camera at another place."""
+        """Copy of the camera at another place."""
         return replace(self, position_enu_m=self.position_enu_m + by_m)
 
 

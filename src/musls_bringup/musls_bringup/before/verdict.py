@@ -60,7 +60,7 @@ DOORS = (
 
 @dataclass(frozen=True)
 class Flown:
-    """What the flight in memory showed.
+    """Outcome of the flight in memory.
 
     Attributes:
         seconds: Time that was flown.
@@ -86,7 +86,7 @@ class Flown:
 
     @property
     def sentence(self) -> str:
-        """It in one line."""
+        """Summary of the flight in one line."""
         parts = []
         if self.apart is not None:
             one, other = self.apart["pair"]
@@ -124,7 +124,7 @@ class Verdict:
 
     @property
     def cautions(self) -> list[str]:
-        """What is to be known of a flight that is possible, one line each."""
+        """Warnings about a flight that is possible, one line each."""
         found = [finding.text for finding in self.findings if not finding.refuses]
         return found + list(self.flown.cautions if self.flown else ())
 
@@ -135,7 +135,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """It in one line: what refuses, or what is left."""
+        """Verdict in one line: reasons for a refusal, or the margins."""
         if self.problems:
             return f"cannot be flown: {'; '.join(self.problems)}"
         left = [] if self.margins is None else [self.margins.margin_sentence]
@@ -293,7 +293,7 @@ def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, 
 def _rotor_shares(
     recording: Recording, scenario: Scenario, first_s: float
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Of each rotor its drone, shares of the largest thrust from a time on, and their times."""
+    """Drone, thrust over largest thrust, and times of each rotor, from `first_s` on."""
     for number, drone in enumerate(scenario.system.drones, start=1):
         track = recording.rotors.get(f"drone_{number}")
         if track is None or len(track.time_s) < 2:

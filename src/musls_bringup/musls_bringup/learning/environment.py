@@ -110,7 +110,7 @@ class Task:
         return env.actions.commands(env.action, batch.estimate, batch.tension_n, env.goal)
 
     def reward(self, env: TransportVectorEnv) -> Array:
-        """At most 1: for the load, its yaw, the drones' places and smooth actions.
+        """Reward, at most 1: for the load, its yaw, the drones' places and smooth actions.
 
         `0.6 exp(-2 d) + 0.1 exp(-|e|) + 0.2 exp(-2 m) + 0.1 exp(-s)`, with the distance d [m] of
         the load from its goal, its error of yaw e [rad], the mean distance m [m] of the drones from

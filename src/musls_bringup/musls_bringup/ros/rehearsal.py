@@ -50,7 +50,7 @@ DRONE = 2
 
 @dataclass(frozen=True)
 class Scene:
-    """What a fault acts on."""
+    """Simulated hall, graph of nodes and drones that a fault acts on."""
 
     hall: Hall
     nodes: processes.Graph
@@ -152,7 +152,7 @@ FAULTS: dict[str, Fault] = {
         Fault("motors", "all motors of {drone} stop", _motors_stop, LATER_S, falls=True),
     )
 }  # fmt: skip
-"""By their names, in the order in which they are flown."""
+"""Faults by name, in the order in which they are flown."""
 
 
 def chosen_faults(names: str) -> list[Fault]:

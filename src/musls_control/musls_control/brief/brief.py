@@ -1,4 +1,4 @@
-"""What a flight is about: `Brief`, one record for the simulation and for real drones.
+"""Record of a planned flight, `Brief`, for the simulation and for real drones.
 
 A scenario holds one, and the nodes of the ROS graph read one from the same file. Everything that
 is decided before a flight (its plan, its controller, whether it may begin) is decided from it.
@@ -145,12 +145,12 @@ class Brief:
 
     @property
     def flight_s(self) -> float:
-        """About how long the flight takes."""
+        """Estimated duration of the flight."""
         return estimated_duration_s(self.mission, lands=self.lands)
 
     @cached_property
     def hanging(self) -> Hanging | None:
-        """How load and drones hang in formation where the mission begins.
+        """Equilibrium of load and drones in formation where the mission begins.
 
         None where no formation is flown (no `mission.stages`, or a rig that has none).
         """

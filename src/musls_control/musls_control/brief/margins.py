@@ -1,4 +1,4 @@
-"""What drones have left, in the formation at rest and at the hardest moment, and for how long."""
+"""Margins of the drones in the formation at rest and at the hardest moment, and flight times."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FormationMotion:
 
     @classmethod
     def of(cls, derivatives: Array, wind_enu_m_s: Array) -> FormationMotion:
-        """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (..., >= 3, >= 4)."""
+        """Motion from a reference's derivatives 0 to 2 of x, y, z, yaw, (..., >= 3, >= 4)."""
         pose, rate, gain = (derivatives[..., order, :] for order in range(3))
         return cls(pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3],
                    wind_enu_m_s)  # fmt: skip
@@ -231,7 +231,7 @@ LOWEST_M, HIGHEST_M = -500.0, 20_000.0
 CEILING_TOLERANCE_M = 1e-3
 
 BREAK_SHARE = 0.8
-"""Of a cable's break force that it may carry."""
+"""Share of its break force that a cable may carry."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class DroneMargins:
 
 @dataclass(frozen=True)
 class Margins:
-    """What the drones have left before a flight.
+    """Margins of the drones before a flight.
 
     Attributes:
         formation: In the formation at rest, of each drone.
@@ -325,7 +325,7 @@ class Margins:
 
 
 def margins_of(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins | None:
-    """What the drones have left; None where no formation flies and nothing hangs by its plan."""
+    """Margins of the drones; None where no formation flies and nothing hangs by its plan."""
     if plan.held is None and (brief.hanging is None or not brief.in_formation):
         return None
     return assess(brief, plan, moments)

@@ -50,7 +50,7 @@ BODY_SEEN = (
     ("rotation matrix, row by row", 9, 1.0, ""),
     ("body rate in its own frame", 3, RATE_RAD_S, "rad/s"),
 )
-"""What is seen of a body: quantity, how many numbers, what a 1 is, unit."""
+"""Observation of a body: quantity, count of numbers, value of a 1, unit."""
 
 BODY_COLUMNS = sum(count for _, count, _, _ in BODY_SEEN)
 

@@ -50,11 +50,11 @@ HEIGHT, SIDEWAYS, ROLL, PITCH, YAW = range(5)
 """Rows of gains."""
 
 TILT_LAG_S = 0.03
-"""Of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D is
-0.25 rad/s), so every change of it has to have one."""
+"""Lag of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D
+is 0.25 rad/s), so every change of it needs a rate."""
 
 MIN_COSINE = 0.5
-"""Of roll and pitch together, for the thrust of a tilted drone."""
+"""Lower limit of cos(roll) cos(pitch), by which the thrust of a tilted drone is divided."""
 
 
 def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:

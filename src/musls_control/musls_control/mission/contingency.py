@@ -30,13 +30,13 @@ from musls_description.numerics.compiled import compiled
 from musls_description.system.drone import tip_radius_m
 
 LONGEST_GAP_S = 0.5
-"""Over a longer time between two looks nothing is known of the forces meanwhile."""
+"""Time between two checks above which the forces in between are not known."""
 
 MIN_DRONES = 4
-"""From so many on the loss of one can be survived."""
+"""Least number of drones with which the loss of one can be survived."""
 
 MIN_LEFT = 3
-"""With fewer drones no new formation is looked for."""
+"""Least number of remaining drones for which a new formation is computed."""
 
 
 # ---------- How the loss of a drone or of a cable is noticed: by measurements only
@@ -59,7 +59,7 @@ LOSS = np.dtype(
         ("noted", np.int64),  # whether it is no news
     ]
 )
-"""What is seen of a drone and of its cable."""
+"""Observed state of a drone and of its cable, with the limits."""
 
 
 @compiled(shared=True)

@@ -78,7 +78,7 @@ class KnownState:
 
     @classmethod
     def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> KnownState:
-        """Of a simulation, where all is known at once and all drones hear."""
+        """State for a simulation, where everything is known at once and all drones listen."""
         known = cls(estimate, rotor_speed_rad_s)
         known.heard_s = dict.fromkeys((*known.bodies, OFFBOARD), np.inf)
         known.phases = dict.fromkeys(known.drones, "flying")
@@ -105,7 +105,7 @@ class KnownState:
     def missing(
         self, time_s: float, ready: Sequence[str] = (READY,), charge: float = 0.0
     ) -> list[str]:
-        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node.
+        """Conditions that a start waits for: poses, drone phases in `ready`, the offboard node.
 
         `charge`: share that each battery must have, as far as it is told.
         """
@@ -225,7 +225,7 @@ class FlightGuidance:
 
     @property
     def next_s(self) -> float:
-        """When `step` has something to do; in the past for at once."""
+        """Time when `step` has work to do; in the past for at once."""
         player = self.player
         return player.next_s if player.keeper is None else min(player.next_s, player.keeper.next_s)
 
@@ -250,7 +250,7 @@ class FlightGuidance:
         return player.setpoint
 
     def stand_still(self, time_s: float, gap_s: float) -> None:
-        """There were no set-points for a while: the drones held, the plan goes on where it was."""
+        """Continue the plan where it was after a gap in the set-points; the drones held."""
         self.player.stand_still(time_s, gap_s)
         if self.player.state is not PlayState.IDLE:
             late = f"no set-points for {gap_s:.1f} s: the plan goes on later"
@@ -272,7 +272,7 @@ class FlightGuidance:
 
     @property
     def next_reaction_s(self) -> float:
-        """When something is to be done about a loss."""
+        """Time of the next reaction to a loss."""
         return min((due_s for due_s, _ in self._pending), default=np.inf)
 
     def look(self, time_s: float) -> None:

@@ -649,7 +649,7 @@ def hung(plan: FlightPlan, held: Held, *, follows: bool) -> FlightPlan:
 
 
 def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
-    """About how long a flight takes that starts and ends on the ground (`lands`) or in the air."""
+    """Estimated duration of a flight that starts and ends on the ground (`lands`) or in the air."""
     if mission.duration_s is not None:
         return mission.duration_s
     if mission.drones:

@@ -1,4 +1,4 @@
-"""What a plan's row depends on in flight: whether it is due, and what shows on the way down.
+"""Conditions of a plan's rows in flight: whether a row is due, and how the descent goes.
 
 The same functions for a flight, a world of a batch and the ROS graph, numbers in and numbers out:
 once in a row load and drones are looked at. A row waits until they are in their places, which may
@@ -39,7 +39,7 @@ PLAY = np.dtype(
         ("seen_y", float),
     ]
 )
-"""Where a plan is."""
+"""State of a plan that is being flown."""
 
 WAIT = np.dtype(
     [
@@ -132,8 +132,8 @@ UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
 """Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
 
 ROW = np.dtype([("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)])
-"""Of a plan's row: share of the load's weight that is fed forward; phases as above; whether Python
-is asked what to do in it."""
+"""Row of a plan: share of the load's weight that is fed forward; phases as above; whether Python is
+asked what to do in it."""
 
 DOWN = np.dtype(
     [
@@ -143,7 +143,7 @@ DOWN = np.dtype(
         ("spread_rows", np.int64),  # in which they do
     ]
 )
-"""What was looked at; see `nothing_found`."""
+"""Observations on the way down; see `nothing_found`."""
 
 SEEN, HELD, ASIDE, FOUND_COLUMNS = 0, 2, 4, 6
 """Columns x, y of what was found, a row for each drone: sum of what it was seen to hold [m/s^2];
@@ -252,8 +252,8 @@ def move_aside(places, aside, begun, rows, row):
 # ---------- After the last row
 
 ENDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
-"""Since when all drones are found landed, and when they were disarmed [s], NaN for not; whether
-they had landed by then."""
+"""Time since which all drones are found landed, and time when they were disarmed [s], NaN for not
+yet; whether they had landed by then."""
 
 
 def not_landed() -> NDArray[np.void]:

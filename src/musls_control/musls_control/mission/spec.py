@@ -11,16 +11,16 @@ from musls_description.config.schema import Finite, Fraction, NonNegative, Numbe
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 
 LONGEST_S = 86400.0
-"""Of a flight: a day. Batteries last half an hour."""
+"""Longest flight: a day. Batteries last half an hour."""
 
 MAX_SETPOINTS = 2_000_000
 """Set-points of all drones together; all are sampled before the flight (some 200 bytes each)."""
 
 LOWEST_RATE_HZ = 0.1
-"""Of set-points; each phase lasts one of them at least, ten seconds."""
+"""Lowest rate of set-points; each phase lasts at least one of their periods, ten seconds."""
 
 LONGEST_PHASE_S = 3600.0
-"""Of spool-up, take-off, forming up and settling: in none of them is anything carried."""
+"""Longest spool-up, take-off, forming up or settling: nothing is carried in these phases."""
 
 SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
 """Slower moves end never, faster ones no multirotor flies; PX4's own limit is 12 m/s."""

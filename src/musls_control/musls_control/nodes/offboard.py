@@ -242,7 +242,7 @@ class DroneLink:
         self._believed_s = self._seen_s = self._compared_s = -np.inf
 
     def unproved(self) -> str:
-        """What still lacks to prove that the vehicle is the drone of its poses."""
+        """Evidence that is still missing that the vehicle is the drone of its poses."""
         missing = [
             name
             for name, heard in (

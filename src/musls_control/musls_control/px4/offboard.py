@@ -202,7 +202,7 @@ def other_loss_parameters(chosen: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a drone is by an estimate or a pose.
+    """Pose of a drone by an estimate or by motion capture.
 
     Attributes:
         stamp_s: Time of which this is true.
@@ -218,7 +218,7 @@ class Placement:
 
 
 def belief_error(believed: Placement, seen: Placement, settings: OffboardSettings) -> str:
-    """How a PX4's estimate contradicts the poses of its drone; "" where it does not.
+    """Contradiction between a PX4's estimate and the poses of its drone; "" if they agree.
 
     On a busy computer one may be older than the other: the way that the drone flies meanwhile is no
     contradiction. Headings are not compared: they depend on the frame of the estimate.

@@ -67,7 +67,7 @@ def check_before_arming(
 
 
 def _forced(found: Iterable[Finding], *, force: bool) -> list[Finding]:
-    """What would refuse the flight but is forced.
+    """Findings that would refuse the flight but are overruled.
 
     Raises:
         ConfigError: The first one that is not, or cannot be.

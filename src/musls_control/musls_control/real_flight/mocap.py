@@ -132,7 +132,7 @@ class Track:
 
     @property
     def last(self) -> Sample:
-        """Its newest sample."""
+        """Newest sample of the body."""
         return self._samples[-1]
 
     def add(self, sample: Sample) -> None:
@@ -168,7 +168,7 @@ class Track:
     def strain(
         self, sample: Sample, passed_s: float, limits: MocapLimits, imu_rad_s: float = 0.0
     ) -> tuple[float, float]:
-        """How much of what the body can do a sample needs: place and turn; above 1 it cannot.
+        """Motion that a sample needs over what the body can do: place and turn; impossible above 1.
 
         `imu_rad_s`: turn rate of late by its own IMU: what has lost control turns faster.
         """

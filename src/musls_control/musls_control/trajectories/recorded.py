@@ -95,7 +95,7 @@ LEAST_STEP_S = 1e-4
 """Time between two samples, below which splines through them are ill-posed."""
 
 _ORDER = {"linear": 1, "spline": 3}
-"""Of the derivative that is least between the samples: polygon, quintic spline."""
+"""Order of the derivative that is minimised between the samples: polygon, quintic spline."""
 
 
 @spec

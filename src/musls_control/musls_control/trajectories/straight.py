@@ -281,7 +281,7 @@ class Step(Once):
 
     @property
     def duration_s(self) -> float:
-        """Before and after the jump."""
+        """Duration of the waits before and after the jump."""
         return self.wait_s + self.hold_s
 
     def derivatives(self, time_s: Array) -> Array:

@@ -122,7 +122,7 @@ def json_schema(kind: type) -> dict[str, Any]:
 
 
 ANY_NAME = "NAME"
-"""In a path, for a key whose name the user chooses."""
+"""Part of a path that stands for a key whose name the user chooses."""
 
 NO_DEFAULT = object()
 

@@ -55,7 +55,7 @@ _OWNERS: set[str] = set()
 """Packages of users from which something was loaded."""
 
 _PREFIX = "musls_user_"
-"""With which the names of modules begin that are files of users."""
+"""Prefix of the names of modules that are users' files."""
 
 
 @contextmanager

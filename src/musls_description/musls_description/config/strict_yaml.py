@@ -31,7 +31,7 @@ def shown(text: str, limit: int = 60) -> str:
 
 
 class Place(NamedTuple):
-    """Where a value was written.
+    """Location of a value: file and line, or override.
 
     Attributes:
         file: Name of the file, or of what stands for it.
@@ -350,6 +350,6 @@ def _kind_of(data: Any) -> Any:
 
 
 def _write_out_kind(data: Any, key: Key, place: Place) -> None:
-    """Where a text stands for a kind alone, make it the mapping that it stands for."""
+    """Replace a text that stands for a kind alone by the mapping that it stands for."""
     if isinstance(data[key], str):
         data[key] = LocatedMapping({"kind": data[key]}, place)

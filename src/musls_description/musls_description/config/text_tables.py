@@ -24,7 +24,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SEPARATORS = "\t;,"
-"""In the order in which they are tried; a comma may be a decimal one."""
+"""Separators in the order in which they are tried; a comma may be a decimal one."""
 _LINES_TRIED = 20
 _THOUSANDS = "'\u2019 \u00a0\u2009\u202f"
 """Characters that separate thousands, besides the mark that is not the decimal one."""

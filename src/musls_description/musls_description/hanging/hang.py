@@ -1,4 +1,4 @@
-"""How a system hangs in its formation: resolved once per scenario, and read by everybody.
+"""Equilibrium of a system in its formation, computed once per scenario for all users.
 
 `hang` is the one door to cone, fitting, equilibrium and places on the ground. What it returns holds
 all that checks, plants, tables and pictures ask; none of them solves anything again.
@@ -179,17 +179,17 @@ class Hanging:
 
     @property
     def sag_m(self) -> float:
-        """How much lower the load hangs than its set-point."""
+        """Height of the load's set-point above the load at rest."""
         return float(self.load_pose[2] - self.rest.load_position_enu_m[2])
 
     @property
     def turn_rad(self) -> float:
-        """By how much the load is turned from its set-point's yaw."""
+        """Yaw of the load at rest relative to its set-point."""
         return float(self._turns_rad[0])
 
     @property
     def drone_turn_rad(self) -> Array:
-        """By how much the cables turn the drones from their set-points' yaws, (n,)."""
+        """Yaws of the drones, turned by their cables, relative to their set-points, (n,)."""
         return self._turns_rad[1:]
 
     @property
@@ -233,7 +233,7 @@ class Hanging:
 
     @cached_property
     def on_massless_cables(self) -> HangingEquilibrium:
-        """How the load hangs below the same drones on straight, massless cables.
+        """Equilibrium of the load below the same drones on straight, massless cables.
 
         Plants without chains begin here: below a chain the load would hang a little higher.
         """

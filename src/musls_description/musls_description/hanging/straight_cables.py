@@ -107,7 +107,7 @@ class StraightCables:
         return x[: 2 * self.count].reshape(-1, 2)
 
     def forces(self, x: Array) -> Array:
-        """Of the cables on the load, over the weight, (n, 3)."""
+        """Forces of the cables on the load, over the weight, (n, 3)."""
         upright = x[2 * self.count : 3 * self.count, None] / self.count
         return np.hstack([self.slopes(x) * upright, upright])
 

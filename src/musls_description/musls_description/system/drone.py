@@ -46,7 +46,7 @@ Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
 """Inertia matrix about the centre of mass, body frame [kg m2]."""
 
 NO_INERTIA: Matrix3 = ((0.0, 0.0, 0.0),) * 3
-"""Of a point mass."""
+"""Inertia of a point mass."""
 
 
 def _inertia_or_none(matrix: Matrix3) -> Matrix3:
@@ -54,7 +54,7 @@ def _inertia_or_none(matrix: Matrix3) -> Matrix3:
 
 
 LoadInertia = Annotated[Matrix3, AfterValidator(_inertia_or_none)]
-"""The same, or zero for a point mass."""
+"""Inertia of a load: that of a rigid body, or zero for a point mass."""
 
 
 # ---------- Homogeneous shapes: inertia and box of a body follow from them

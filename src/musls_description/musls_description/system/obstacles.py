@@ -216,7 +216,7 @@ def solids_of(obstacles: Iterable[AnyObstacle]) -> Records:
 # ---------- To be drawn
 
 _SIDES = 24
-"""Of the polygon that stands for a circle."""
+"""Sides of the polygon that approximates a circle."""
 
 _HORIZON_M = 1e4
 """Half the edges of the square that stands for a plane."""

@@ -62,7 +62,7 @@ SHORTEST_SEGMENT_M = 1e-6
 """A shorter segment of a cable has no direction in numbers of 16 digits."""
 
 MAX_SEGMENTS = 200
-"""Of an elastic cable."""
+"""Largest number of segments of an elastic cable."""
 
 Index = Annotated[int, Field(ge=1), Number]
 Strain = Annotated[float, Field(gt=-1.0, le=10.0, allow_inf_nan=False), Number]
@@ -663,7 +663,7 @@ class Cable:
         return STANDARD_GRAVITY_M_S2 * float(vars(self).get("_carries_kg", self.mass_kg))
 
     def carrying(self, mass_kg: float) -> Cable:
-        """The same cable as it hangs in a system, with its share of what is carried."""
+        """Copy of the cable as it hangs in a system, with its share of the carried mass."""
         cable = copy.copy(self)
         object.__setattr__(cable, "_carries_kg", mass_kg)  # frozen
         return cable

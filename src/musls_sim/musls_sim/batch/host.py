@@ -34,7 +34,7 @@ _FOLLOW = np.array([play_plan.address, come_down.address])
 
 @dataclass
 class Decided:
-    """What Python knows of a world.
+    """Decisions of Python for one world.
 
     Attributes:
         host: Which decides.

@@ -29,7 +29,7 @@ from musls_sim.specs.rig import (
 # ---------- The recorded way of a body, for an anchor that moves so
 
 COLUMNS = ("time_s", "x_enu_m", "y_enu_m", "z_enu_m")
-"""Of a recorded motion."""
+"""Columns of a recorded motion."""
 
 
 def bag_of(file: str) -> Path | None:

@@ -479,7 +479,7 @@ class MotorListener:
             self._changed.notify()
 
     def begin(self) -> None:
-        """From now on new commands are waited for."""
+        """Begin to wait for new commands."""
         with self._changed:
             self._new[:] = False
 

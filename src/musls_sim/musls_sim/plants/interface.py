@@ -268,7 +268,7 @@ STEP = np.dtype(
         ("failed", np.int64),
     ]
 )
-"""What the compiled step of a plant is given, and gives back: the begin of a session's record."""
+"""Arguments and results of a plant's compiled step: the begin of a session's record."""
 
 
 class Change:
@@ -408,7 +408,7 @@ class Plant(TiedToMemory):
 
     @property
     def address(self) -> int:
-        """Where its record is, as compiled code takes it."""
+        """Address of the plant's record, for compiled code."""
         return int(self.record.ctypes.data)
 
     @property
@@ -554,7 +554,7 @@ class Plant(TiedToMemory):
         return table
 
     def recalled(self, copies: Array) -> Self:
-        """This plant, to look at its cables' shapes in copies of `shaping`, (times, words).
+        """Copy of this plant whose cable shapes are those in `copies` of `shaping`, (times, words).
 
         `cable_nodes_enu_m` and `cable_end_rotations` have the times as their first axis.
         """

@@ -20,7 +20,7 @@ from musls_control.px4.offboard import px4_namespace, target_system
 from musls_sim.px4.install import START_SCRIPT, Firmware, Px4Error, find_program
 
 GRACE_S = 1.0
-"""Between the friendly and the other signal."""
+"""Time between the request to end and the signal that forces it."""
 
 
 class Program:
@@ -45,7 +45,7 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         return self._process.pid
 
     @property
@@ -108,7 +108,7 @@ def guard() -> list[str]:
 # links (which PX4 leaves to the user to replace).
 
 AUTOSTART_ID = 22001
-"""From the range that PX4 leaves to custom airframes."""
+"""Airframe number in the range that PX4 leaves to custom airframes."""
 
 SIM_MODEL = "none_musls"
 

@@ -55,7 +55,8 @@ CLOCK, TF = "/clock", "/tf"
 STAGE, EVENTS = "/mission/stage", "/events"
 
 MODEL_PREFIX = "model/"
-"""Of the frames of robot_state_publisher, because load and drones have their parent already."""
+"""Prefix of the frames of robot_state_publisher, because load and drones have their parent
+already."""
 
 _FOREVER = QosTime(9223372036, 854775807)
 _LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
@@ -211,7 +212,7 @@ def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
 
 
 def _nodes(system: RigSystem, session: Any) -> Array:
-    """From end 1 (the load) to end 2, cable after cable, (points, 3)."""
+    """Positions from end 1 (the load) to end 2, cable after cable, (points, 3)."""
     nodes = [session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
     return np.concatenate(nodes, axis=-2)
 
@@ -225,7 +226,7 @@ def _segment_places(system: RigSystem, session: Any) -> Array:
 
 
 def _segment_tensions(system: RigSystem, session: Any) -> Array:
-    """From end 1 to end 2, cable after cable, (segments,)."""
+    """Tensions from end 1 to end 2, cable after cable, (segments,)."""
     return np.concatenate([session.plant.segment_tensions_n(i) for i in range(system.n_cables)])
 
 
@@ -273,7 +274,7 @@ UPRIGHT = 1e-9
 
 
 def _link_turns(system: RigSystem, session: Any) -> Array:
-    """Of the first and last rigid links; NaN where there are none."""
+    """Rotations of the first and last rigid links; NaN where there are none."""
     ends = [session.plant.cable_end_rotations(i) for i in range(system.n_cables)]
     if not ends or ends[0] is None:
         return np.array(np.nan)
@@ -444,7 +445,8 @@ SIGNALS: dict[str, Signal] = {
         ),
     )
 }  # fmt: skip
-"""By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
+"""Signals by name. A new signal is an entry here, and a source of its numbers that the session
+reaches."""
 
 
 ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors", "wrench", "free_length"}
@@ -468,7 +470,7 @@ class TopicPlace(NamedTuple):
 
     @property
     def frame(self) -> str:
-        """In which its numbers are given."""
+        """Frame in which the signal's numbers are given."""
         if self.signal.ends:
             return f"{self.owner}/{self.signal.ends[self.end]}"
         return self.signal.frame or self.owner

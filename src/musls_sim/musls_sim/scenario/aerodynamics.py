@@ -160,10 +160,11 @@ class Aerodynamics:
 # ---------- Downwash
 
 DragCoefficient = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False), Number]
-"""At most 2: a surface that turns a wake by 90 degrees takes all of its momentum."""
+"""Drag coefficient, at most 2: a surface that turns a wake by 90 degrees takes all of its
+momentum."""
 
 LIFT_SLOPE = 5.7
-"""Of a blade's profile [1/rad]."""
+"""Lift slope of a blade's profile [1/rad]."""
 
 CELLS = 16
 """Most pieces along an edge of a body's box, each with the air at its middle."""

@@ -531,12 +531,12 @@ class CaptureLie(OnDrone, Event):
     duration_s: Positive | None = None
 
     def fault(self) -> Fault:
-        """What is sent."""
+        """Fault of the capture: the poses that are sent."""
         raise NotImplementedError
 
     @property
     def what(self) -> str:
-        """The same in words."""
+        """Description of the fault in words."""
         raise NotImplementedError
 
     def check(self, system: RigSystem) -> None:

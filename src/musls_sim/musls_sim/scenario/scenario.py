@@ -73,7 +73,7 @@ class _Px4Parameters:
     """Says in a JSON schema what PX4's parameters mean."""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Those that the cascade reads; a real PX4 knows more."""
+        """Schema of the parameters that the cascade reads; a real PX4 has more."""
         known = {
             name: {
                 "type": "number",
@@ -124,7 +124,7 @@ class AutopilotSpec:
 
 @spec
 class RecordingSpec:
-    """What is recorded, and at which rates.
+    """Recorded signals and their rates.
 
     Attributes:
         rate_hz: Rate of poses, twists, tensions and rotor speeds; must divide 250 Hz.
@@ -209,7 +209,7 @@ class Scenario(ShownResult):
 
     @cached_property
     def hanging(self) -> Hanging | None:
-        """How load and drones hang in formation where the mission begins.
+        """Equilibrium of load and drones in formation where the mission begins.
 
         `load_scenario` resolves it; None where no formation is flown (no `mission.stages`, or a
         rig that has none).
@@ -234,7 +234,7 @@ class Scenario(ShownResult):
 
     @cached_property
     def brief(self) -> Brief:
-        """What the flight is about, for everything that is decided before it."""
+        """Record of the planned flight, for all decisions before it starts."""
         brief = Brief(
             name=self.name,
             system=self.system,
@@ -299,7 +299,7 @@ def load_scenario(
 ) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
-    `source`: the file, or what it would hold; files that it names are relative to the current folder.
+    `source`: the file, or its contents; files that it names are relative to the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
     `system.cables.0.links=5`). Messages call an override `origin`, and the file `name`, if given.

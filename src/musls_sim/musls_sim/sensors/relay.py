@@ -82,7 +82,7 @@ class CaptureRelay:
         return [text for _, _, text in self.judge.news(now_s)]
 
     def _sent(self) -> dict[str, Pose]:
-        """What the capture sends of all bodies."""
+        """Poses that the capture sends, of all bodies."""
         sent = dict(self._seen)
         for fault in self.faults.values():
             spoilt = {body: fault(body, sent) for body in sent}

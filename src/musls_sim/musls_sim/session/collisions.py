@@ -150,7 +150,7 @@ class CollisionWatch:
         return tick + (-tick - 1) % CABLE_PERIODS
 
     def _new(self, tick: int, found: dict[tuple[str, str], Collision]) -> list[Collision]:
-        """Those that have not touched for half a second."""
+        """Collisions of pairs that have not touched for half a second."""
         new = []
         for pair, collision in found.items():
             if tick - self._touched.get(pair, -BOUNCE_PERIODS) >= BOUNCE_PERIODS:

@@ -49,7 +49,8 @@ from musls_sim.session.guidance import Guidance
 from musls_sim.session.loop import NEVER, Parts
 
 ABSURD = 10.0
-"""Over the largest speed of a rotor, or thrust of a drone: a command beyond is a mistake."""
+"""Ratio to the largest speed of a rotor, or thrust of a drone, above which a command is a
+mistake."""
 
 REPORT_EVERY = 250
 """Control periods between two looks at what a controller in compiled code reports."""

@@ -129,12 +129,12 @@ Parts = tuple[CompiledStage, ...]
 
 
 def always(tick: int) -> float:
-    """In every period."""
+    """Next due period of a stage that runs in every period."""
     return tick
 
 
 def never(tick: int) -> float:
-    """In no period."""
+    """Next due period of a stage that never runs."""
     return NEVER
 
 

@@ -63,8 +63,8 @@ class FlightResult:
 
 
 YARDSTICK_LINKS = 120
-"""Of all cables, up to which DART's own step is measured after a flight: its time grows with their
-third power, 0.1 s here."""
+"""Number of links of all cables up to which DART's own step is measured after a flight: its time
+grows with their third power, 0.1 s here."""
 
 MakeController = type[Controller] | Callable[..., Controller]
 

@@ -71,7 +71,7 @@ def in_python(name: str, step: Step | None) -> Stage | None:
 
 
 def last_of(periods: int) -> Due:
-    """In the last one of so many periods, each time."""
+    """Schedule for the last period of every so many."""
 
     def due(tick: int) -> float:
         return -(-(tick + 1) // periods) * periods - 1
@@ -80,7 +80,7 @@ def last_of(periods: int) -> Due:
 
 
 def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
-    """When a stage in Python is due: at the next of some times."""
+    """Schedule of a stage in Python: the first period at or after the next of some times."""
     period_s = flight.plant.period_s
 
     def due(tick: int) -> float:

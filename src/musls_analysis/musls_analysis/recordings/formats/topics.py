@@ -135,7 +135,7 @@ POSES: Mapping[str, Callable[[str, np.ndarray, Fields], Rows]] = {
     "px4_msgs/msg/VehicleLocalPosition": _of_px4_position,
     "px4_msgs/msg/VehicleAttitude": _of_px4_attitude,
 }
-"""What reads the poses of a message, by its type."""
+"""Functions that read the poses of a message, by message type."""
 
 
 def _rows(msgtype: str, topic: str, log: Log) -> list[Transforms]:

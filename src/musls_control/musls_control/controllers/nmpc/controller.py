@@ -342,7 +342,7 @@ class NmpcController(Controller):
 
 
 def _same_sign(x: Array) -> None:
-    """Of q and -q, which are the same attitude, take at each node the one nearer to the last."""
+    """Choose at each node the sign of the quaternion that is nearer to the last node's."""
     for k in range(1, len(x)):
         if x[k, 3:7] @ x[k - 1, 3:7] < 0.0:
             x[k, 3:7] *= -1.0

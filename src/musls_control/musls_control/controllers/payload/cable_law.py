@@ -112,7 +112,7 @@ class Law(NamedTuple):
 TABLES = ("load", "cables", *Sharing._fields, "forces", "commands")
 
 LAW = np.dtype([(table, PLACE) for table in TABLES])
-"""Where all of them are."""
+"""Places of all tables of the law in memory."""
 
 load_of = opener("load", LOAD)
 cables_of = opener("cables", CABLE)

@@ -395,7 +395,7 @@ def add_point(matrix, arm, block):
 
 @compiled()
 def settle_corners(t, body):
-    """After a step: corners in the air let go; the springs of those that slip are dragged along."""
+    """Release corners in the air and drag the springs of slipping ones, after a step."""
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         settle_corner(t, corner, point_position(body.stage, corner.place))

@@ -97,7 +97,7 @@ class DrumMemory:
         return length
 
     def _strain_at_exit(self) -> float:
-        """Of the segment at the drum; slack cable is wound on without strain."""
+        """Strain of the segment at the drum; slack cable is wound on without strain."""
         first, count = self._cable["first_node"], self._cable["segments"]
         near = first + (count if self._end == 1 else 0)
         far = near + (-1 if self._end == 1 else 1)
@@ -369,7 +369,7 @@ class Engine(Plant):
         return self.tables.nodes[..., first : first + count + 1]
 
     def nodes_enu_m(self, cable: int) -> Array:
-        """Their positions, (segments + 1, 3)."""
+        """Positions of a cable's nodes, (segments + 1, 3)."""
         return self.nodes(cable)["position"]
 
     def segments(self, cable: int) -> Records:

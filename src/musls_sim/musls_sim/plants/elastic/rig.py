@@ -76,7 +76,7 @@ MIN_INERTIA_SHARE = 1e-5
 """Least inertia of a shaft over mass of the rig and squared radius, for pulleys of slack cables."""
 
 MIN_RUBBING_SHARE = 1e-4
-"""The same with friction that grows with the tensions."""
+"""Least inertia, as above, with friction that grows with the tensions."""
 
 
 def sides_of(part: Winch | Pulley) -> list[tuple[int, int]]:

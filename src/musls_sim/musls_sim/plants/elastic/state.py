@@ -190,7 +190,7 @@ PROGRESS = _record(
     integers="""mode step steps level refinements trial finding start again fragile accurate rough
     parted""",
 )
-"""How far a control period is, of which `SYSTEM` may be rewound meanwhile."""
+"""Progress within a control period, of which `SYSTEM` may be rewound meanwhile."""
 
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Symmetric matrix of zeros, (xx, xy, xz, yy, yz, zz)."""

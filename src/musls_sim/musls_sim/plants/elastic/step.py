@@ -148,7 +148,7 @@ ENERGY_SHARE = 5e-3
 """Share of what moves and is bent that a step may make where nothing begins to carry."""
 
 BEND = 0.5 * (1.0 - GAMMA)
-"""What is not foretold of the speed of a swing, over (w h)^2."""
+"""Unpredicted part of the speed of a swing, over (w h)^2."""
 
 JERK_SHARE = 0.1
 """Acceleration of a body over gravity beyond which the bend of its speed counts alone."""
@@ -571,7 +571,7 @@ def _jerks(t):
 
 @compiled()
 def _bend(t, h):
-    """How far the motion of a body bends in a step, over what is allowed; the largest.
+    """Largest bend of a body's motion in a step, over the allowed one.
 
     The rotation of drones, which is their autopilots', does not count.
     """

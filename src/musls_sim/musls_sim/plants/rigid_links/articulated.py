@@ -406,7 +406,8 @@ STICK_RATE_RAD_S = 0.02
 
 STOP_STIFFNESS_N_M_RAD = 5.0
 STOP_DAMPING_N_M_S_RAD = 0.01
-"""Of the stop of a joint's second axis, `tree.STOP_RAD` on either side, where it is singular."""
+"""Damping of the stop of a joint's second axis, `tree.STOP_RAD` on either side, where it is
+singular."""
 
 # Coulomb friction: the torque -tau w / sqrt(w^2 + w_s^2) tends to Coulomb's law for rates above w_s
 # and creeps at w_s r / sqrt(1 - r^2), r = torque / tau, when it sticks. It enters as damping

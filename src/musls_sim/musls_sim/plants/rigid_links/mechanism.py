@@ -152,7 +152,7 @@ EDGE = np.dtype(
 """A corner of a body that may touch a surface."""
 
 NONE, SLACK, STRETCHED = range(3)
-"""What the first link of a cable does in its joint at the load."""
+"""States of the joint between the load and the first link of a cable."""
 
 SLIDE = np.dtype(
     [

@@ -24,10 +24,11 @@ TENSION_MARGIN = 3.0
 """Tension over the static share of the load for which a step must hold (manoeuvres)."""
 
 ENGAGEMENT_MARGIN = 10.0
-"""The same for missions in which slack cables are jerked taut."""
+"""Margin as above for missions in which slack cables are jerked taut."""
 
 FIXED_STEP_MARGIN = 25.0
-"""The same for an integrator that never refines its step and must survive a fall with slack cables.
+"""Margin as above for an integrator that never refines its step and must survive a fall with slack
+cables.
 
 Gazebo Harmonic, x500_trio_unequal dropped from hover: aborts at 4 and 2 ms (margins 3 and 10), does
 not at 1 ms."""

@@ -48,7 +48,7 @@ MEMORY = np.dtype([("largest_strain", float), ("own", float, (MOST_NUMBERS,)), (
 """Memory of a segment; `own` and `energy` [J/m] with a user's law."""
 
 SMALL_STRAIN = 1e-8
-"""Over which the slope of a user's law is found."""
+"""Strain difference from which the slope of a user's law is computed."""
 
 LAW = np.dtype([("coefficients", float, (4,)), ("strain", float), ("energy", float)])
 """Piece of a tabulated axial law: strain where it begins, cubic of the force, energy up to it."""
