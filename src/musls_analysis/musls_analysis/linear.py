@@ -57,7 +57,7 @@ class Mode:
             drones), "rotor" (their lag), "drift" (free motion, no restoring force).
         eigenvalue: The one with the positive imaginary part [rad/s].
         shares: Kinetic energy of the mode by name, sum 1; that of a rotor's lag has none.
-        shape: Of the states, (n_states,) complex.
+        shape: Eigenvector of the states, (n_states,) complex.
     """
 
     name: str

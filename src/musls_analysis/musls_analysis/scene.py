@@ -277,8 +277,8 @@ class SampledCable:
     """One cable at each time.
 
     Attributes:
-        points_enu_m: From the load to the drone, K arrays (points, 3); NaN where not known.
-        tension_n: At the load (K,); NaN where not known.
+        points_enu_m: Points from the load to the drone, K arrays (points, 3); NaN where not known.
+        tension_n: Tension at the load (K,); NaN where not known.
         slack: Whether a straight line is known to be slack by its length (K,).
         may_part: Whether something has happened that leaves recorded shapes in pieces (K,).
     """

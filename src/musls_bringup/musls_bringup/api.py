@@ -84,8 +84,8 @@ class Recording(recordings.Recording):
         """Draw one of the report's figures; notebooks show it, `savefig` writes it.
 
         Args:
-            name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
-                "pose_drone_1", ..., "tensions", "rotors", "batteries".
+            name: Name as of the report's PNG files: "paths_3d", "top_view", "stage_errors",
+                "pose_load", "pose_drone_1", ..., "tensions", "rotors", "batteries".
 
         Raises:
             ConfigError: The recording has no such figure.
@@ -295,7 +295,7 @@ def replay(
     """Predict the load of a recording from the recorded motion of its drones.
 
     Args:
-        recording: With the load and all drones, or where to read it.
+        recording: Recording with the load and all drones, or its path.
         system: Load, drones and cables, or the name of a shipped system or file.
         cable_model: "rigid_links", "elastic" (also with a number, "rigid_links:5"), or
             "massless".
@@ -421,7 +421,7 @@ def montecarlo(
         vary: YAML file with the distributions, or what it would hold ({"parameters":
             {"system.load.mass_kg": {"mean": 1.6, "std": 0.05}}}); None varies the noise alone.
         worlds: Number of flights, each with noise of its own.
-        seed: Of the draws.
+        seed: Seed of the draws.
         out: Folder that keeps the flights, so that a study can be continued; None keeps nothing.
         workers: Processes; by default as many as there are cores.
         scheduler: Address of a Dask scheduler to use instead.

@@ -28,7 +28,7 @@ class Proposal(ShownResult):
 
     Attributes:
         hanging: How the system hangs there.
-        margins: Of each drone at rest there.
+        margins: Margins of each drone at rest there.
     """
 
     hanging: Hanging

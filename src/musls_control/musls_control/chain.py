@@ -89,7 +89,7 @@ class GeometricAttitude:
 
     Attributes:
         drones: What is wanted, and what follows: (n,) records of `DRONE`.
-        gains: On the error of attitude [1/s^2] and of body rate [1/s], (2, 3).
+        gains: Gains of attitude error [1/s^2] and body-rate error [1/s], (2, 3).
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class Incremental:
 
     Attributes:
         drones: (n,) records of `SENSED`.
-        wrench: Of the rotors over their squared speeds, (n, 4, n_rotors).
+        wrench: Wrench of the rotors over their squared speeds, (n, 4, n_rotors).
     """
 
     def __init__(self, drones: Sequence[Drone], period_s: float, turn_s: float) -> None:

@@ -299,7 +299,7 @@ class CallbackErrors:
     """Counts exceptions by what they are and where they were raised.
 
     Attributes:
-        counts: By description, such as "TypeError: unsupported operand (formation.py:94)".
+        counts: Counts by description, such as "TypeError: unsupported operand (formation.py:94)".
     """
 
     def __init__(self) -> None:

@@ -160,7 +160,7 @@ class StraightMove(Trajectory):
 
     Attributes:
         start: x, y, z [m], yaw [rad], (4,).
-        end: The same at the end, (4,).
+        end: Pose at the end, (4,).
     """
 
     start: Array
@@ -177,7 +177,7 @@ class Polyline(Trajectory):
     """Straight moves from pose to pose.
 
     Attributes:
-        times_s: Of the poses, ascending from 0, (k,).
+        times_s: Times of the poses, ascending from 0, (k,).
         poses: x, y, z [m], yaw [rad], (k, 4).
     """
 
@@ -231,7 +231,7 @@ class Reference:
     """The load's set-point over a flight.
 
     Attributes:
-        pieces: In the order in which they take over; the first holds for all times before, too.
+        pieces: Pieces in the order of their times; the first holds for all times before, too.
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:

@@ -84,7 +84,7 @@ class SetpointLink:
     Attributes:
         heard: What the autopilot has; the memory stays the same.
         links: One to each drone, (n,) of `LINK`.
-        under_way: By the period in which they arrive, (periods, n) of `UNDER_WAY`.
+        under_way: Set-points by the period in which they arrive, (periods, n) of `UNDER_WAY`.
         jitters: Whether each takes another time.
     """
 

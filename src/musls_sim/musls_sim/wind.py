@@ -17,7 +17,7 @@ class Wind:
     Attributes:
         mean_enu_m_s: Constant part.
         gust_enu_m_s: Present gust.
-        velocity_enu_m_s: Their sum.
+        velocity_enu_m_s: Sum of both.
         keep: Share of a gust that is left after a period.
         scale_m_s: Standard deviation of what joins it, (3,).
         steady: Whether there are no gusts.

@@ -52,7 +52,7 @@ class CutStage:
     """The cycles of one stage in one recording.
 
     Attributes:
-        cycles: In time order, of one length.
+        cycles: Cycles in time order, all of one length.
         periodic: Whether the motion goes on over the end of a cycle as at its start.
         warnings: Doubts about them, one line each.
         by_motion: Whether the motion of the drones decided, not the set-points.

@@ -24,7 +24,7 @@ class Values(NamedTuple):
 
     Attributes:
         time_s: Sample times (T,).
-        values: In the unit of the quantity's name (T,); angles are unwrapped.
+        values: Values in the unit of the quantity's name (T,); angles are unwrapped.
         setpoints: What was asked at these times (T,); NaN where nothing was.
     """
 

@@ -63,12 +63,12 @@ class DroneFit:
         push: Accelerations fixed in the drones, x and y of each, then the delay,
             (2 n + 1) [m/s2, s].
         lean: Tilts of the rotors, x and y of each, (2 n) [rad].
-        height: Of the point that each drone brings to its set-point, above the recorded one,
+        height: Height of the point that each drone brings to its set-point, above the recorded one,
             (n,) [m].
         between: Standard deviations of the three from one recording to another, see
             `between_recordings`; of the delay also `from_day_to_day`.
-        factor: By which the linear answer is smaller or larger than the simulated one.
-        stages: From which stages, with their real cycles.
+        factor: Ratio of the linear response to the simulated one.
+        stages: Stages used, with their real cycles.
         notes: Doubts, for people.
     """
 
@@ -534,7 +534,7 @@ class Unit:
     """Independent piece of data: a cycle or a part of one.
 
     Attributes:
-        group: Its stage.
+        group: Stage of the cycle.
         sensitivity: (rows, p).
         residual: Recorded minus simulated, (rows,).
     """

@@ -38,7 +38,7 @@ class Model(Protocol):
 
     Attributes:
         setup: Where the values of a fit go.
-        parameters: Those that can be fitted, p.
+        parameters: Parameters that can be fitted, p.
         recordings: Names of the r recordings.
     """
 
@@ -136,9 +136,9 @@ class Fit:
 
     Attributes:
         value: All values, the free ones fitted, (p,).
-        side: Of each free one: -1 at its lower bound, 1 at its upper, 0 between.
+        side: Bound that each free one is at: -1 lower, 1 upper, 0 between them.
         converged: False if the rounds were used up first.
-        derivatives: By the free parameters, at the value.
+        derivatives: Derivatives with respect to the free parameters, at the value.
     """
 
     value: Array
@@ -265,7 +265,7 @@ class Uncertainty:
 
     Attributes:
         std: Standard deviations, infinite where the data say nothing, (p,).
-        correlation: Of the parameters, (p, p); NaN beside an infinite deviation.
+        correlation: Correlation of the parameters, (p, p); NaN beside an infinite deviation.
         alike: Groups of parameters (by index) whose effects can hardly be told apart.
         effective_samples: Independent residuals of a channel.
     """

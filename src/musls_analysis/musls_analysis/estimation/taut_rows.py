@@ -46,9 +46,9 @@ class TautRows:
     """Rows of a recording in which all cables are taut.
 
     Attributes:
-        source: Of the recording.
+        source: Name of the recording.
         load: Recorded point of the load, (k, 3) [m], and its turns.
-        drones: The same of each drone.
+        drones: Recorded point and turns of each drone.
     """
 
     def __init__(self, replay: Replay) -> None:

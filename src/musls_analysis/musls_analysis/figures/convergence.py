@@ -80,7 +80,7 @@ class Converged:
     """A figure of a flight at the steps h, h/2, h/4, ...
 
     Attributes:
-        values: At least three.
+        values: Values that are tried, at least three.
         error: Band around the first in which the limit lies; None if nothing is known of it.
     """
 

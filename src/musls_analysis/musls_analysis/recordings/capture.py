@@ -60,7 +60,7 @@ class Capture:
         stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
         axes: "z-up" or "y-up".
         angles: How three angles turn a body, see `ReadOptions.angles`; None finds out.
-        stages: In the file's time.
+        stages: Stages in the file's time.
         format: Name of the format, for people.
         parents: Frame in which a body's poses are, by its name; one that stands in another body is
             a part of it.

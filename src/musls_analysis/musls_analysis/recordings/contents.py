@@ -22,7 +22,7 @@ class BodyContents:
 
     Attributes:
         samples: Poses that are left after reading.
-        rate_hz: By the median of the distances of samples.
+        rate_hz: Sampling rate, from the median distance of samples.
         longest_gap_s: Largest distance of two samples.
         height_m: Lowest and highest z.
         fastest_m_s: Speed that a hundredth of the samples exceeds.

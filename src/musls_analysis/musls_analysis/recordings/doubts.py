@@ -64,10 +64,10 @@ class Motion(NamedTuple):
 
     Attributes:
         period_s: Mean distance of its samples.
-        span_s: From its first to its last.
-        acceleration_m_s2: Horizontal.
+        span_s: Time from its first to its last sample.
+        acceleration_m_s2: Horizontal acceleration.
         lean_m_s2: Horizontal acceleration that its lean gives a body that nothing else pulls.
-        rest_m_s2: The same of the rest of its lean, see the module.
+        rest_m_s2: Horizontal acceleration from the rest of its lean, see the module.
         turn_rad_s: Angular velocity.
     """
 

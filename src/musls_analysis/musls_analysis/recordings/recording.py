@@ -106,7 +106,7 @@ class TwistTrack(ShownResult):
 
     Attributes:
         time_s: Not decreasing (T,).
-        velocity_enu_m_s: Of the centre of mass, world (T, 3).
+        velocity_enu_m_s: Velocity of the centre of mass, world (T, 3).
         omega_body_rad_s: Angular velocity, body frame (T, 3).
     """
 
@@ -206,7 +206,7 @@ class RecordedEvent:
 
     Attributes:
         kind: E.g. "cable_broken".
-        what: To what it happened, or details.
+        what: Object of the event, or details.
     """
 
     time_s: float
@@ -325,9 +325,9 @@ class Recording:
     Attributes:
         bodies: Measured poses by body: "load", "drone_1", ...
         setpoints: Held set-points by body; a body may have none.
-        cables: By name: "cable_1", ...
+        cables: Cables by name: "cable_1", ...
         rotors: `speed_rad_s` (T, rotors) by drone.
-        stages: In time order, without gaps.
+        stages: Stages in time order, without gaps.
         source: Where it came from, for people.
         warnings: What was dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.

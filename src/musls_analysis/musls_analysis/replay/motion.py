@@ -39,7 +39,7 @@ class SmoothPath:
         orientation_wxyz: (k, 4), unit, continuous in sign.
         jumps: Samples left out as jumps.
         residual_m: Root mean square distance between samples and path.
-        residual_rad: The same for the attitude.
+        residual_rad: Root mean square angle between samples and path.
     """
 
     start_s: float
@@ -163,7 +163,7 @@ class RecordedPaths:
     """Smooth paths of the recorded reference points, whatever they are points of.
 
     Attributes:
-        paths: Of every body as recorded.
+        paths: Path of every body as recorded.
         load_time_s: When the load's pose was sampled, (k,).
     """
 

@@ -63,7 +63,7 @@ class OverlayFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         stage: Stage, e.g. "engage".
         signals: E.g. "load.z_m", "load.yaw_deg".
         by: Parameter that colours the lines; default the first. Others go into columns.
@@ -90,7 +90,7 @@ class MetricFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         x: Parameter of the horizontal axis; default the first. Others make a line each.
         panels: Columns of the table, a list per panel.
         log: Logarithmic vertical axis.
@@ -109,7 +109,7 @@ class MapFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         x: Parameter of the horizontal axis; default the first.
         y: Parameter of the vertical axis; default the next.
         metrics: Columns of the table, a panel each.
@@ -129,7 +129,7 @@ class RunsFigure:
     Attributes:
         kind: "parallel": each run a line through the values of all parameters and metrics, coloured
             by the last metric; "distribution": how often each value came, with percentiles.
-        name: Of the file.
+        name: Name of the file.
         metrics: Columns of the table.
     """
 
@@ -144,7 +144,7 @@ class FanFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         body: "load", "drone_1", ...
     """
 
@@ -176,8 +176,8 @@ class Parameter:
         values: Listed values.
         min: Lower end of a range.
         max: Upper end.
-        mean: Of a normal distribution, instead of a range; min and max then cut it off.
-        std: Its standard deviation.
+        mean: Mean of a normal distribution, instead of a range; min and max then cut it off.
+        std: Standard deviation of the normal distribution.
         count: Number of values of a range in a grid.
         log: Equal ratios instead of equal distances.
         integer: Round to whole numbers.
@@ -257,7 +257,7 @@ class RandomSampling:
         kind: "random": independent and uniform; "latin_hypercube": one draw in each of `runs` equal
             strata of every parameter (scipy.stats.qmc).
         runs: Number of points.
-        seed: Of the draws.
+        seed: Seed of the draws.
         own_noise: Each point has its own noise seed, derived from the scenario's seed.
         correlations: Parameters that are drawn together.
     """
@@ -275,7 +275,7 @@ class Metric:
 
     Attributes:
         name: Column of the table; default the path or signal.
-        path: Of a number in summary.json; `*` stands for all keys (of the cables, say).
+        path: Path of a number in summary.json; `*` stands for all keys (of the cables, say).
         signal: Instead of a path: a stored signal, e.g. "load.z_m", "cable_1.tension_n".
         stage: The part of the signal; default all of it.
         against: Subtracted from the signal: "setpoint" (the reference), or another body such as
@@ -565,7 +565,7 @@ class Run:
     Attributes:
         id: Hash of the resolved settings; equal settings are the same run.
         point: Value of each parameter.
-        repetition: From 0.
+        repetition: Number of the repetition, from 0.
         settings: The resolved scenario as plain data, with its seed.
     """
 

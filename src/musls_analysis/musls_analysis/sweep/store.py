@@ -180,7 +180,7 @@ class Outcome(NamedTuple):
     """Outcome of a run.
 
     Attributes:
-        record: For JSON: id, status, reason, summary, wall_s, host.
+        record: Record for JSON: id, status, reason, summary, wall_s, host.
         series: Compressed time series; empty if there are none.
     """
 

@@ -76,8 +76,8 @@ class PictureOptions:
 
     Attributes:
         azimuth_deg: Where the eye stands, counter-clockwise from east.
-        elevation_deg: Its height above the horizon.
-        zoom: Above 1 comes closer.
+        elevation_deg: Angle of the camera above the horizon.
+        zoom: Zoom factor; above 1 comes closer.
         follow: The camera goes along with the load instead of showing all of the motion.
     """
 
@@ -188,9 +188,9 @@ class FlatPiece(NamedTuple):
     Attributes:
         points_enu_m: (n, 3).
         edge: Red, green, blue of the line.
-        width: Of the line [px].
+        width: Width of the line [px].
         width_m: The line is at least as wide as this subject_styles.
-        nearer_m: It is drawn as if it were so much nearer.
+        nearer_m: Distance by which it is drawn nearer than it is.
         one_sided: Not seen from where the points turn clockwise.
     """
 

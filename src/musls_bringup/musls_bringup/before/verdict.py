@@ -67,7 +67,7 @@ class Flown:
         left_s: Time of the plan that was not.
         instead: What was flown by something else than the scenario says; "" for nothing.
         apart: How close the drones came, see `musls_bringup.fly.separation`; None for one drone.
-        stage: In which that was.
+        stage: Stage in which the drones were closest.
         margin: Largest over needed thrust of the rotor that worked hardest once the load hung,
             its drone and time [s]; None where that is not known.
         problems: Why it is no flight to learn from, one line each.

@@ -51,7 +51,7 @@ class PaperRow:
     Attributes:
         what: The quantity.
         paper: The paper's value.
-        unit: Of both values.
+        unit: Unit of both values.
         scenario: What is flown, or checked.
         set: Keys of the scenario that differ.
         value: How the number follows from the flight.
@@ -114,7 +114,7 @@ class Paper:
     """A paper.
 
     Attributes:
-        title: Its title.
+        title: Title of the paper.
         source: Authors, journal, year.
         notes: Lines below the table.
         table_iii: Whether recorded flights give the seed paper's Table III, too.

@@ -66,8 +66,8 @@ class Fault:
     """A fault of the rehearsal.
 
     Attributes:
-        name: As `--faults` takes it.
-        what: In words; {drone} and {other} stand for drones.
+        name: Name for `--faults`.
+        what: Description in words; {drone} and {other} stand for drones.
         begin: Brings it about.
         within_s: Longest time until the guard acts.
         lasts_s: How long a wrong capture lasts.
@@ -174,13 +174,13 @@ class Row:
     """A row of the table.
 
     Attributes:
-        fault: Its name.
-        what: In words.
-        seen_by: Who told of it first, and why.
+        fault: Name of the fault.
+        what: Description in words.
+        seen_by: Node or guard that reported it first, and the reason.
         within_s: Time from the fault to the guard's first word; NaN if it said nothing.
         answer_s: Time to its last word.
         farthest_m: Largest level distance of a drone from where it was when the fault began.
-        load_moved_m: The same of the load.
+        load_moved_m: Largest level distance of the load from where it was then.
         misled_m: Largest distance from the truth of what an armed PX4 was sent as its place; the
             age of the pose counts.
         apart_m: Smallest distance of the rotor tips of two drones.
@@ -282,7 +282,7 @@ def rehearse(
         done: Told each row.
         domain: ROS domain in which nobody else is.
         force: Reason to fly in spite of what speaks against it.
-        parameters: Of nodes, by their names, beside those of `real.launch.py`.
+        parameters: Parameters of nodes, by their names, beside those of `real.launch.py`.
 
     Raises:
         ConfigError: The scenario cannot be flown so.

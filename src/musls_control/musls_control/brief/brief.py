@@ -173,7 +173,7 @@ class Brief:
 
         Args:
             load_enu_m: Where the load stands, (3,); a start in the air does not look at it.
-            load_yaw_rad: Its yaw.
+            load_yaw_rad: Yaw of the load.
             drones_enu_m: Where the drones stand, (n, 3).
 
         Raises:

@@ -40,7 +40,7 @@ class Finding:
     """One thing that speaks against a flight, or is to be known of it.
 
     Attributes:
-        text: It in one line.
+        text: Description in one line.
         refuses: Whether the flight is refused for it; False for a caution.
         can_be_forced: Whether who knows better may fly nevertheless.
         key: Name of the check that found it.

@@ -55,7 +55,7 @@ class FormationMotion:
         pose: Load's set-point: x, y, z [m], yaw [rad], (4,).
         velocity_enu_m_s: (3,).
         acceleration_enu_m_s2: (3,).
-        wind_enu_m_s: Of the air, (3,).
+        wind_enu_m_s: Wind velocity, (3,).
     """
 
     pose: Array
@@ -79,8 +79,8 @@ class Forces:
 
     Attributes:
         thrust_enu_n: Force that each drone's rotors must give, (n, 3).
-        tension_n: Of each cable at the load, (n,).
-        moment_body_n_m: That they must give against the cables', in each drone's frame, (n, 3).
+        tension_n: Tension of each cable at the load, (n,).
+        moment_body_n_m: Moment against the cables' that the rotors must give, drone frames, (n, 3).
     """
 
     thrust_enu_n: Array
@@ -151,8 +151,8 @@ class Moment:
     """A moment of a mission.
 
     Attributes:
-        number: Of the stage, from 0.
-        time_s: Since the stage began.
+        number: Number of the stage, from 0.
+        time_s: Time since the stage began.
     """
 
     stage: str
@@ -242,13 +242,13 @@ class DroneMargins:
         thrust_n: What its rotors give.
         thrust_margin: Full over needed thrust of the rotor that works hardest, with the moments
             against the cable's pull; 0 where the rotors cannot give thrust and moments at once.
-        empty_margin: The same at the battery's reserve, with the voltage that is left; None
+        empty_margin: Thrust margin at the battery's reserve, with the voltage that is left; None
             without a battery.
         level_tilt_deg: How far it could lean without sinking, at full thrust.
         hover_throttle: Motor command in [0, 1] that gives the thrust.
-        tension_n: Of its cable at the load.
+        tension_n: Tension of its cable at the load.
         power_w: Electrical; None without a motor.
-        minutes: From the battery's start to its reserve at that power; None without a battery.
+        minutes: Time from the battery's start to its reserve at that power; None without a battery.
     """
 
     thrust_n: float
@@ -267,9 +267,9 @@ class Margins:
     """Margins of the drones before a flight.
 
     Attributes:
-        formation: In the formation at rest, of each drone.
-        hardest: At the mission's hardest moment, of each drone; empty where it cannot be solved.
-        tilt_limit_deg: As far as the autopilot leans.
+        formation: Margins of each drone in the formation at rest.
+        hardest: Margins of each drone at the mission's hardest moment; empty if not solvable.
+        tilt_limit_deg: Largest tilt that the autopilot commands.
         lowest_m: Height of the load's set-point at which the load touches the ground.
         separation: The closest that the plan brings two drones; None for one drone.
         first_empty: Number of the drone whose battery is at its reserve first, and when [min], in

@@ -135,7 +135,7 @@ class Observations:
     A policy that each drone flies by itself sees less, see `each`.
 
     Attributes:
-        shapes: Of each part, by name.
+        shapes: Shape of each part, by name.
         size: Numbers of all parts.
         size_each: Numbers that one drone sees.
     """
@@ -165,7 +165,7 @@ class Observations:
         Args:
             motion: Columns as `Estimate.data`, (..., 1 + n, 16).
             tension_n: (..., n, 2).
-            goal: Of the load.
+            goal: Goal of the load.
             actions: The last ones, (..., history, n k).
         """
         *worlds, bodies, columns = motion.shape

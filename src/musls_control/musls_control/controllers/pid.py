@@ -75,7 +75,7 @@ class CascadedPid:
     """The six PIDs of all drones, as compiled code runs them.
 
     Attributes:
-        integrals: Of the errors forward, to the left, upwards, of roll, pitch and yaw, (n, 6)
+        integrals: Integrals of the errors forward, left, up, and of roll, pitch, yaw, (n, 6)
             [m s, rad s].
     """
 
@@ -204,8 +204,8 @@ class PidSpec:
         height: Vertical acceleration per error [1/s2, 1/s3, 1/s].
         sideways: Tilt per error of the horizontal position [rad/m, rad/(m s), rad s/m].
         roll: Angular acceleration per error of the angle [1/s2, 1/s3, 1/s].
-        pitch: As for roll.
-        yaw: As for roll.
+        pitch: Angular acceleration per error, as for roll.
+        yaw: Angular acceleration per error, as for roll.
         largest_tilt_rad: Largest tilt (roll and pitch together) that is asked for.
     """
 

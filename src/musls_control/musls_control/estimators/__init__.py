@@ -25,8 +25,8 @@ class LoadImuSpec:
     """IMU on the load, at its centre of mass; standard deviations of white noise.
 
     Attributes:
-        gyro_noise_rad_s: Per axis and 4 ms sample.
-        accelerometer_noise_m_s2: Per axis and 4 ms sample.
+        gyro_noise_rad_s: Noise per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Noise per axis and 4 ms sample.
     """
 
     gyro_noise_rad_s: NonNegative = 0.002

@@ -63,13 +63,13 @@ class Carried:
     """Forces that the drones hold while the load hangs in formation.
 
     Attributes:
-        weight_n: Of each drone alone, (n,).
+        weight_n: Weight of each drone alone, (n,).
         pull_n: Force that its thrust adds to that, in the frame of the load's set-point, (n, 3).
         sag_m: How much lower the load hangs than its set-point.
-        gap_m: Between the rotor tips of two drones, the least; infinite for one drone.
+        gap_m: Smallest distance between the rotor tips of two drones; infinite for one drone.
         thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
         speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).
-        length_m: Of the longest cable.
+        length_m: Length of the longest cable.
     """
 
     weight_n: Array
@@ -157,7 +157,7 @@ class Held:
     """Equilibria of a rig at the rows of a plan.
 
     Attributes:
-        load_pose: Of the load, or of what stands for it: x, y, z [m], yaw [rad], (k, 4).
+        load_pose: Pose of the load, or of the body in its place: x, y, z [m], yaw [rad], (k, 4).
         thrust_enu_n: Force that the rotors of each drone must give, (k, n, 3).
         moment_body_n_m: Moment that they must give, in each drone's frame, (k, n, 3).
         tension_n: Largest tension of each cable, (k, n_cables).

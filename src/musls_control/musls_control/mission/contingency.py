@@ -185,7 +185,7 @@ class Contingency:
         What was looked at already at that time is not looked at again.
 
         Args:
-            time_s: Of the measurements.
+            time_s: Time of the measurements.
             estimate: Places and velocities of the drones, tensions of the cables; NaN where nobody
                 knows.
             setpoint_enu_m: Where the drones are to be, (n, 3).

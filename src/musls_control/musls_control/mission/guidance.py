@@ -57,10 +57,10 @@ class KnownState:
     """Known state of load and drones; the flight's driver keeps it up to date.
 
     Attributes:
-        estimate: Their motion, and the tensions of the cables; NaN where nobody knows.
+        estimate: Motion of the bodies and tensions of the cables; NaN where not known.
         rotor_speed_rad_s: (n, n_rotors).
         heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
-        phases: Of the drones in the offboard protocol, see `musls_control.px4.offboard.Phase`.
+        phases: Phases of the drones, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
         charge: Share of the charge that a drone's battery has left, by name; NaN if unknown.

@@ -69,7 +69,7 @@ class GoalSettings:
 
     Attributes:
         goal_speed_m_s: Speed of the load on the way to a goal, and when aborting.
-        goal_yaw_rate_rad_s: Its turning then.
+        goal_yaw_rate_rad_s: Yaw rate of the load then.
         goal_radius_m: Farthest goal from the world's origin, horizontally.
         goal_height_m: Highest goal.
     """

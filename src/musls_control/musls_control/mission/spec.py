@@ -214,15 +214,15 @@ class ContingencySpec:
         slack_share: A cable that carries less than this share of an even part of the load for
             `slack_s` is lost; its drone flies on without load.
         slack_s: See there.
-        delay_s: From the measurement that tells to the first command that follows from it: links,
+        delay_s: Time from the measurement to the first command in response: links,
             filters, decision.
         hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.
         then: "continue" goes on with the mission if the drones that are left carry the load with
             `margin`; "land" sets the load down where it is in any case.
         margin: Thrust margin that each drone that is left needs to go on.
         clearance_m: Least distance of rotor tips in the new formation.
-        speed_m_s: Of the drones on the way to their new places.
-        lower_speed_m_s: Of the load when it is set down.
+        speed_m_s: Speed of the drones on the way to their new places.
+        lower_speed_m_s: Speed of the load when it is set down.
     """
 
     drop_m: Positive = 0.5

@@ -164,7 +164,7 @@ class Status:
         nav_state: Mode that is flown.
         intention: Mode that was asked for; another than `nav_state` in a failsafe.
         took_off: Whether it is in the air, or was since it was armed.
-        system_id: Its MAV_SYS_ID.
+        system_id: MAV_SYS_ID of the vehicle.
     """
 
     armed: bool = False
@@ -207,7 +207,7 @@ class Placement:
     Attributes:
         stamp_s: Time of which this is true.
         position_enu_m: (3,).
-        orientation_wxyz: Of the body (FLU) in ENU, (4,).
+        orientation_wxyz: Orientation of the body (FLU) in ENU, (4,).
         speed_m_s: 0 where it is not told.
     """
 
@@ -463,7 +463,7 @@ def start_refusal(
     """Why a start that waits for armed drones must be given up; "" while it may go on.
 
     Args:
-        phases: Of each drone, as on its topic.
+        phases: Phase of each drone, as on its topic.
         reasons: What the offboard node says of it.
         guided: Whether the offboard node lives.
     """

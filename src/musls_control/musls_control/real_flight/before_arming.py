@@ -45,8 +45,8 @@ def check_before_arming(
 
     Args:
         brief: What the flight is about.
-        plan: Of this flight.
-        limits: Of real drones, beside those of the brief.
+        plan: Plan of this flight.
+        limits: Limits of real drones, beside those of the brief.
         force: Arm in spite of findings for which a flight can be forced.
 
     Returns:

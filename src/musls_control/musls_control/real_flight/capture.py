@@ -35,7 +35,7 @@ class Driver:
     """Topics and messages of a driver of a motion-capture system.
 
     Attributes:
-        topic: With `{name}` for a topic a body (geometry_msgs/PoseStamped), else one for all.
+        topic: Topic, with `{name}` if there is one a body (geometry_msgs/PoseStamped).
         package: ROS package of the message that has all bodies, and its name there.
         message: See `package`.
         bodies: Field of this message with a list of bodies; each has a field `pose`.
@@ -107,7 +107,7 @@ class CaptureFilter:
     """Judges the poses of load and drones.
 
     Attributes:
-        bodies: Their names, the load first.
+        bodies: Names of the bodies, the load first.
         filters: One a body.
         armed: Drones whose motors may turn, by name; what nobody tells is on the ground.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.

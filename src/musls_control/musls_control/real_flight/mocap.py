@@ -86,8 +86,8 @@ class Abilities:
     """Largest accelerations and turn rates of a body.
 
     Attributes:
-        acceleration_m_s2: In any direction.
-        turn_rate_rad_s: About any axis.
+        acceleration_m_s2: Largest acceleration in any direction.
+        turn_rate_rad_s: Largest turn rate about any axis.
         turns_freely: Whether nothing levels it: after a gap it may have any attitude.
     """
 
@@ -101,7 +101,7 @@ class Sample:
     """A pose of one body, ENU.
 
     Attributes:
-        stamp_s: On the vehicle's clock.
+        stamp_s: Time on the vehicle's clock.
         position_enu_m: (3,).
         orientation_wxyz: FLU body to ENU world, (4,).
     """
@@ -116,8 +116,8 @@ class Refusal:
     """Why a sample is refused.
 
     Attributes:
-        reason: In a word or two; what is counted by.
-        detail: With numbers.
+        reason: Reason in a word or two, by which refusals are counted.
+        detail: Details with numbers.
     """
 
     reason: str
@@ -194,7 +194,7 @@ class MocapFilter:
         limits: What they must keep to; may be changed at any time.
         able: What the body can do.
         flies: Whether it is in the air; set by who knows.
-        refused_since_s: Since when all samples were refused; infinite while they are used.
+        refused_since_s: Time since which all samples were refused; infinite while they are used.
         dropped: Samples that were refused, by reason.
         detail: The last refusal, with numbers.
         resets: Jumps on the ground that lasted and were believed; PX4's reset_counter.

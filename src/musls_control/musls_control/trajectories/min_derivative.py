@@ -314,7 +314,7 @@ class MinDerivative(Once):
 
     Attributes:
         kind: "min_derivative".
-        points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least two: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         order: k, 1 to 6.
         speed_m_s: Speed v in the rule for the segments' times; with "optimised" the largest speed.
         acceleration_m_s2: Acceleration a in this rule; with "optimised" the largest acceleration.

@@ -28,7 +28,7 @@ class Spline:
 
     Attributes:
         knots: Knots in units of `unit_s`, ascending, the ends 2k-fold.
-        coefficients: Of the B-splines, (n, d).
+        coefficients: Coefficients of the B-splines, (n, d).
         order: k, the derivative whose square is minimised.
         unit_s: Unit of the knots' times.
     """

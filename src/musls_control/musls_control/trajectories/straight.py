@@ -77,7 +77,7 @@ class Waypoints(Periodic):
 
     Attributes:
         kind: "waypoints".
-        points: At least one, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least one: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Speed between points.
         yaw_rate_rad_s: Largest turn rate between points.
         repetitions: Number of passes through the list (from the last point back to the first).
@@ -318,7 +318,7 @@ class Quintic(Once):
 
     Attributes:
         kind: "quintic".
-        points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least two: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Greatest speed.
         acceleration_m_s2: Greatest acceleration.
         yaw_rate_rad_s: Greatest turn rate.

@@ -161,9 +161,9 @@ class Key:
     Attributes:
         path: Keys from the root, joined by dots; "" for the root.
         allowed: Type and range: "number > 0", "one of air, ground".
-        default: As plain data; `NO_DEFAULT` for one of several kinds, and for your own names.
+        default: Default as plain data; `NO_DEFAULT` for one of several kinds, and your own names.
         has_default: Whether it may be left out.
-        node: Its JSON schema.
+        node: JSON schema of the key.
     """
 
     path: str

@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
     Attributes:
         file: Name of the file, or of what stands for it.
-        line: From 1; 0 where there is none.
+        line: Line, from 1; 0 where there is none.
         override: "--set key=value" that set it; "" for what the file holds.
     """
 

@@ -118,7 +118,7 @@ class HangingEquilibrium:
         cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
         drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
         drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
-        misfit_m: From the place that was asked for to that of each drone, (n_drones, 3).
+        misfit_m: Vector from the requested place of each drone to its own, (n_drones, 3).
     """
 
     system: SlungLoadSystem

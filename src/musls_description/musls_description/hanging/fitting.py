@@ -209,7 +209,7 @@ class Shares:
         even: Most even upright pulls, (n,).
         least: Least that a cable may carry in a formation.
         most: Most that a cable may carry in a formation.
-        lowest: As much as the cable that carries least can carry at most.
+        lowest: Largest pull that the weakest cable can carry.
     """
 
     even: Array

@@ -274,7 +274,7 @@ class Hanging:
 
         Args:
             felt_m_s2: What holds the load up against it: upwards at rest, (3,), z > 0.
-            yaw_rad: Of the load's set-point.
+            yaw_rad: Yaw of the load's set-point.
 
         Returns:
             Force that each drone needs for its cable, world frame, (n, 3), and the tension of each

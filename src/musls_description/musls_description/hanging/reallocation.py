@@ -56,7 +56,7 @@ class Reallocation:
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
         thrust_margins: Full over needed thrust of the rotor of each remaining drone that works
             hardest, in their order.
-        tension_n: Of their cables at the load.
+        tension_n: Tensions of their cables at the load.
     """
 
     offsets_m: Array

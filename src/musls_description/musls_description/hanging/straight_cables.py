@@ -79,7 +79,7 @@ class StraightCables:
             steepest: Horizontal over vertical force of a cable at most.
             shares: Least and largest share of a cable.
             lean_rad: Largest tilt of the load.
-            hooks_m: From each drone's centre to its cable, world frame, (n, 3).
+            hooks_m: Vector from each drone's centre to its cable, world frame, (n, 3).
             hung: What else hangs from the load: mass [kg] and place in its frame, (3,).
         """
         self.system, self.gravity_m_s2, self.count = system, gravity_m_s2, system.n_drones

@@ -70,7 +70,7 @@ class PropellerGeometry:
         zero_lift_drag: C_fD.
         zero_lift_angle_rad: alpha_0, -pi/36 to 0.
         lift_slope: K_0, lift per angle [1/rad].
-        inertia_kg_m2: About the axis, with all that turns with it; its reaction turns the drone.
+        inertia_kg_m2: Inertia of all rotating parts about the axis; its reaction turns the drone.
     """
 
     kind: Literal["geometry"] = "geometry"

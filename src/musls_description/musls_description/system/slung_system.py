@@ -877,7 +877,7 @@ class SlungLoadSystem(RigSystem):
     Attributes:
         load: The load.
         drones: One per cable.
-        cables: In the order of the load's attachments.
+        cables: Cables in the order of the load's attachments.
     """
 
     load: Load = Field()  # without it the default of the base would hold

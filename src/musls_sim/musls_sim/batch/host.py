@@ -37,11 +37,11 @@ class Decided:
     """Decisions of Python for one world.
 
     Attributes:
-        host: Which decides.
-        flight: Its plan and its losses.
-        events: Those that wait, and those that have happened.
-        plan: That is flown.
-        flown: It as the world's memory has it, and leads to it.
+        host: Host of the batch, which decides.
+        flight: Plan and losses of the world.
+        events: Events that wait, and those that have happened.
+        plan: Plan that is flown.
+        flown: Plan as the world's memory has it.
     """
 
     host: Host

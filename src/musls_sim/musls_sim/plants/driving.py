@@ -58,8 +58,8 @@ class Polynomials:
 
     Attributes:
         knots_s: Begin of each piece, and the end of the last, (pieces + 1,).
-        coefficients: Those of the highest power first, (degree + 1, pieces, columns).
-        area: Those of their integral over time, likewise.
+        coefficients: Coefficients, the highest power first, (degree + 1, pieces, columns).
+        area: Coefficients of their integral over time, in the same order.
     """
 
     def __init__(

@@ -45,11 +45,11 @@ class EnergyAudit:
 
     Attributes:
         work_j: Work of the drones' wrenches (and of a load guide).
-        absolute_work_j: The same without regard to sign, the scale of the audit.
-        loss_j: Taken by joints (damping, friction), air and ground.
+        absolute_work_j: Sum of the absolute work, the scale of the audit.
+        loss_j: Energy lost in joints (damping, friction), air and ground.
         break_j: Strain energy of cable segments that broke or were cut.
         start_j: Kinetic and potential energy at the beginning.
-        energy_j: The same now.
+        energy_j: Kinetic and potential energy now.
     """
 
     work_j: float = 0.0
@@ -172,17 +172,17 @@ class PlantInputs(ShownResult):
         wind_enu_m_s: Air velocity, world, (3,).
         wrench_body: Moment about the centre of mass and force on each body, in the body's frame:
             ideal thrust and moment of a controller, (1 + n_drones, 6) [N m, N].
-        wrench_enu: The same in the world frame: pushes and gusts, (1 + n_drones, 6) [N m, N].
+        wrench_enu: Moment and force in the world frame: pushes, gusts, (1 + n_drones, 6) [N m, N].
         motion: Prescribed motion of the drones, None for drones that fly.
         anchor_motion: Position, velocity, acceleration of each anchor that is not pushed, and its
             turn, angular velocity and acceleration since the begin, at the begin and at the end
             of the period, world, (n_anchors, 2, 18).
         anchor_wrench_enu: Moment and force on each anchor that is pushed, (n_anchors, 6) [N m, N].
-        winch: At begin and end of the period, straight between: rate of the free length of each
+        winch: Drives at begin and end of the period, linear between: rate of the free length of a
             winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
             (n_winches, 2).
-        winch_brake: 1 if the brake of a drum is closed, 0 if not, (n_winches,).
-        winch_taken: 1 if an event commands a winch, 0 if the scenario does, (n_winches,).
+        winch_brake: Brake of each drum: 1 closed, 0 open, (n_winches,).
+        winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
         winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
             it is there), (n_winches, 2).
     """
@@ -290,7 +290,7 @@ class LocalState:
     coordinates, but angular velocities of free bodies.
 
     Attributes:
-        names: Of the coordinates; their rates follow in the same order, (n,).
+        names: Names of the coordinates; their rates follow in the same order, (n,).
     """
 
     names: tuple[str, ...]
@@ -352,7 +352,7 @@ class EventRecord:
     Attributes:
         time_s: Simulated time; what cables do by themselves is found within a control period.
         kind: What happened, one word: "cable_taut", "cable_slack", "cable_broken", ...
-        what: To what, and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
+        what: Object and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
     """
 
     time_s: float
@@ -373,7 +373,7 @@ class Plant(TiedToMemory):
         physics_step_s: Time step of the physics, `period_s` / `substeps`.
         reaction: What prescribed motion takes.
         memory: All numbers that a compiled step reads and writes, (words,).
-        record: That in it which leads to all else, (1,), where there is a compiled step.
+        record: Record in the memory that leads to all else, (1,), if there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
         shape_table: Attribute with tables, and the one of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.

@@ -95,7 +95,7 @@ class Firmware:
     """A PX4 program.
 
     Attributes:
-        version: As it names itself; "unknown" if it does not.
+        version: Version that it reports; "unknown" if it does not.
         parameters: Names of the parameters that it can know; None if they cannot be told.
     """
 

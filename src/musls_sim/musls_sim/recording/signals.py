@@ -79,10 +79,10 @@ class Column:
     """Numbers of a signal.
 
     Attributes:
-        name: With unit and frame.
+        name: Name with unit and frame.
         field: Where they stand in the message, e.g. "pose.position" (vectors and quaternions as a
             whole); "" for nowhere but in /tf.
-        shape: Of the numbers of one owner, or a function that gets system and owner (from 0).
+        shape: Shape of the numbers of one owner, or a function of system and owner (from 0).
         source: Numbers of all owners, from system and session; None for what the recorder
             is told (`on_setpoint`, `on_acceleration`, `on_reference`).
         written: What is written, from the rows of a system; None for the same.
@@ -102,9 +102,9 @@ class Signal:
 
     Attributes:
         name: End of its topics, `/{owner}/{name}`.
-        type: Of its messages; one with a header is stamped.
+        type: Type of its messages; one with a header is stamped.
         ends: Two messages a time, in the frames `{owner}/{end}`.
-        frame: Of the messages; "" for the owner's.
+        frame: Frame of the messages; "" for the owner's.
         constants: Other fields of the message, from system and owner (from 0).
     """
 
@@ -510,7 +510,7 @@ class Row:
     """Layout of a row of numbers of a system, and its messages.
 
     Attributes:
-        shapes: Of the columns, by "signal.column"; owners of unlike sizes stand one after another.
+        shapes: Shapes of the columns, by "signal.column"; owners of unequal size follow each other.
         places: Messages of the signals, in their order in the file.
     """
 

@@ -125,7 +125,7 @@ class Aerodynamics:
     """Inputs of a scenario's aerodynamic models; models in Python are a stage of the session.
 
     Attributes:
-        arrays: Of the models in compiled code, by their names in `WORLD`.
+        arrays: Arrays of the models in compiled code, by their names in `WORLD`.
         kinds: Theirs, in the scenario's order.
         own: The others.
     """
@@ -223,7 +223,7 @@ class Downwash(CompiledModel):
         kind: "downwash".
         growth: Half-width of a wake (1/e) per distance; 0.113 are a half-width (1/2) of 0.094.
         load_drag: Drag coefficient of the load's box: 2 would turn the wake by 90 degrees.
-        drone_drag: Of the drones' boxes, which are mostly empty.
+        drone_drag: Drag coefficient of the drones' boxes, which are mostly empty.
         solidity: Blade area over disc area of rotors that lose thrust in another drone's wake; 0
             for no loss.
         propeller_radius_m: Left out, it follows from the propulsion or the room for the rotors.

@@ -236,10 +236,10 @@ class When:
         time_s: Simulated time.
         stage: Name of the phase or stage, as in the list of `/mission/stage`.
         event: Name, or kind, of an event that has begun.
-        tension: Of a cable.
-        height: Of a body.
-        distance: Of two bodies.
-        charge: Of a battery.
+        tension: Tension of a cable.
+        height: Height of a body.
+        distance: Distance of two bodies.
+        charge: Charge of a battery.
         after_s: Time after all that.
     """
 
@@ -323,7 +323,7 @@ class Event:
 
     Attributes:
         kind: Kind of the event.
-        name: By which other events can follow it.
+        name: Name that other events refer to.
         when: What triggers it.
         changes_numbers_only: Whether all that it does is to change numbers in arrays of the parts,
             itself or by a change, or the cable models in which that is so: then it happens in the
@@ -622,8 +622,8 @@ class MocapTurned(CaptureLie):
     """Motion capture turns the attitude of a drone.
 
     Attributes:
-        angle_deg: About the axis.
-        axis_enu: Of the world, of any length.
+        angle_deg: Angle about the axis.
+        axis_enu: Axis in the world, of any length.
     """
 
     kind: Literal["mocap_turned"] = "mocap_turned"
@@ -876,7 +876,7 @@ class Attach(Event):
     """The open hook of a cable closes on the load, once it is close enough and slow enough.
 
     Attributes:
-        when: From when on the hook is ready to close.
+        when: Time or condition from which the hook is ready to close.
         cable: Number of the cable, from 1.
         distance_m: Largest distance of the hook from its place on the load.
         speed_m_s: Largest speed relative to it.
@@ -955,8 +955,8 @@ class WinchCommand(Event):
     Attributes:
         winch: Number of the winch, from 1.
         feed_m_s: Rate of the free length of a winch of kind feed, positive pays out.
-        torque_n_m: Of the motor of a drum, positive pays out.
-        speed_rad_s: Of a drum that the scenario drives by its speed.
+        torque_n_m: Torque of the motor of a drum, positive pays out.
+        speed_rad_s: Speed of a drum that the scenario drives by its speed.
         brake: Whether a drum's brake is closed; left out to leave it as it is.
         ramp_s: Time in which the rate, torque or speed goes to its new value; 0 for a jump.
     """

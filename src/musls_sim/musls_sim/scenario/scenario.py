@@ -92,7 +92,7 @@ class Tracker(str, Enum):
 
     Attributes:
         GEOMETRIC: Geometric attitude control.
-        INDI: The same, incremental: accelerometer, gyro and rotor speeds tell what the model
+        INDI: Incremental tracker: accelerometer, gyro and rotor speeds show what the model
             leaves out, and the drones push against it.
     """
 

@@ -528,7 +528,7 @@ class SensedState:
     point that motion capture reports; accelerations are the centre of mass's, where the IMU is.
 
     Attributes:
-        faults: Of the drones, (n,) of `FAULT`.
+        faults: Faults of the drones, (n,) of `FAULT`.
         state: The plant's state, with another memory for the motion.
     """
 

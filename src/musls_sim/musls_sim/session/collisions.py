@@ -52,7 +52,7 @@ class Collision:
     """Two bodies that begin to touch.
 
     Attributes:
-        bodies: Their names; "ground", "cable_1", ... and obstacles among them.
+        bodies: Names of the bodies; also "ground", "cable_1", ... and obstacles.
         speed_m_s: Relative speed with which they meet; None for a cable.
         place_enu_m: Where an obstacle is touched.
     """

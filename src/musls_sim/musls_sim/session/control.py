@@ -78,9 +78,9 @@ class Control:
         arrays: What the compiled stages work on, by their names in `WORLD`; `asked` are the
             controller's commands, `reference` the load's for a compiled one.
         late: Compiled stages that bring set-points to the autopilots late.
-        setpoints: Those from the controller's commands to the autopilots' set-points, while it
+        setpoints: Stages from the controller's commands to the autopilots' set-points, while it
             flies.
-        rotors: Those from there, or from its commands, to the rotors, likewise.
+        rotors: Stages from these set-points, or from its commands, to the rotors.
         level: Level of its commands; drone_setpoints without one.
     """
 

@@ -36,8 +36,8 @@ class TensionPeaks:
 
     Attributes:
         largest_n: Largest tension of each cable so far, (n_cables,).
-        recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
-            what happened since the record before, where records are so far apart, (n_cables,).
+        recent_n: Largest tensions of an interval of `periods` control periods, which then restarts;
+            so it covers the time since the last record at that spacing, (n_cables,).
     """
 
     def __init__(self, n_cables: int, periods: int) -> None:
@@ -82,7 +82,7 @@ class Flight(Loop):
         aerodynamics: What the air does besides drag.
         events: What happens, and has happened, to the system.
         tension_peaks: Largest tensions of all steps.
-        load_cells: Those of the cables, and what they show.
+        load_cells: Load cells of the cables, and their readings.
         readings: What your own sensors show, one after the other.
         plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
             which may compile.

@@ -46,7 +46,7 @@ class Guidance:
         setpoint: What the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
         landed: Whether the drones were found landed at the end.
-        arrays: That compiled code works on, by their names in `WORLD`.
+        arrays: Arrays that compiled code works on, by their names in `WORLD`.
     """
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:

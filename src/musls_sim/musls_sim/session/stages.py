@@ -37,7 +37,7 @@ class Entry:
 
     Attributes:
         what: What it does, for the documentation.
-        where: Its place in the period, likewise.
+        where: Place of the code in the period, in the same form.
         make: Function that makes the stage of a flight; None where it needs none.
         asks: Key and value of a scenario that ask for it in Python where many worlds at once, which
             have no Python, cannot do without; "" for none.

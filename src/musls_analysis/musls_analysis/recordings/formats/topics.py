@@ -25,8 +25,8 @@ class Transforms(NamedTuple):
         log_s: When each was logged (T,).
         parent: Frames as bytes (T,); empty where none was said.
         child: Frames, or topics, as bytes (T,).
-        position_m: In the parent (T, 3).
-        orientation_wxyz: To the parent (T, 4).
+        position_m: Position in the parent (T, 3).
+        orientation_wxyz: Rotation to the parent (T, 4).
     """
 
     stamp_s: np.ndarray

@@ -34,7 +34,7 @@ class Sharing(NamedTuple):
         null: What may be added, (n_free, 3 n), see `null_space_of`.
         places: Places of the drones, (n + pairs, 4), see `places_of`; empty where nothing keeps
             tensions and distances.
-        gradients: Of these constraints, (n + pairs, 3 n + n_free); written.
+        gradients: Gradients of these constraints, (n + pairs, 3 n + n_free); written.
         binding: Which of them bind, (n + pairs,); written.
     """
 

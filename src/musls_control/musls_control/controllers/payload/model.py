@@ -133,15 +133,15 @@ class PayloadModel:
 
     Attributes:
         mass_kg: Load with half of all cables.
-        inertia_kg_m2: Of the same about its centre of mass, (3, 3).
-        attachments_m: About that centre, load frame, (n, 3).
+        inertia_kg_m2: Inertia of load and half cables about their centre of mass, (3, 3).
+        attachments_m: Attachments about that centre, load frame, (n, 3).
         drone_mass_kg: Drones with half of their cable, (n,).
         hooks_m: Attachments in the drones' frames, (n, 3).
-        level_hooks_m: The same of level drones in formation, load frame, (n, 3).
+        level_hooks_m: Attachments of level drones in formation, load frame, (n, 3).
         formation_m: Places of the drones in formation, from the load's own centre of mass, load
             frame, (n, 3).
         yaws_rad: Yaws of the drones, which look at the load, for a load at yaw zero, (n,).
-        lengths_m: Of the cables, (n,).
+        lengths_m: Lengths of the cables, (n,).
         resting_n: Cable forces that hold the level load at rest in formation, load frame, (n, 3).
     """
 

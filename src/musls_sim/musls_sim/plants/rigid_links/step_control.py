@@ -158,8 +158,8 @@ class Levels:
         record: What a compiled step knows of them, (1,) of `LEVELS`.
         last: Number of the finest level.
         substeps: Steps per period at each level.
-        step_s: Their length.
-        limits: Of a step of each level with each cable, (levels, n_cables) of `LIMIT`.
+        step_s: Length of a step at each level.
+        limits: Limits of a step of each level with each cable, (levels, n_cables) of `LIMIT`.
     """
 
     def __init__(

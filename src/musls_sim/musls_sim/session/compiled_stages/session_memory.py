@@ -249,7 +249,7 @@ class KeptRows:
     Attributes:
         every: Periods between two rows; 0 for none.
         keeps_every: Periods between two copies of `Plant.shaping`; 0 for none.
-        observers: Who gets them.
+        observers: Observers that receive the rows.
         arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, anchors, what
             holds them, free lengths, (rows, ...).
     """

@@ -79,7 +79,7 @@ class LineProperties:
         law_linear: Straight lines between the pairs.
         own_law: Law from a user's file instead of both.
         damping_n_s: Force per rate of strain.
-        permanent_share: Of the largest strain so far, the share that stays (see `axial_law`).
+        permanent_share: Share of the largest strain so far that stays (see `axial_law`).
         slack: Cannot push.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.
