@@ -84,7 +84,7 @@ class DroneShape:
     Attributes:
         hubs_m: (rotors, 3).
         discs_m: Rims of the rotor discs (rotors, points, 3).
-        front: Which rotors are at the front (x > 0) (rotors,).
+        front: Mask of the rotors at the front (x > 0) (rotors,).
         plate_m: Outline of the body between the arms (points, 3).
         gear_m: Landing gear as segments (6, 2, 3).
     """

@@ -78,7 +78,7 @@ class FlightEnded(StopRequested):
 
     Attributes:
         summary: Content of its summary.json.
-        recording: What was flown.
+        recording: Recording of the flight so far.
     """
 
     def __init__(self, summary: dict[str, Any], recording: Recording, out: Path) -> None:

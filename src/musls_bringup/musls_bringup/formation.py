@@ -27,7 +27,7 @@ class Proposal(ShownResult):
     """Places that hold a load level.
 
     Attributes:
-        hanging: How the system hangs there.
+        hanging: Equilibrium of the system there.
         margins: Margins of each drone at rest there.
     """
 

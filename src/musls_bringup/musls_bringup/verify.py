@@ -69,7 +69,7 @@ def verify(
         segments: Halve the length of the cables' segments together with the step.
         levels: Flights, each with half the step of the one before.
         force: Fly in spite of too little thrust.
-        observers: What watches the flights.
+        observers: Observers of the flights.
 
     Raises:
         ConfigError: It cannot be flown twice alike, or has no segments.

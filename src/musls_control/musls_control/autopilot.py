@@ -81,7 +81,7 @@ class Autopilot:
     """Base of flight stacks; one object flies all drones of a system.
 
     Attributes:
-        rate_hz: How often `step` is to be called, in simulated time.
+        rate_hz: Rate at which `step` is to be called, in simulated time.
         has_sensors: Whether it has its own sensors and estimator; it then gets the true motion.
         has_failsafe: Whether it knows by itself what to do without set-points, see `listen`.
         firmware: Version and path of a real PX4; None otherwise.

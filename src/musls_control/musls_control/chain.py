@@ -88,7 +88,7 @@ class GeometricAttitude:
     e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 whatever the drone's size.
 
     Attributes:
-        drones: What is wanted, and what follows: (n,) records of `DRONE`.
+        drones: Set-points and outputs: (n,) records of `DRONE`.
         gains: Gains of attitude error [1/s^2] and body-rate error [1/s], (2, 3).
     """
 

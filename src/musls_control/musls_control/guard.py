@@ -80,7 +80,7 @@ class Health:
         age_s: Infinite before the first news.
         error_m: See `tracking_error_m`; 0 for the load, which swings.
         phase: Phase of a drone in the offboard protocol, see `Phase`; "" for the load.
-        news: What has that age.
+        news: Message that has that age.
         doubt: Why its poses are taken to be wrong; "" where they are not.
         charge: Share of the charge that its battery has left; NaN where nobody tells.
     """
@@ -110,7 +110,7 @@ class Guard:
 
     Attributes:
         settings: May be changed at any time.
-        step: What was done last.
+        step: Last action of the guard.
     """
 
     def __init__(self) -> None:

@@ -195,9 +195,9 @@ class Piece:
     """A path that is followed from some time on.
 
     Attributes:
-        from_s: When it takes over from the piece before.
+        from_s: Time from which it replaces the piece before.
         origin_s: Time at which the path begins; it may have begun before it takes over.
-        path: What is followed; at rest at its end after its duration.
+        path: Path that is followed; at rest at its end after its duration.
         whole_turns_rad: Multiple of 2 pi that is added to the yaw.
     """
 

@@ -21,7 +21,7 @@ class Wind:
         keep: Share of a gust that is left after a period.
         scale_m_s: Standard deviation of what joins it, (3,).
         steady: Whether there are no gusts.
-        generator: Where they are drawn from.
+        generator: Random generator of the gusts.
     """
 
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:

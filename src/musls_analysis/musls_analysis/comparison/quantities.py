@@ -25,7 +25,7 @@ class Values(NamedTuple):
     Attributes:
         time_s: Sample times (T,).
         values: Values in the unit of the quantity's name (T,); angles are unwrapped.
-        setpoints: What was asked at these times (T,); NaN where nothing was.
+        setpoints: Set-points at these times (T,); NaN where there are none.
     """
 
     time_s: Array

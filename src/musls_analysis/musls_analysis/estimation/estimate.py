@@ -41,7 +41,7 @@ class ParameterEstimate(ShownResult):
         value: Fitted to all recordings, (p,).
         at_bound: "lower", "upper" or "" for each.
         uncertainty: Uncertainty in the parameters' units; a parameter at its bound has NaN.
-        own: What each recording says alone, to first order, (r, p).
+        own: Values from each recording alone, to first order, (r, p).
         own_std: Standard deviations of these, infinite where it says nothing, (r, p).
         errors: Errors of the model, for each recording and each of `FITS`.
         error_m: Error of the recordings left out with the fitted parameters, NaN of a single one.

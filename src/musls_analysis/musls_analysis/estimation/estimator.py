@@ -37,7 +37,7 @@ class Model(Protocol):
     """Residuals of recordings for values of parameters.
 
     Attributes:
-        setup: Where the values of a fit go.
+        setup: Set-up that takes the values of a fit.
         parameters: Parameters that can be fitted, p.
         recordings: Names of the r recordings.
     """

@@ -59,13 +59,13 @@ class Capture:
         units: Units of "length", "angle" and "time", where they are not SI.
         stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
         axes: "z-up" or "y-up".
-        angles: How three angles turn a body, see `ReadOptions.angles`; None finds out.
+        angles: Convention of three angles, see `ReadOptions.angles`; None to find out.
         stages: Stages in the file's time.
         format: Name of the format, for people.
         parents: Frame in which a body's poses are, by its name; one that stands in another body is
             a part of it.
         roots: Frame of the world in which a body's poses are, by its name; empty if none is known.
-        notes: What was dropped or repaired so far, one line each.
+        notes: Samples dropped or repaired so far, one line each.
         by_row: Whether all bodies were logged row by row, set-points with them.
         alone: Whether a file of this format holds one body, so that others may lack.
     """

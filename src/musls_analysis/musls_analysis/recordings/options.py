@@ -70,15 +70,15 @@ class ReadOptions:
         units: Units of the file's numbers, at most one each of length (m, cm, mm, in, ft), angle
             (rad, deg) and time (s, ms, us, ns); others as the file or its format says, else SI.
         axes: "z-up" or "y-up" (then ENU is x, -z, y); None as its format has it, else z-up.
-        angles: How three angles turn a body, where a format has several ways: "roll-pitch-yaw"
+        angles: Convention of three angles, where a format has several: "roll-pitch-yaw"
             (about the fixed axes x, y, z), "helical" (axis times angle) or "euler-xyz" (about the
             turned axes x, y, z); None finds out.
         bodies: Name in the file of a body: of a rigid body, a TF frame or a topic of poses, e.g.
             {"load": "box"} or {"load": "/vrpn/box/pose"}; others are recognised by their names.
-        origins_m: Where the origin of a body's poses lies in the world, ENU [m], as of a PX4 whose
+        origins_m: Origin of a body's poses in the world, ENU [m], for instance of a PX4 whose
             local frame begins where it was started.
-        clocks_s: What is added to the stamps of a body's measured poses [s].
-        formation: Where the drones' set-points lie if only the load's were recorded; the default
+        clocks_s: Offset added to the stamps of a body's measured poses [s].
+        formation: Places of the drones' set-points if only the load's were recorded; the default
             is the virtual cone of the paper's flights (radius 1.0 m, height 2.2962 m).
         drop_stale: Leave out samples that repeat the one before: the logger wrote an old value
             again, so its time is wrong. Applies to measurements, never to set-points.

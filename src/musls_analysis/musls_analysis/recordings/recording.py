@@ -328,10 +328,10 @@ class Recording:
         cables: Cables by name: "cable_1", ...
         rotors: `speed_rad_s` (T, rotors) by drone.
         stages: Stages in time order, without gaps.
-        source: Where it came from, for people.
-        warnings: What was dropped or repaired while reading, one line each.
+        source: Origin of the recording, for people.
+        warnings: Samples dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
-        events: What happened suddenly, in time order.
+        events: Sudden events in time order.
         batteries: `voltage_v` under load, `current_a` and `power_w` that it gives, `charge` (share
             of its capacity that is left), (T,) each, by drone; only of those that have one.
         wrenches: `force_enu_n` and `moment_enu_n_m` (T, 3) that hold, move or push each anchor.
@@ -339,11 +339,11 @@ class Recording:
             change is seen up to one row late; else they carry the time of the change.
         setpoint_accelerations: `acceleration_enu_m_s2` (T, 3) that a controller asks of the
             autopilots, gravity not in it, by drone; only of those that are flown so.
-        signals: What has no field of its own here, by body or cable and by name.
-        references: What was asked of the load at each time, not held as its set-points are; empty
-            where nobody knew.
+        signals: Signals that have no field of their own here, by body or cable and by name.
+        references: Continuous reference of the load, not held as its set-points are; empty if
+            not known.
         obstacles: Obstacles that stand in the world.
-        notation: How the bodies are called in the file, and its format, units and axes, for
+        notation: Names of the bodies in the file, and its format, units and axes, for
             people; empty for recordings of this project.
     """
 

@@ -155,7 +155,7 @@ class MonteCarlo(ShownResult):
     """Flights of worlds drawn from distributions.
 
     Attributes:
-        plan: What was flown.
+        plan: Plan of the runs.
         rows: A row (a dictionary) a world: seed, what was drawn, its figures.
     """
 
@@ -171,7 +171,7 @@ class MonteCarlo(ShownResult):
         """The worst worlds as scenarios, to be flown again (raises ConfigError).
 
         Args:
-            count: How many.
+            count: Number of runs.
             by: Column of `rows` that says it; default the load's largest error.
         """
         runs = {run.id: run for run in self.plan.runs}

@@ -280,7 +280,7 @@ class Metric:
         stage: The part of the signal; default all of it.
         against: Subtracted from the signal: "setpoint" (the reference), or another body such as
             "anchor_1", both relative to their first values.
-        reduce: How several numbers become one; "largest" is that of their sizes.
+        reduce: Function that makes one number of several; "largest" is that of their sizes.
     """
 
     name: str = ""
@@ -326,7 +326,7 @@ class SweepSpec:
         scenario: Shipped scenario, or a YAML file (relative to the sweep file or to where one is).
         set: Keys of the scenario that differ from the file in all runs.
         parameters: Keys that are varied.
-        sampling: How their values are combined.
+        sampling: Rule by which their values are combined.
         repetitions: Runs per point, with successive seeds.
         metrics: Columns of the table besides the usual ones.
         figures: Default: the load's errors and the speed over each parameter.

@@ -75,7 +75,7 @@ class PictureOptions:
     """View and layout of pictures.
 
     Attributes:
-        azimuth_deg: Where the eye stands, counter-clockwise from east.
+        azimuth_deg: Direction of the eye, counter-clockwise from east.
         elevation_deg: Angle of the camera above the horizon.
         zoom: Zoom factor; above 1 comes closer.
         follow: The camera goes along with the load instead of showing all of the motion.

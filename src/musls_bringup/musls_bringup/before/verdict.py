@@ -33,9 +33,9 @@ class Door:
     """One way to start drones, and what it asks before.
 
     Attributes:
-        name: What a user types.
+        name: Command or launch file that a user types.
         flies_before: Whether the flight is flown in memory first.
-        force: How a finding is overruled that can be; "" where it cannot.
+        force: Option that overrules a finding; "" where there is none.
         refuses_with: Exit code.
     """
 
@@ -65,8 +65,8 @@ class Flown:
     Attributes:
         seconds: Time that was flown.
         left_s: Time of the plan that was not.
-        instead: What was flown by something else than the scenario says; "" for nothing.
-        apart: How close the drones came, see `musls_bringup.fly.separation`; None for one drone.
+        instead: Parts that were replaced by others than the scenario has; "" for none.
+        apart: Smallest distance of drones, see `musls_bringup.fly.separation`; None for one drone.
         stage: Stage in which the drones were closest.
         margin: Largest over needed thrust of the rotor that worked hardest once the load hung,
             its drone and time [s]; None where that is not known.
@@ -107,9 +107,9 @@ class Verdict:
     """Whether a flight may begin.
 
     Attributes:
-        findings: What speaks against it, and what is to be known of it, before anything is flown.
-        margins: What the drones have left; None where nobody carries anything.
-        flown: What flying it showed; None where the findings refuse, or nobody asked for it.
+        findings: Refusals and cautions found before anything is flown.
+        margins: Margins of the drones; None where nobody carries anything.
+        flown: Outcome of flying it; None where the findings refuse, or nobody asked for it.
     """
 
     findings: Sequence[Finding]
@@ -154,10 +154,10 @@ def judge(
     """Judge whether a flight may begin.
 
     Args:
-        scenario: What is to be flown.
+        scenario: Scenario to be flown.
         flown: Whether it is flown in memory, where no finding refuses it.
         limit_s: Longest time that is flown; None to the end.
-        observers: What watches that flight.
+        observers: Observers of that flight.
 
     Raises:
         ConfigError: The scenario cannot be composed at all.

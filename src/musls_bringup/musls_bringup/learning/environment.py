@@ -71,7 +71,7 @@ class Task:
     them, and returns such an array.
 
     Attributes:
-        scenario: What is flown unless the environment is given another one.
+        scenario: Scenario that is flown unless the environment has another one.
         overrides: Overrides of the scenario's keys.
         action_scale: Scale of actions at level drone_setpoints, unless the environment has another;
             it limits how far a learner's first tries go.
@@ -146,13 +146,13 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     Attributes:
         batch: The simulation.
         nominal: The scenario, before anything is drawn; `system` is what flies in it.
-        task: What is to be done; its numbers may be changed between steps (a curriculum).
+        task: Task; its numbers may be changed between steps (a curriculum).
         goal: Pose, velocity and acceleration of the load that are wanted, of all worlds.
         start_enu_m: Places of load and drones at the start, (1 + n, 3).
         action: Actions in force, (worlds, n, k); `last_action` the ones before.
-        action_scale: What an action of 1 is, times the unit of its level; belongs into a policy's
-            file as metadata.
-        scenario_of: Which of the drawn scenarios each world flies, (worlds,).
+        action_scale: Size of an action of 1, times the unit of its level; a policy's file has to
+            contain it as metadata.
+        scenario_of: Index of the drawn scenario that each world flies, (worlds,).
         seeds: Seeds of each world's noise in this episode, (worlds,).
         step_s: Time of a step.
     """
@@ -191,7 +191,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             scenario: One that starts in the air, or its name; by default that of the task.
             level: Level of the actions, see `ActionLevel`; by default shifts of the drones' places
                 in the formation, so that a learner begins as good as the formation.
-            action_scale: What an action of 1 is, times the unit of its level, see `Actions`; by
+            action_scale: Size of an action of 1, times the unit of its level, see `Actions`; by
                 default that of the task at level drone_setpoints, else 1.
             overrides: Keys of the scenario to change.
             randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list

@@ -52,11 +52,11 @@ class PaperRow:
         what: The quantity.
         paper: The paper's value.
         unit: Unit of both values.
-        scenario: What is flown, or checked.
+        scenario: Scenario that is flown, or checked.
         set: Keys of the scenario that differ.
-        value: How the number follows from the flight.
+        value: Rule by which the number follows from the flight.
         check: Path of the number in what `musls check` finds, instead of `value`.
-        why: What differs, and why.
+        why: Differences to the paper, and their reasons.
         comparable: Whether ours over the paper's says something; if not, no ratio is shown.
     """
 
@@ -101,7 +101,7 @@ class PaperGroup:
     """Rows of one table or figure.
 
     Attributes:
-        title: Which one.
+        title: Name of the group.
         rows: The numbers.
     """
 
@@ -329,10 +329,10 @@ class PaperPanel:
 
     Attributes:
         label: Text at the vertical axis, with unit.
-        signals: What is drawn, "load.x_m", "cable_1.tension_n", ...
+        signals: Signals that are drawn, "load.x_m", "cable_1.tension_n", ...
         against: Another body: the difference to it is drawn.
         from_start: The change since the start is drawn.
-        paper: What the paper has: a level, or points [x, y], by their texts.
+        paper: Values of the paper: a level, or points [x, y], by their texts.
     """
 
     label: str
@@ -347,8 +347,8 @@ class PaperFigure:
     """A figure of a paper.
 
     Attributes:
-        title: Which one, and of what.
-        scenario: What is flown.
+        title: Number and subject of the figure.
+        scenario: Scenario that is flown.
         set: Keys of the scenario that differ.
         curves: Several flights instead: scenario and keys that differ, by the texts of the legend.
         stage: Stage whose begin is time zero.
@@ -356,7 +356,7 @@ class PaperFigure:
         until_s: Last time shown.
         x: A signal instead of the time at the horizontal axis.
         panels: Axes, one below the other.
-        why: What differs, and why.
+        why: Differences to the paper, and their reasons.
     """
 
     title: str

@@ -98,7 +98,7 @@ class ReproduceOptions:
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
         fit_on: Flights from which imperfections are identified.
         leave_stage_out: Identify them for each stage from the other stages of these flights.
-        reading: What the flights' files do not say.
+        reading: Facts that the flights' files lack.
     """
 
     systems: Sequence[str]
@@ -128,7 +128,7 @@ class SystemColumn:
         intervals: 90 % intervals by stage, body: lowest and highest (translational error [mm],
             geodesic error [deg]) over drawn cycles and seeds.
         turning: Places of the drones in the turning frame.
-        notes: What was taken from the recordings.
+        notes: Values taken from the recordings.
     """
 
     system: str

@@ -253,7 +253,7 @@ class _Flight:
         failure: Why it ended before its time; None if it did not.
         sim_s: Simulated time flown.
         wall_s: Real time that took.
-        lost_messages: What the bag lacks, by topic.
+        lost_messages: Number of messages that the bag lacks, by topic.
     """
 
     def __init__(

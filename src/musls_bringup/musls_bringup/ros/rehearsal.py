@@ -70,7 +70,7 @@ class Fault:
         what: Description in words; {drone} and {other} stand for drones.
         begin: Brings it about.
         within_s: Longest time until the guard acts.
-        lasts_s: How long a wrong capture lasts.
+        lasts_s: Duration of a wrong capture.
         stays: Whether it is there before the drones are armed, and must keep them from it.
         cuts: Whether it cuts the link of a drone.
         drones: Least number of drones.
@@ -184,7 +184,7 @@ class Row:
         misled_m: Largest distance from the truth of what an armed PX4 was sent as its place; the
             age of the pose counts.
         apart_m: Smallest distance of the rotor tips of two drones.
-        outcome: How it ended.
+        outcome: Outcome of the flight.
         broken: Limits that it broke, in words; "" for none.
     """
 
@@ -275,7 +275,7 @@ def rehearse(
     Events of the scenario are left out. The table is written after each flight.
 
     Args:
-        scenario: What is flown.
+        scenario: Scenario that is flown.
         faults: One a flight.
         out: New folder.
         say: Told how far it is.

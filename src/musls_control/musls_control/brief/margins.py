@@ -239,12 +239,12 @@ class DroneMargins:
     """Margins of a drone: thrust, tilt, throttle, energy.
 
     Attributes:
-        thrust_n: What its rotors give.
+        thrust_n: Thrust of its rotors.
         thrust_margin: Full over needed thrust of the rotor that works hardest, with the moments
             against the cable's pull; 0 where the rotors cannot give thrust and moments at once.
         empty_margin: Thrust margin at the battery's reserve, with the voltage that is left; None
             without a battery.
-        level_tilt_deg: How far it could lean without sinking, at full thrust.
+        level_tilt_deg: Largest lean without sinking, at full thrust.
         hover_throttle: Motor command in [0, 1] that gives the thrust.
         tension_n: Tension of its cable at the load.
         power_w: Electrical; None without a motor.
@@ -274,7 +274,7 @@ class Margins:
         separation: The closest that the plan brings two drones; None for one drone.
         first_empty: Number of the drone whose battery is at its reserve first, and when [min], in
             hover; None without batteries.
-        cautions: What is doubtful about it, one line each: a flight shows what comes of it.
+        cautions: Doubts about the flight, one line each, which a flight can settle.
     """
 
     brief: Brief

@@ -103,10 +103,10 @@ class Controller(ABC):
     formation flies the drones by their set-points.
 
     Attributes:
-        level: What `step` returns, a `ControlLevel` or its text.
+        level: Level of the commands that `step` returns, a `ControlLevel` or its text.
         keeps_headings: Whether drones keep the headings that they have when it starts, instead of
             facing the load; recorded set-points, and errors to them, have those then.
-        setup: What is known of the system, from `prepare` on.
+        setup: Facts about the system, from `prepare` on.
     """
 
     level: ClassVar[ControlLevel | str]

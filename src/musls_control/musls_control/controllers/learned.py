@@ -442,7 +442,7 @@ class LearnedSpec:
         kind: "learned".
         policy: ONNX file with one input, an observation, whose first output is an action; or the
             name of a shipped one, such as hover_policy.
-        action_scale: What an action of 1 is, times the unit of its level.
+        action_scale: Size of an action of 1, times the unit of its level.
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for.
         history: Number of last actions that the policy sees.
@@ -577,9 +577,9 @@ class Policy:
     """A network from a file: observation in, action out.
 
     Attributes:
-        name: How messages name it.
+        name: Name in messages.
         output: Name of the network's output that is the action.
-        metadata: What else the file says, texts by name.
+        metadata: Other metadata of the file, texts by name.
     """
 
     def __init__(self, path: str) -> None:

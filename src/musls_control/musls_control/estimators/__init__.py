@@ -70,7 +70,7 @@ class LoadEstimator(ABC):
     Attributes:
         load_imu: The IMU that the load has to carry for it, None for none.
         needs_rotors: Whether it goes by the rotors' speeds, so that they have to turn.
-        setup: What is known of the system, from `prepare` on.
+        setup: Facts about the system, from `prepare` on.
     """
 
     load_imu: LoadImuSpec | None = None

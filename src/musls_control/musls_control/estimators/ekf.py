@@ -73,7 +73,7 @@ class EkfSpec:
         length_noise_m: Noise of a taut cable's length between the measured ends: positions, sag.
         acceleration_noise_m_s2: Unmodelled acceleration of the load: wind, drag.
         angular_acceleration_noise_rad_s2: Unmodelled angular acceleration of the load.
-        correlation_s: How long such errors last; 0 for white noise.
+        correlation_s: Correlation time of such errors; 0 for white noise.
         start_noise_m: Uncertainty of the load's position at the start.
         start_noise_rad: Uncertainty of its attitude at the start.
         load_imu: IMU on the load, left out for none.

@@ -65,7 +65,7 @@ class Carried:
     Attributes:
         weight_n: Weight of each drone alone, (n,).
         pull_n: Force that its thrust adds to that, in the frame of the load's set-point, (n, 3).
-        sag_m: How much lower the load hangs than its set-point.
+        sag_m: Height of the load's set-point above the load.
         gap_m: Smallest distance between the rotor tips of two drones; infinite for one drone.
         thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
         speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).

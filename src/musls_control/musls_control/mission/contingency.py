@@ -116,7 +116,7 @@ class Answer:
 
     Attributes:
         goes_on: Whether the mission goes on in it, after its first phase.
-        what: What it is, in words.
+        what: Description in words.
     """
 
     plan: FlightPlan
@@ -129,7 +129,7 @@ class Contingency:
 
     Attributes:
         gone: Drones that do not fly any more, or that nobody guides, since the answer, (n,).
-        losses: What is seen of each drone and its cable, `LOSS`, (n,).
+        losses: Observed state of each drone and its cable, `LOSS`, (n,).
         answers: The formations that were found, one for each loss; None where there was none.
     """
 
@@ -188,7 +188,7 @@ class Contingency:
             time_s: Time of the measurements.
             estimate: Places and velocities of the drones, tensions of the cables; NaN where nobody
                 knows.
-            setpoint_enu_m: Where the drones are to be, (n, 3).
+            setpoint_enu_m: Set-points of the drones, (n, 3).
             lifting: See `look_for_losses`.
         """
         wanted, losses = np.ascontiguousarray(setpoint_enu_m), self.losses

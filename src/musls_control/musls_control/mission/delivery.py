@@ -144,7 +144,7 @@ class PayloadScale:
     counts.
 
     Attributes:
-        own_kg: What each drone weighs with the cable that hangs on it while it weighs itself, (n,).
+        own_kg: Mass of each drone with its cable, which it measures itself, (n,).
         carried_kg: Running mean of what all drones carry; zero until they have weighed themselves.
         factor: True over nominal thrust constant of each drone, (n,).
     """

@@ -59,7 +59,7 @@ class KnownState:
     Attributes:
         estimate: Motion of the bodies and tensions of the cables; NaN where not known.
         rotor_speed_rad_s: (n, n_rotors).
-        heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
+        heard_s: Time of the last message about a body, by name, and of the last heartbeat.
         phases: Phases of the drones, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
@@ -155,13 +155,13 @@ class FlightGuidance:
     """Guides one flight.
 
     Attributes:
-        player: What is flown.
+        player: Player of the plan.
         guard: Watches for faults; None for nobody.
         watches: Whether the guard acts; may be changed at any time.
         contingency: Answers the loss of a drone; None without.
         end: Whom the end of the flight waits for.
-        down: What was looked at on the way down, `DOWN`, (1,).
-        found: What was found there, see `look_down`, (n, 6).
+        down: Observations on the way down, `DOWN`, (1,).
+        found: Findings there, see `look_down`, (n, 6).
     """
 
     def __init__(

@@ -88,8 +88,8 @@ class GroundSpot:
     Attributes:
         load_position_enu_m: (3,).
         drone_position_enu_m: (n, 3).
-        landing_offset_m: Where the drones land after the flight, in the frame of the load, (n, 3);
-            None for where they stood.
+        landing_offset_m: Landing places of the drones after the flight, load frame, (n, 3);
+            None for the places of the start.
     """
 
     load_position_enu_m: Array
@@ -129,13 +129,13 @@ class FlightPlan:
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
         gates: Rows that wait for something, see `delivery`.
-        ground: Where load and drones stood before; None for a plan that begins in the air.
-        drone_acceleration_enu_m_s2: What is fed forward of the cables' pull, (k, n, 3), see
-            `carrying`; None for nothing.
+        ground: Places of load and drones before; None for a plan that begins in the air.
+        drone_acceleration_enu_m_s2: Feed-forward against the cables' pull, (k, n, 3), see
+            `carrying`; None for none.
         share: Share of the load's weight that is fed forward, (k,); None for nothing.
-        carried: What the drones hold while the load hangs; None where it is not known.
+        carried: Forces of the drones while the load hangs; None where not known.
         waits: Rows that wait until load and drones are in place, records of `WAIT`.
-        held: How a rig hangs along the plan; None where that is not known.
+        held: Equilibria of a rig along the plan; None where not known.
         feeds_flight: Whether the cables' pull is fed forward in the stages, too.
     """
 
@@ -291,8 +291,8 @@ class Draft:
         azimuth: Directions of these places, (n,).
         lost_enu_m: Set-points of drones that do not fly any more, (n, 3).
         last: Last set-point of the load: x, y, z [m], yaw [rad], (4,).
-        gates: What its rows wait for.
-        carried: What the drones hold while the load hangs; None where it is not known.
+        gates: Conditions that its rows wait for.
+        carried: Forces of the drones while the load hangs; None where not known.
         share: Share of the load's weight that is fed forward now.
         fed_m_s2: Accelerations that are asked for now, (n, 3).
         feeds_flight: Whether they turn with the load in the stages, too.

@@ -86,7 +86,7 @@ class FlightPlayer:
     At its gates it waits for a delivery that passes them.
 
     Attributes:
-        play: Where in the plan it is, `PLAY`, (1,); compiled code may go on in it.
+        play: State in the plan, `PLAY`, (1,); compiled code may continue in it.
     """
 
     def __init__(

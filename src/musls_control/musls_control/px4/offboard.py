@@ -116,9 +116,9 @@ class Setpoint:
     Attributes:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
-        acceleration_enu_m_s2: What is fed forward beside place and velocity, (3,). Without a
-            velocity a controller asks for it instead of the place, which holds the drone when the
-            controller falls silent.
+        acceleration_enu_m_s2: Feed-forward beside place and velocity, (3,). Without a velocity it
+            is a controller's command instead of the place, which holds the drone when the
+            controller sends nothing.
         flight_s: Time since the flight began; 0 while the formation waits for armed drones.
     """
 
@@ -208,7 +208,7 @@ class Placement:
         stamp_s: Time of which this is true.
         position_enu_m: (3,).
         orientation_wxyz: Orientation of the body (FLU) in ENU, (4,).
-        speed_m_s: 0 where it is not told.
+        speed_m_s: Speed; 0 where it is not known.
     """
 
     stamp_s: float
@@ -241,7 +241,7 @@ class OffboardSession:
     """Protocol state of one drone.
 
     Attributes:
-        setpoint: What was last asked for; None before.
+        setpoint: Last set-point that was requested; None before.
         reason: Why a command failed, or why the vehicle is doubted.
         land: Set to have PX4 land in its own land mode, from wherever it flies.
         disarm: Set to have PX4 disarm; it refuses that in the air.
@@ -464,7 +464,7 @@ def start_refusal(
 
     Args:
         phases: Phase of each drone, as on its topic.
-        reasons: What the offboard node says of it.
+        reasons: Reasons from the offboard node.
         guided: Whether the offboard node lives.
     """
     if not guided:

@@ -44,7 +44,7 @@ def check_before_arming(
     """Refuse to arm for a plan that begins where load and drones really stand, or in the air.
 
     Args:
-        brief: What the flight is about.
+        brief: Record of the planned flight.
         plan: Plan of this flight.
         limits: Limits of real drones, beside those of the brief.
         force: Arm in spite of findings for which a flight can be forced.

@@ -191,8 +191,8 @@ class MocapFilter:
     """Judges the samples of one body.
 
     Attributes:
-        limits: What they must keep to; may be changed at any time.
-        able: What the body can do.
+        limits: Limits of the samples; may be changed at any time.
+        able: Abilities of the body.
         flies: Whether it is in the air; set by who knows.
         refused_since_s: Time since which all samples were refused; infinite while they are used.
         dropped: Samples that were refused, by reason.

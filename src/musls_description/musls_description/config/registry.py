@@ -185,7 +185,7 @@ class OwnClass:
 
     Attributes:
         kind: "python".
-        source: Where the class is: "my.py:MyClass", or "package.module:MyClass".
+        source: Place of the class: "my.py:MyClass", or "package.module:MyClass".
         parameters: Further arguments of the class, by name.
     """
 
@@ -234,7 +234,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """Things of one sort by name; looking one up imports it if needed.
 
     Args:
-        what: What it holds, in the singular, for messages: "controller".
+        what: Kind of its entries, in the singular, for messages: "controller".
         group: Group of entry points that installed packages may use: "musls.controllers".
         shipped: The distribution's own, as objects or as "module:attribute".
         prepare: Checks what users bring and makes it fit.

@@ -54,8 +54,8 @@ class LocatedMapping(dict[Any, Any]):
     """A mapping that knows where its values were written.
 
     Attributes:
-        place: Where it was written itself.
-        places: Where the value of a key was.
+        place: Place in the file of the mapping.
+        places: Place in the file of each key's value.
         is_file: Whether it is the whole content of a file.
     """
 
@@ -285,7 +285,7 @@ class Override(NamedTuple):
     as in the reference of all keys; in a list it stands for the elements of that kind.
 
     Attributes:
-        origin: What messages call it: "--set" of the command line, "override" from Python.
+        origin: Name in messages: "--set" of the command line, "override" from Python.
     """
 
     path: tuple[str, ...]

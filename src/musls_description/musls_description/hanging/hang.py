@@ -71,8 +71,8 @@ class FormationRefusal:
     Attributes:
         key: Keys of the scenario that are at fault, with their values; "formation" where none was
             given and the system allows none.
-        reason: What is wrong.
-        remedy: What would do; empty where nothing does.
+        reason: Reason of the refusal.
+        remedy: Remedy; empty where there is none.
     """
 
     key: str
@@ -273,7 +273,7 @@ class Hanging:
         """Pull of the cables where what they carry feels another gravity, as in a turn.
 
         Args:
-            felt_m_s2: What holds the load up against it: upwards at rest, (3,), z > 0.
+            felt_m_s2: Acceleration that holds the load up: upwards at rest, (3,), z > 0.
             yaw_rad: Yaw of the load's set-point.
 
         Returns:
@@ -302,7 +302,7 @@ def hang(
 
     Args:
         system: Load, drones and cables; the stiffness of their joints does not count.
-        formation: Where the drones are, or those keys of it that are given: what is left out
+        formation: Places of the drones, or some of its keys: what is left out
             follows from the system.
         gravity_m_s2: Gravity.
         load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).

@@ -80,7 +80,7 @@ class StraightCables:
             shares: Least and largest share of a cable.
             lean_rad: Largest tilt of the load.
             hooks_m: Vector from each drone's centre to its cable, world frame, (n, 3).
-            hung: What else hangs from the load: mass [kg] and place in its frame, (3,).
+            hung: Other bodies that hang from the load: mass [kg] and place in its frame, (3,).
         """
         self.system, self.gravity_m_s2, self.count = system, gravity_m_s2, system.n_drones
         self.steepest, self.shares, self.lean_rad = steepest, shares, lean_rad

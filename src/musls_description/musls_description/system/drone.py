@@ -314,7 +314,7 @@ class Drone:
         shape: A homogeneous body with the drone's inertia, as an alternative to `inertia_kg_m2`.
         inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3); left out with a
             `shape`.
-        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
+        cable_attachment_m: Attachment of the cable, drone frame (i_r_i).
         rotors: The rotors, four to twelve.
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].

@@ -413,11 +413,11 @@ class Load:
 
     Attributes:
         mass_kg: Mass (m_L).
-        shape: What it is, homogeneous: inertia and, if that is left out, box follow from it.
+        shape: Homogeneous shape, from which inertia and, if left out, box are computed.
         inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3); left out
             with a `shape`, and for a point mass.
-        cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL). Those of a
-            rig whose cables say their own `ends` may be left out.
+        cable_attachments_m: Attachments of the cables, one per cable, load frame (L_r_iL). A rig
+            whose cables have their own `ends` may leave them out.
         collision: Box that touches the ground; by default the one around the `shape`.
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
         point_mass: A mass in one point, which does not turn: all cables pull at its centre. For
@@ -546,7 +546,7 @@ class Cable:
             links, "locked" for none.
         twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two, or
             where the joint has no damping of its own, that of a cable that twists along its length.
-        elastic: What it is made of: for elastic segments, and for rigid links that jerk.
+        elastic: Elastic properties, for elastic segments and for rigid links that jerk.
         load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """

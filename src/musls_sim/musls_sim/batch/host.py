@@ -66,7 +66,7 @@ class Host:
     """A session that decides for worlds.
 
     Attributes:
-        first: What is known of a world before anything was decided.
+        first: State of a world before any decision.
     """
 
     def __init__(

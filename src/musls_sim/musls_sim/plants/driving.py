@@ -193,7 +193,7 @@ class RigDriver:
     """The scenario's `rig` inputs over time.
 
     Attributes:
-        targets: What is driven, `TARGET`.
+        targets: Anchors and winches that are driven, `TARGET`.
         numbers: Knots and coefficients of all, one after another.
     """
 

@@ -275,7 +275,7 @@ class Change:
     """A sudden change of the system itself, such as a motor that fails, see the end of this module.
 
     Attributes:
-        what: What it is called in messages.
+        what: Name in messages.
         cable_models: Names of the cable models that can make it.
     """
 
@@ -329,10 +329,10 @@ class PlantSetup:
     """Inputs of a plant's factory.
 
     Attributes:
-        hanging: How the system hangs in formation, and stands on the ground; None where no
+        hanging: Equilibrium of the system in formation, and on the ground; None where no
             formation is flown.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
-        rig: What anchors and winches do; the plant needs to know which anchors are pushed.
+        rig: Motion of anchors and winches; the plant needs to know which anchors are pushed.
         obstacles: Obstacles in the world.
     """
 
@@ -351,7 +351,7 @@ class EventRecord:
 
     Attributes:
         time_s: Simulated time; what cables do by themselves is found within a control period.
-        kind: What happened, one word: "cable_taut", "cable_slack", "cable_broken", ...
+        kind: Kind of event, one word: "cable_taut", "cable_slack", "cable_broken", ...
         what: Object and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
     """
 
@@ -371,7 +371,7 @@ class Plant(TiedToMemory):
         state: State after the last step; the memory stays the same.
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics, `period_s` / `substeps`.
-        reaction: What prescribed motion takes.
+        reaction: Reaction forces of prescribed motion.
         memory: All numbers that a compiled step reads and writes, (words,).
         record: Record in the memory that leads to all else, (1,), if there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.

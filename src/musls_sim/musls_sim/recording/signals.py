@@ -80,12 +80,12 @@ class Column:
 
     Attributes:
         name: Name with unit and frame.
-        field: Where they stand in the message, e.g. "pose.position" (vectors and quaternions as a
+        field: Field of the message, e.g. "pose.position" (vectors and quaternions as a
             whole); "" for nowhere but in /tf.
         shape: Shape of the numbers of one owner, or a function of system and owner (from 0).
         source: Numbers of all owners, from system and session; None for what the recorder
             is told (`on_setpoint`, `on_acceleration`, `on_reference`).
-        written: What is written, from the rows of a system; None for the same.
+        written: Function that gives the numbers to write, from a system's rows; None for the same.
     """
 
     name: str

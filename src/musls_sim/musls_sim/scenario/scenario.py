@@ -108,9 +108,9 @@ class AutopilotSpec:
         kind: "builtin" is the PX4-equivalent cascade, "px4" a real PX4 SITL per drone.
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
-        sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
+        sensors: Sensors of a real PX4; the built-in autopilot uses `estimation` instead.
         flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
-        tracker: What turns forces into thrust and moments, for controllers of level `forces`.
+        tracker: Law that converts forces to thrust and moments, for controllers of level `forces`.
     """
 
     kind: Annotated[
@@ -157,29 +157,29 @@ class Scenario(ShownResult):
 
     Attributes:
         name: Short name, also of the output folder.
-        description: What it is for, in one line.
+        description: Purpose of the scenario in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
             your own plants or events.
-        start: How the flight starts: "ground", "air", or a state.
+        start: Start of the flight: "ground", "air", or a state.
         formation: Places of the drones around the load; what a file leaves out follows from the
             system.
-        mission: What is flown: trajectories of the load, one after the other.
-        controller: What turns the reference of the load into commands for the drones.
+        mission: Mission: trajectories of the load, one after the other.
+        controller: Controller that converts the reference of the load to commands for the drones.
         autopilot: Flight stack of the drones.
-        estimation: What the drones know of their state; a real PX4 estimates it by itself.
+        estimation: State estimation of the drones; a real PX4 estimates its state by itself.
         sensors: Your own sensors, beside the load cells of the cables.
-        cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
-        events: What happens to the system during the flight.
+        cable_model: Model of the cables; "rigid_links" is the seed paper's.
+        events: Events during the flight, such as failures and wind.
         imperfections: Faults of the drones and of their links, or the file that has them.
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
-        aerodynamics: What the air does besides drag: downwash, ground effect, your own models.
+        aerodynamics: Effects of the air besides drag: downwash, ground effect, your own models.
         world: Obstacles.
         physics: Step size of the physics and other numerical settings.
         limits: Limits that the flight must keep, such as the distance between drones.
-        contingency: What the formation does when it has lost a drone; left out for nothing.
-        recording: What is recorded.
+        contingency: Reaction of the formation to the loss of a drone; left out for none.
+        recording: Recorded signals and their rates.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 

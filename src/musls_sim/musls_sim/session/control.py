@@ -75,7 +75,7 @@ class Control:
     Wrenches in the bodies' frames are those of one period; what acts beside adds to them.
 
     Attributes:
-        arrays: What the compiled stages work on, by their names in `WORLD`; `asked` are the
+        arrays: Arrays of the compiled stages, by their names in `WORLD`; `asked` are the
             controller's commands, `reference` the load's for a compiled one.
         late: Compiled stages that bring set-points to the autopilots late.
         setpoints: Stages from the controller's commands to the autopilots' set-points, while it

@@ -43,7 +43,7 @@ class Guidance:
     This base gives none: the drones get their set-points in another way.
 
     Attributes:
-        setpoint: What the autopilot is to follow now; the memory stays the same.
+        setpoint: Set-points that the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
         landed: Whether the drones were found landed at the end.
         arrays: Arrays that compiled code works on, by their names in `WORLD`.
@@ -135,8 +135,8 @@ class MissionGuidance(Guidance):
     """Flies a mission: hands out its set-points, disarms after landing, ends the flight.
 
     Attributes:
-        flight: What decides; people's requests (pause, goals, abort) go to `flight.player`.
-        watch: What a delivery waits for, and what was weighed; None for other missions.
+        flight: Decisions in flight; requests (pause, goals, abort) go to `flight.player`.
+        watch: Watch and weighing of a delivery; None for other missions.
     """
 
     def __init__(

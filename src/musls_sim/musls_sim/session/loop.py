@@ -146,7 +146,7 @@ class Stage:
         step: Function in Python; None where compiled code does everything.
         due: Next period, from a given one on, in which that function has something to do. In
             others it may be called, too.
-        compiled: What compiled code does instead of it.
+        compiled: Compiled functions that run instead of it.
         choose: Says, before each run, what compiled code does; None where that is `compiled`.
         tells: The function is called after a period, when compiled code says that it has something
             to do, or when it is due.

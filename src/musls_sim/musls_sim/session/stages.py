@@ -36,7 +36,7 @@ class Entry:
     """A row of the table: condition, and function that makes the stage.
 
     Attributes:
-        what: What it does, for the documentation.
+        what: Description for the documentation.
         where: Place of the code in the period, in the same form.
         make: Function that makes the stage of a flight; None where it needs none.
         asks: Key and value of a scenario that ask for it in Python where many worlds at once, which

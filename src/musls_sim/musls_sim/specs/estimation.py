@@ -19,8 +19,8 @@ class TruthSpec:
         kind: "truth".
         noise: Standard deviation of white noise on all components of load and drones, fresh each
             control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
-        load: How the load is estimated: "mocap" knows it, "quasi_static" and "ekf" go by the
-            drones, and so may your own class.
+        load: Estimator of the load: "mocap" has its true state, "quasi_static" and "ekf" compute it
+            from the drones, and so may your own class.
     """
 
     kind: Literal["truth"] = "truth"
@@ -41,8 +41,8 @@ class MotionCaptureSpec:
         dropout_fraction: Share of samples that get lost, at random.
         gyro_noise_rad_s: Noise per axis and 4 ms sample.
         accelerometer_noise_m_s2: Noise per axis and 4 ms sample.
-        load: How the load is estimated: "mocap" sees it, "quasi_static" and "ekf" go by the
-            drones, and so may your own class.
+        load: Estimator of the load: "mocap" measures it, "quasi_static" and "ekf" compute it
+            from the drones, and so may your own class.
     """
 
     kind: Literal["mocap"] = "mocap"

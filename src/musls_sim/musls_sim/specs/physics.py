@@ -79,7 +79,7 @@ class PhysicsSpec:
             are then several times those of a rope.
         cable_restitution: Share of the rate of separation with which the ends of a massless cable
             come back after a jerk; 0 for none.
-        contact: What the ground and obstacles hold up with dry friction: load, drones, cables.
+        contact: Bodies that ground and obstacles hold up with dry friction: load, drones, cables.
             Without "cables" these lie on soft ground and hang through obstacles; with it each of
             their nodes is a ball of the cable's radius. In rigid_links and elastic.
     """

@@ -22,7 +22,7 @@ class Transforms(NamedTuple):
 
     Attributes:
         stamp_s: (T,).
-        log_s: When each was logged (T,).
+        log_s: Time when each was logged (T,).
         parent: Frames as bytes (T,); empty where none was said.
         child: Frames, or topics, as bytes (T,).
         position_m: Position in the parent (T, 3).

@@ -97,7 +97,7 @@ class Law(NamedTuple):
     Attributes:
         load: One record, (1,) of `LOAD`.
         cables: (n,) of `CABLE`.
-        sharing: How its wrench is shared out.
+        sharing: Allocation of its wrench.
         forces: Forces of the cables and two derivatives, load frame, (3, n, 3).
         commands: (n,) of `COMMAND`.
     """

@@ -291,7 +291,7 @@ class RigidLinksPlant(Plant):
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
         records: Bodies, coordinates and all else, see `mechanism.Tables`.
-        contact: What touches ground and obstacles, `physics.contact`.
+        contact: Bodies that touch ground and obstacles, `physics.contact`.
         happened: Cables that broke, see `interface.Plant`.
         bends_evenly: Whether joints of cables that are free to twist are even, see `mechanism`.
     """

@@ -155,7 +155,7 @@ class Levels:
     """Levels of one plant, and the one at which the next period begins.
 
     Attributes:
-        record: What a compiled step knows of them, (1,) of `LEVELS`.
+        record: Record of the levels for a compiled step, (1,) of `LEVELS`.
         last: Number of the finest level.
         substeps: Steps per period at each level.
         step_s: Length of a step at each level.
