@@ -479,7 +479,7 @@ def _as_texts(overrides: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
-    """Whether a mapping stands for itself, and not for changes of what is there."""
+    """Whether a mapping is a complete value, and not a set of changes."""
     return "kind" in value or (
         key == "system" and "cables" in value and ("load" in value or "anchors" in value)
     )

@@ -104,7 +104,7 @@ def fly(
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary and report; gives the content of summary.json.
 
-    `say` is told what is done after it; `live` makes what shows the flight while it flies. Errors
+    `say` is called with each task after the flight; `live` makes the viewer of the flight. Errors
     before the flight leave nothing behind. After its begin what was flown is kept in `out`
     (consoles of failed PX4s beside it), without a report, and is the error's `recording`.
 
@@ -175,7 +175,7 @@ def fly(
 def compile_beside(stages: Parts) -> None:
     """Compile stages in a process of its own, where that is new and a second core is there for it.
 
-    Numba's cache on disk hands them over; whoever needs one of them waits for all.
+    Numba's cache on disk hands them over; a stage that needs one of them waits for all.
     """
     if any(stage.is_kept for stage in stages) or os.name != "posix" or worker_count(None, 2) == 1:
         return

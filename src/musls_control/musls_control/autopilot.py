@@ -109,7 +109,7 @@ class Autopilot:
         """Get ready to fly, while the drones stand still; called once before the first step."""
 
     def close(self) -> None:
-        """End what `start` started; called once after the last step, whatever happened."""
+        """End what `start` started; called once after the last step, also after an error."""
 
     def step(
         self,

@@ -85,7 +85,7 @@ class GeometricAttitude:
         M   = J (-wn^2 e_R - 2 zeta wn e_W) + W x J W - J (W x R^T R_d W_d - R^T R_d dW_d/dt)
 
     The gains are multiplied by the inertia, so that a small error about axis i obeys
-    e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 whatever the drone's size.
+    e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 for any drone's size.
 
     Attributes:
         drones: Set-points and outputs: (n,) records of `DRONE`.

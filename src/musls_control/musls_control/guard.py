@@ -44,7 +44,7 @@ class GuardSettings:
 
     Attributes:
         pose_age_s: Age of the newest pose of a body that is a fault.
-        tracking_error_m: Distance of a drone from its set-points of late that is a fault.
+        tracking_error_m: Distance of a drone from its recent set-points that is a fault.
         give_up_after_s: Time that a fault of one drone lasts before it is given up, where the
             others can go on without it.
         doubt_after_s: Time that a doubt about a drone lasts before it is given up, or all land.

@@ -172,7 +172,7 @@ BY_MOTION = (
     "how late the drones follow them does not show"
 )
 LATE_S = 0.05
-"""Difference of a body's lag to those of all others from which it is told."""
+"""Least difference between the lag of a body and all others that is reported."""
 _PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
 
 

@@ -128,7 +128,7 @@ def body_of(name: str) -> tuple[str, int | None, bool] | None:
 
 
 def name_in(stem: str) -> str:
-    """The body that the name of a file of one body tells of, such as `23_load`; else all of it."""
+    """Body that is named by a file of one body, such as `23_load`; else the whole name."""
     words = re.split(r"[-_. ]+", stem)
     n = len(words)
     runs = (words[k : k + size] for size in range(n, 0, -1) for k in range(n - size + 1))
@@ -486,10 +486,10 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
 
 
 MOST_M_S2, LEAST_JUMP_M = 500.0, 0.05
-"""Acceleration between samples that no body has, and the jump from which on it is told."""
+"""Impossible acceleration between samples, and the least jump that is reported for it."""
 
 MOST_RAD_S, LEAST_JUMP_RAD = 50.0, 0.5
-"""Turn between samples that no body has, and from which on it is told."""
+"""Impossible rotation between samples, and the least one that is reported."""
 
 
 def _note_jumps(body: str, track: PoseTrack, notes: list[str]) -> None:

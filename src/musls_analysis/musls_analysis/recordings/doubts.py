@@ -34,7 +34,7 @@ of a flight: it was sampled faster, in another unit of time."""
 FASTEST_M_S = 100.0
 FASTEST_RAD_S = 10.0
 FARTHEST_M, NEAR_M, NEAREST_M = 200.0, 0.25, 0.1
-"""Distances of two bodies of one system; the second is told of."""
+"""Distances of two bodies of one system; above the second there is a doubt."""
 
 WINDOW_S = 0.2
 """Time over which accelerations are taken, so that noise of positions does not count."""

@@ -160,7 +160,7 @@ class ReplaySpec:
 
 
 class RecordedPaths:
-    """Smooth paths of the recorded reference points, whatever they are points of.
+    """Smooth paths of the recorded reference points, wherever they lie in the bodies.
 
     Attributes:
         paths: Path of every body as recorded.

@@ -285,7 +285,7 @@ class Store:
         return self.folder / "flights" / run
 
     def write(self, outcome: Outcome, about: Mapping[str, Any]) -> None:
-        """Write a run and further keys of its record; whoever sees its JSON sees all of it."""
+        """Write a run and further keys of its record; the JSON file appears complete."""
         run = outcome.record["id"]
         log = self.folder / "logs" / f"{run}.log"
         log.unlink(missing_ok=True)

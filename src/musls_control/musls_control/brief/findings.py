@@ -57,7 +57,7 @@ Check = Callable[[Hanging, Brief], Finding | None]
 
 
 def findings(brief: Brief, plan: FlightPlan | None = None) -> Iterator[Finding]:
-    """Everything that is found before a flight, in the order in which it is told.
+    """All findings before a flight, in the order in which they are reported.
 
     Without a `plan` how the system hangs is looked at, with one what happens along it.
     """
@@ -626,7 +626,7 @@ def taut_cables(
 
     Returns:
         The numbers of those cables, from 0; their ends, (rows, cables, 2, 3), ENU [m]; and whether
-        they are taut, (rows, cables). Where a slack one hangs, nobody knows.
+        they are taut, (rows, cables). The shape of a slack one is not known.
     """
     numbers = {"load": 0} | {f"drone_{i + 1}": i + 1 for i in range(system.n_drones)}
     of = [k for k in range(system.n_cables) if all(e.body in numbers for e in system.ends(k))]

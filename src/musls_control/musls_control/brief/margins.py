@@ -37,7 +37,7 @@ from musls_description.system.slung_system import RigSystem
 # ---------- Forces in a formation that accelerates as one, in moving air
 #
 # In the frame of the accelerating load, gravity is g e3 + a. The air's drag on load and cables is
-# taken as a further acceleration of what is carried. So what is carried hangs at rest under a
+# taken as a further acceleration of the carried bodies. So they hang at rest under a
 # gravity g_c = g e3 + a - D_L / m_c of another size and direction (`Hanging.accelerated`). Each
 # drone then needs the force of its cable, plus m_i (g e3 + a_i), minus its own drag, where a_i has
 # the centripetal and tangential parts of the formation's turn. Left out: that the load swings,

@@ -69,7 +69,7 @@ class LoadEstimator(ABC):
 
     Attributes:
         load_imu: The IMU that the load has to carry for it, None for none.
-        needs_rotors: Whether it goes by the rotors' speeds, so that they have to turn.
+        needs_rotors: Whether it uses the rotors' speeds, so that they have to turn.
         setup: Facts about the system, from `prepare` on.
     """
 

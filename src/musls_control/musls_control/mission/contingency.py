@@ -66,7 +66,7 @@ LOSS = np.dtype(
 def look_for_losses(losses, motion, tension, wanted, time, lifting):
     """Look at drones and cables, (n,) records of `LOSS`; once at a time. Tells whether it is news.
 
-    `motion` (1 + n, 16), `tension` (n, 2); what nobody knows (NaN) tells nothing. `wanted`: where
+    `motion` (1 + n, 16), `tension` (n, 2); unknown values (NaN) are ignored. `wanted`: where
     the drones are to be, (n, 3) or more columns. `lifting`: the load is only being taken up: a
     cable that has not carried yet, for as long as it may be slack, is not lost, it is late.
     """
@@ -164,7 +164,7 @@ class Contingency:
         self._ahead = ahead
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
-        """Another one that looks at the same records, and goes by the same formations."""
+        """Copy that uses the same records and formations."""
         other = copy.copy(self)
         other.gone, other._noted = self.gone.copy(), dict(self._noted)
         other.answers = list(self.answers)
@@ -300,7 +300,7 @@ class Contingency:
         return self._found[key]
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
-        """Whether the others keep clear of what is above and below a place.
+        """Whether the others keep clear of the space above and below a place.
 
         On the way to their new places they may be as near as they are already.
         """

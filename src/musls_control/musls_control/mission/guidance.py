@@ -64,7 +64,7 @@ class KnownState:
         reasons: Why a drone failed.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
         charge: Share of the charge that a drone's battery has left, by name; NaN if unknown.
-        opens_hooks: Whether somebody opens hooks when asked to.
+        opens_hooks: Whether a simulator or node opens hooks on request.
     """
 
     estimate: Estimate
@@ -99,7 +99,7 @@ class KnownState:
         return time_s - self.heard_s.get(body, -np.inf)
 
     def unseen(self, time_s: float) -> list[str]:
-        """Bodies of which nothing has come of late."""
+        """Bodies without a recent message."""
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
     def missing(
@@ -107,7 +107,7 @@ class KnownState:
     ) -> list[str]:
         """Conditions that a start waits for: poses, drone phases in `ready`, the offboard node.
 
-        `charge`: share that each battery must have, as far as it is told.
+        `charge`: share that each battery must have, if it is known.
         """
         found = []
         for body in self.unseen(time_s):
@@ -259,7 +259,7 @@ class FlightGuidance:
     def controls(self, age_s: float = 0.0) -> bool:
         """Whether a controller of the load flies, which relies on all drones and on fresh motion.
 
-        `age_s`: of the oldest part of the motion that it goes by.
+        `age_s`: age of the oldest part of the motion that it uses.
         """
         player, guard = self.player, self.guard
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)

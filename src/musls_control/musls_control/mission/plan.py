@@ -65,7 +65,7 @@ HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 are opened; nothing hangs on the drones any more."""
 
 WEIGHED = "weighed"
-"""Nothing is waited for; what was weighed is told."""
+"""Gate without a wait, at which the weighed mass is reported."""
 
 
 @dataclass(frozen=True)

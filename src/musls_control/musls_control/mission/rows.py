@@ -139,7 +139,7 @@ DOWN = np.dtype(
     [
         ("looked", np.int64),  # row that was looked at last; -1 for none
         ("looks", np.int64),  # in which what the drones hold was seen
-        ("spread_from", np.int64),  # row after which places come aside; -1 before
+        ("spread_from", np.int64),  # row after which places are shifted sideways; -1 before
         ("spread_rows", np.int64),  # in which they do
     ]
 )
@@ -194,7 +194,7 @@ def look_down(down, found, rows, row, fed, spots, lies, length_m, motion):
 
 @compiled()
 def add_held(found, fed, motion):
-    """Add what the drones hold aside of what is fed forward, and of what all hold alike."""
+    """Add the drones' forces beyond the feed-forward and the mean of all drones."""
     n = found.shape[0]
     for k in range(2):
         mean = 0.0
@@ -212,7 +212,7 @@ def add_held(found, fed, motion):
 
 @compiled()
 def find_places(found, spots, lies, length_m, load):
-    """Find how far the places to land come aside, so that they are round the load where it lies."""
+    """Shift the landing places sideways, so that they are around the load where it lies."""
     away = math.hypot(load[0] - lies[0], load[1] - lies[1])
     turn = wrapped(yaw_of(load[6:10]) - lies[3])
     turn = min(max(turn, -MOST_TURNED_RAD), MOST_TURNED_RAD)

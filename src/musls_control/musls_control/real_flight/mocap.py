@@ -145,7 +145,7 @@ class Track:
 
     @property
     def velocity_enu_m_s(self) -> Array | None:
-        """Mean velocity of late, (3,); None from a single sample."""
+        """Recent mean velocity, (3,); None from a single sample."""
         first, passed = self._samples[0], self.last.stamp_s - self._samples[0].stamp_s
         if passed <= 0.0:
             return None
@@ -170,7 +170,7 @@ class Track:
     ) -> tuple[float, float]:
         """Motion that a sample needs over what the body can do: place and turn; impossible above 1.
 
-        `imu_rad_s`: turn rate of late by its own IMU: what has lost control turns faster.
+        `imu_rad_s`: recent turn rate of its own IMU: a body out of control turns faster.
         """
         able, passed = self.able, max(passed_s, 0.0)
         far_m = float(np.linalg.norm(sample.position_enu_m - self.last.position_enu_m))
@@ -193,7 +193,7 @@ class MocapFilter:
     Attributes:
         limits: Limits of the samples; may be changed at any time.
         able: Abilities of the body.
-        flies: Whether it is in the air; set by who knows.
+        flies: Whether it is in the air; set by the caller.
         refused_since_s: Time since which all samples were refused; infinite while they are used.
         dropped: Samples that were refused, by reason.
         detail: The last refusal, with numbers.
@@ -383,7 +383,7 @@ class MocapFilter:
 
     @property
     def _imu_rad_s(self) -> float:
-        """Largest turn rate of late by the body's own autopilot."""
+        """Largest recent turn rate, from the body's own autopilot."""
         return max((rate for *_, rate in self._attitudes), default=0.0)
 
     def _strain_of_other(self, sample: Sample) -> float:

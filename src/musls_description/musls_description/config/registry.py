@@ -62,7 +62,7 @@ _PREFIX = "musls_user_"
 def user_code(
     when: Callable[[], str] = str, kind: type | None = None, method: str = ""
 ) -> Iterator[None]:
-    """Around what calls code of users: whatever that raises is told in one line.
+    """Context for calls of users' code: each exception is reported in one line.
 
     `when` gives further words, such as " at 0.3 s". With a user's class and its method, errors of
     what is made of its answer are told as the method's, too.

@@ -43,7 +43,7 @@ _SEPARATED = {mark: re.compile(f"[{_THOUSANDS}{',' if mark == '.' else '.'}]") f
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Begin the errors of what is read inside with the path of the file."""
+    """Context in which errors begin with the path of the file."""
     try:
         yield
     except ConfigError as error:

@@ -66,7 +66,7 @@ def weakest_of(margins: Sequence[float] | Array) -> int:
 
 @dataclass(frozen=True)
 class FormationRefusal:
-    """Why a system does not hang, or is not to be flown.
+    """Reason why a system has no equilibrium, or must not be flown.
 
     Attributes:
         key: Keys of the scenario that are at fault, with their values; "formation" where none was

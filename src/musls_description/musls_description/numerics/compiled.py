@@ -128,7 +128,7 @@ def compiled(
     """Make the decorator for a compiled function.
 
     `shared`: Python and compiled code both call it: it is compiled once, with both entries.
-    `inlined`: callers take it over whatever its size; for what one or two of them call in a loop.
+    `inlined`: it is inlined in its callers at any size; for what one or two of them call in a loop.
 
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
     inf as in C++ and costs no branch. The compiled code releases Python's global lock.

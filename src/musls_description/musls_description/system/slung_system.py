@@ -656,7 +656,7 @@ class Cable:
 
     @property
     def hanging_tension_n(self) -> float:
-        """Tension at which the cable hangs at rest, on Earth: its drone's share of what is carried.
+        """Tension of the cable at rest, on Earth: its drone's share of the carried weight.
 
         That of its own weight for a cable that is not yet part of a system [N].
         """

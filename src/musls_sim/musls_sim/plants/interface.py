@@ -473,7 +473,7 @@ class Plant(TiedToMemory):
     def happened(self) -> list[EventRecord]:
         """Events of the cables, in order of time.
 
-        The plant appends; whoever steps it empties the list.
+        The plant appends to it during a step; the caller of `step` empties it.
         """
         return []
 
@@ -501,7 +501,7 @@ class Plant(TiedToMemory):
     def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
         """Take note of periods that compiled code advanced, and of how the last of them ended.
 
-        The periods before it were as usual: there is nothing to tell of them.
+        The periods before it were normal and need no report.
 
         Raises:
             SimulationDiverged: The state is not physical any more.
@@ -624,7 +624,7 @@ def substeps(step_s: float) -> int:
 # L the shortest cable, m the mass of load and cables, M that of the drones. In 2 s of a free swing
 # from 40 degrees a method of order p is off by at most 2 (w h)^p of the way, measured for the
 # plants and for cables from 0.5 to 2.4 m (`test_accuracy.py`). Flights that an autopilot holds are
-# ten times better. Jerks are not counted: what they do is told by `musls fly --verify`.
+# ten times better. Jerks are not counted: `musls fly --verify` shows their effect.
 
 SWING_ERROR = 2.0
 """Error of a swing as a share of its way, over (w h)^p."""

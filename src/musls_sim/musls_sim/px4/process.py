@@ -85,7 +85,7 @@ class Program:
 def guard() -> list[str]:
     """Command prefix that ends the program with its parent.
 
-    It dies with this process, whatever ends that. As root PX4 would take real-time priority for
+    It ends with this process, however that ends. As root PX4 would take real-time priority for
     its threads and starve everything else, this simulator included; so it may not.
     """
     setpriv = which("setpriv")

@@ -226,7 +226,7 @@ class _Written(NamedTuple):
         first_ns: Time of the first message.
         last_ns: Time of the last message.
         size: Bytes.
-        mark: Whatever the writer wants to know of it.
+        mark: Any data of the writer about it.
     """
 
     place: bytes

@@ -787,7 +787,7 @@ class LinkLost(OnDrone, Event):
 @EVENTS.register("land")
 @spec
 class Land(Event):
-    """Drones land where they are, whatever the mission asks: PX4's land mode.
+    """Landing of drones where they are, against the mission: PX4's land mode.
 
     The guard asks for it where a drone is in doubt.
 

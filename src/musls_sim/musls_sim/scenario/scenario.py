@@ -440,6 +440,6 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """A list of names; of what is none, nothing: the validation says so."""
+    """Names in a list; empty for anything else, which validation reports."""
     names = value if isinstance(value, list) else []
     return names if all(isinstance(name, str) for name in names) else []

@@ -63,7 +63,7 @@ class Truth:
     """Ground truth.
 
     Attributes:
-        noise: Standard deviation of what is added to it.
+        noise: Standard deviation of the added noise.
     """
 
     def __init__(self, state: PlantState, generator: np.random.Generator, noise: float) -> None:

@@ -188,7 +188,7 @@ class PayloadController(TiedToMemory, Controller):
 
     @property
     def happened(self) -> list[tuple[str, str]]:
-        """Reports, emptied by whoever takes them; compiled flights fill the law's memory alone."""
+        """Reports, emptied by their reader; compiled flights only fill the law's memory."""
         if self._load["unkept"].any() and not self._gave_up:
             self._gave_up = True
             self._reports.append(

@@ -301,7 +301,7 @@ class Rig:
 
     @property
     def mass_kg(self) -> float:
-        """Mass of all bodies and cables, also of what is wound up [kg]."""
+        """Mass of all bodies and cables, with the cable on the drums [kg]."""
         wound = 0.0
         for w in self.winches:
             cable = self.cables[w.cable - 1]

@@ -247,7 +247,7 @@ def yield_at(body, arm, b):
 
 @compiled(inlined=True)
 def eliminate(t, k, h):
-    """Take a body's joint away and add what is left of the body to its parent.
+    """Eliminate a body's joint and add its remaining inertia and force to its parent.
 
     Joint damping acts on the mean rate of the step, v + h/2 a, carried a quarter of a step further
     along the change of the acceleration, h/4 (a - a1), which makes it stable for any damping;

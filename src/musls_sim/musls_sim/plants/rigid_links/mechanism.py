@@ -130,7 +130,7 @@ COORDINATE = np.dtype(
         ("axis", float, 3),
         ("turning", float, 3),  # articulated inertia times the axis: moment, force
         ("pushing", float, 3),
-        ("left", float),  # what is left of the torque
+        ("left", float),  # remaining torque
         ("inverse", float),  # one over the inertia that the coordinate feels
         ("drift", float, 3),  # angular acceleration by the rates
     ]
