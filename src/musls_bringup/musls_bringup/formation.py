@@ -18,8 +18,8 @@ from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import ShownResult, Table
 
 STARTS = 240
-"""Number of trial attachments along a closed line; the one with its centre nearest the load's is
-kept."""
+"""Number of start points of attachments along a closed line; the set whose middle is nearest the
+load's is kept."""
 
 
 @dataclass(frozen=True, repr=False)

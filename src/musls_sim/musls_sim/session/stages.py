@@ -71,7 +71,7 @@ def in_python(name: str, step: Step | None) -> Stage | None:
 
 
 def last_of(periods: int) -> Due:
-    """Schedule for the last period of every so many."""
+    """Schedule that is due in the last period of each group of `periods`."""
 
     def due(tick: int) -> float:
         return -(-(tick + 1) // periods) * periods - 1
