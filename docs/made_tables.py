@@ -32,7 +32,7 @@ LEADERBOARD = BENCHMARKS / "leaderboard"
 REHEARSALS = BENCHMARKS / "rehearsals"
 """Files rehearsal.csv of `musls ros rehearse`, with the names of their scenarios."""
 
-FILLED = ("learning.md", "leaderboard.md", "power.md", "ros2.md")
+FILLED = ("learning.md", "leaderboard.md", "power.md", "real_flights.md")
 """Pages whose tables stand in the repository."""
 
 BLOCK = re.compile(r"<!-- made: (\w+) ?(\w*) -->\n(?:.*?\n)?<!-- end -->", re.S)

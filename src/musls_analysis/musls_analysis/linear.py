@@ -52,12 +52,12 @@ class Mode:
     """One eigenvalue, or a pair of conjugate ones.
 
     Attributes:
-        name: What moves most: "pendulum" (all drones against the load), "yaw", "tilt" (of the
+        name: Dominant motion: "pendulum" (all drones against the load), "yaw", "tilt" (of the
             load), "spread" (drones against each other), "cable" (between its ends), "attitude" (of
             drones), "rotor" (their lag), "drift" (free motion, no restoring force).
         eigenvalue: The one with the positive imaginary part [rad/s].
         shares: Kinetic energy of the mode by name, sum 1; that of a rotor's lag has none.
-        shape: Of the states, (n_states,) complex.
+        shape: Eigenvector of the states, (n_states,) complex.
     """
 
     name: str
@@ -90,7 +90,7 @@ class LinearModel(ShownResult):
             from two sizes of the differences, (n_states + n_inputs,).
         kinked: States and inputs whose slopes ahead and behind differ, such as rotors that speed up
             faster than they slow down; the mean stands in the matrices.
-        time_s: When in the flight.
+        time_s: Time in the flight.
     """
 
     A: Array

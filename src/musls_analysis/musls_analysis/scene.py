@@ -84,7 +84,7 @@ class DroneShape:
     Attributes:
         hubs_m: (rotors, 3).
         discs_m: Rims of the rotor discs (rotors, points, 3).
-        front: Which rotors are at the front (x > 0) (rotors,).
+        front: Mask of the rotors at the front (x > 0) (rotors,).
         plate_m: Outline of the body between the arms (points, 3).
         gear_m: Landing gear as segments (6, 2, 3).
     """
@@ -120,7 +120,7 @@ class DroneShape:
 
     @property
     def arms_m(self) -> np.ndarray:
-        """From the centre to the hubs (rotors, 2, 3)."""
+        """Lines from the centre to the hubs, (rotors, 2, 3)."""
         return np.stack([np.zeros_like(self.hubs_m), self.hubs_m], axis=1)
 
     @property
@@ -277,8 +277,8 @@ class SampledCable:
     """One cable at each time.
 
     Attributes:
-        points_enu_m: From the load to the drone, K arrays (points, 3); NaN where not known.
-        tension_n: At the load (K,); NaN where not known.
+        points_enu_m: Points from the load to the drone, K arrays (points, 3); NaN where not known.
+        tension_n: Tension at the load (K,); NaN where not known.
         slack: Whether a straight line is known to be slack by its length (K,).
         may_part: Whether something has happened that leaves recorded shapes in pieces (K,).
     """

@@ -42,7 +42,7 @@ for _id, _task in IDS.items():
 
 
 def __getattr__(name: str) -> Any:
-    """What needs stable-baselines3 is imported only when it is asked for."""
+    """Import the names that need stable-baselines3 only when they are used."""
     if name in ("PPO_SETTINGS", "for_sb3", "save_policy"):
         from musls_bringup.learning import stable_baselines
 

@@ -84,8 +84,8 @@ class Recording(recordings.Recording):
         """Draw one of the report's figures; notebooks show it, `savefig` writes it.
 
         Args:
-            name: As the report's PNG files: "paths_3d", "top_view", "stage_errors", "pose_load",
-                "pose_drone_1", ..., "tensions", "rotors", "batteries".
+            name: Name as of the report's PNG files: "paths_3d", "top_view", "stage_errors",
+                "pose_load", "pose_drone_1", ..., "tensions", "rotors", "batteries".
 
         Raises:
             ConfigError: The recording has no such figure.
@@ -112,7 +112,7 @@ def read_recording(path: Path | str, options: ReadOptions | None = None) -> Reco
     Args:
         path: Bag (folder or .mcap, .db3), result folder of `musls fly`, folder with one storage
             file, log file of the seed paper's flights, or CSV excerpt.
-        options: What the recording does not say.
+        options: Facts that the recording's file lacks.
 
     Returns:
         The recording, its poses at strictly increasing times; `warnings` says what was
@@ -174,11 +174,11 @@ def fly(
     attribute `recording` of the exception (and in `out`).
 
     Args:
-        scenario: What to fly, see `load_scenario`.
+        scenario: Scenario to fly, see `load_scenario`.
         controller: Your own controller instead of the scenario's.
         out: Folder for what the command `musls fly` writes; None writes nothing.
         overwrite: Replace an older result in `out`.
-        observers: What watches the flight.
+        observers: Observers of the flight.
         force: Fly in spite of too little thrust.
         realtime: Not faster than real time.
         report: Write report.html, too (with `out`).
@@ -247,7 +247,7 @@ def linearise(
     """Linear model of a scenario's plant, open loop: A, B, C, D with names, and modes.
 
     Args:
-        scenario: What to linearise, see `load_scenario`.
+        scenario: Scenario to linearise, see `load_scenario`.
         at: Time of its flight [s]; None for hanging in formation at rest.
         inputs: "rotor_speeds" (commanded) or "forces" (thrust and moments of each drone, ideal).
 
@@ -295,11 +295,11 @@ def replay(
     """Predict the load of a recording from the recorded motion of its drones.
 
     Args:
-        recording: With the load and all drones, or where to read it.
+        recording: Recording with the load and all drones, or its path.
         system: Load, drones and cables, or the name of a shipped system or file.
         cable_model: "rigid_links", "elastic" (also with a number, "rigid_links:5"), or
             "massless".
-        spec: How to replay: reference points, lead-in, step.
+        spec: Options of the replay: reference points, lead-in, step.
 
     Raises:
         ConfigError: The recording or the cable model does not fit the system.
@@ -328,7 +328,7 @@ def compare(
         real: The real flight, or where to read it.
         sims: One or several simulated flights.
         stages: Stages to compare, such as "circle".
-        options: How to compare.
+        options: Options of the comparison.
 
     Returns:
         One comparison a stage.
@@ -417,11 +417,11 @@ def montecarlo(
     """Fly many worlds drawn from distributions.
 
     Args:
-        scenario: What to fly, see `load_scenario`.
+        scenario: Scenario to fly, see `load_scenario`.
         vary: YAML file with the distributions, or what it would hold ({"parameters":
             {"system.load.mass_kg": {"mean": 1.6, "std": 0.05}}}); None varies the noise alone.
         worlds: Number of flights, each with noise of its own.
-        seed: Of the draws.
+        seed: Seed of the draws.
         out: Folder that keeps the flights, so that a study can be continued; None keeps nothing.
         workers: Processes; by default as many as there are cores.
         scheduler: Address of a Dask scheduler to use instead.
@@ -479,7 +479,7 @@ def _as_texts(overrides: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
-    """Whether a mapping stands for itself, and not for changes of what is there."""
+    """Whether a mapping is a complete value, and not a set of changes."""
     return "kind" in value or (
         key == "system" and "cables" in value and ("load" in value or "anchors" in value)
     )

@@ -51,7 +51,7 @@ SCORES = {
 """Columns of the table with what they are."""
 
 PACKAGES = ("numpy", "scipy", "numba", "casadi")
-"""Whose versions stand in the results."""
+"""Packages whose versions are written into the results."""
 
 WARM_PERIODS = 5
 """Flown before each flight, so that what is compiled does not count as time of the controller."""
@@ -151,7 +151,7 @@ def benchmark(
 
 
 def _key(case: Mapping[str, Any], source: Row) -> str:
-    """What a row depends on: the case, the controller's file or settings, tasks and version."""
+    """Hash of all inputs of a row: case, controller file or settings, tasks and version."""
     told = {name: value for name, value in case.items() if name != "folder"}
     return _hash(read_text(TASKS) + VERSION, [told | {"overrides": []}, source])
 

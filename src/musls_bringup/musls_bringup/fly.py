@@ -47,7 +47,8 @@ COMPILES_S = 0.5
 """A control period that takes longer has compiled something."""
 
 OFTEN_NEEDED: Parts = (capture_motion, look_for_contacts, fly_autopilots)
-"""What nearly all flights need beside the stages of their plant, and takes as long to compile."""
+"""Compiled stages that nearly all flights need in addition to those of their plant, which take as
+long to compile."""
 
 Flight = tuple[Recording, Mapping[str, Any]]
 """A recording and its summary."""
@@ -77,7 +78,7 @@ class FlightEnded(StopRequested):
 
     Attributes:
         summary: Content of its summary.json.
-        recording: What was flown.
+        recording: Recording of the flight so far.
     """
 
     def __init__(self, summary: dict[str, Any], recording: Recording, out: Path) -> None:
@@ -103,7 +104,7 @@ def fly(
 ) -> dict[str, Any]:
     """Fly and write bag, scenario, summary and report; gives the content of summary.json.
 
-    `say` is told what is done after it; `live` makes what shows the flight while it flies. Errors
+    `say` is called with each task after the flight; `live` makes the viewer of the flight. Errors
     before the flight leave nothing behind. After its begin what was flown is kept in `out`
     (consoles of failed PX4s beside it), without a report, and is the error's `recording`.
 
@@ -174,7 +175,7 @@ def fly(
 def compile_beside(stages: Parts) -> None:
     """Compile stages in a process of its own, where that is new and a second core is there for it.
 
-    Numba's cache on disk hands them over; whoever needs one of them waits for all.
+    Numba's cache on disk hands them over; a stage that needs one of them waits for all.
     """
     if any(stage.is_kept for stage in stages) or os.name != "posix" or worker_count(None, 2) == 1:
         return
@@ -369,7 +370,7 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def _check(session: Session) -> dict[str, Any] | None:
-    """What was found before the flight, and its margins; None where nobody carries anything."""
+    """Findings and margins before the flight; None if no drone carries anything."""
     brief, plan = session.scenario.brief, session.components.plan
     margins = margins_of(brief, plan, moments=1)
     if margins is None:
@@ -385,7 +386,7 @@ def _check(session: Session) -> dict[str, Any] | None:
 
 
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
-    """How close the drones came in flight, and the plan brings them."""
+    """Smallest distance of the drones in flight, and in the plan."""
     closest, planned = watch.closest, None
     if isinstance(session.guidance, MissionGuidance):
         planned = closest_in_plan(session.scenario.system, session.components.plan)

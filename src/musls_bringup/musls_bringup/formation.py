@@ -18,7 +18,8 @@ from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.tables import ShownResult, Table
 
 STARTS = 240
-"""Of attachments along a closed line, of which that with its middle nearest the load's is taken."""
+"""Number of start points of attachments along a closed line; the set whose middle is nearest the
+load's is kept."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +27,8 @@ class Proposal(ShownResult):
     """Places that hold a load level.
 
     Attributes:
-        hanging: How the system hangs there.
-        margins: Of each drone at rest there.
+        hanging: Equilibrium of the system there.
+        margins: Margins of each drone at rest there.
     """
 
     hanging: Hanging

@@ -193,7 +193,7 @@ ENDING = [n for n in signal.Signals if n.name in ("SIGINT", "SIGTERM", "SIGHUP")
 """The signals; Windows has no SIGHUP."""
 
 GIVE_UP = 3
-"""With so many signals results are no longer waited for."""
+"""Number of signals after which the program stops waiting for results."""
 
 
 class StopRequested(KeyboardInterrupt):

@@ -63,6 +63,6 @@ def sweep_path(name: str | None) -> Path:
 
 
 def sweep_scenario_path(name: str, sweep: Path) -> Path:
-    """Find the scenario of a sweep; a relative file counts from the sweep's folder first."""
+    """Find the scenario of a sweep; a relative file is looked for in the sweep's folder first."""
     beside = sweep.parent / name
     return named_file("scenario", str(beside) if os.path.isfile(beside) else name, SCENARIOS)

@@ -193,12 +193,12 @@ def explained(value: Any, key: Key | None) -> str:
 
 
 INVALID, ERROR = "invalid flight: ", "musls: error: "
-"""What a line begins with that is shown in red."""
+"""Prefixes of lines that are shown in red."""
 
 MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
 
 PAGE = re.compile(r"(http://127\.0\.0\.1:\S+) shows the flight")
-"""How `musls fly --live` names the page of its viewer."""
+"""Line by which `musls fly --live` announces the address of its viewer."""
 
 FOR_A_SHELL = re.compile(r"; --\S+ [\w ]+$| \(--[^)]*\)", re.MULTILINE)
 """Advice of messages that nobody can follow here: options of the command line."""

@@ -63,13 +63,13 @@ def verify(
     `physics.accuracy` becomes finer with the step, so that jerks are followed with finer ones, too.
 
     Args:
-        scenario: With the built-in autopilot, see `load_scenario`.
+        scenario: Scenario with the built-in autopilot, see `load_scenario`.
         first: The flight with the whole step, if it was flown already.
         controller: Your own controller: one that can be flown again, or what makes it.
         segments: Halve the length of the cables' segments together with the step.
         levels: Flights, each with half the step of the one before.
         force: Fly in spite of too little thrust.
-        observers: What watches the flights.
+        observers: Observers of the flights.
 
     Raises:
         ConfigError: It cannot be flown twice alike, or has no segments.

@@ -65,7 +65,7 @@ def test_make_does_not_wait_for_a_quiet_machine(monkeypatch, tmp_path):
 
 
 def test_the_documentation_lists_every_recorded_topic():
-    listed = (Path(__file__).parents[3] / "docs" / "ros2.md").read_text()
+    listed = (Path(__file__).parents[3] / "docs" / "ros2_reference.md").read_text()
     for topic, kind in recorded_topics(load_system("x500_trio")).items():
         name = re.sub(r"_\d+", "_i", topic)
         assert f"| `{name}` | {kind.replace('/msg/', '/')} |" in listed or topic == "/tf", name

@@ -81,7 +81,7 @@ class Autopilot:
     """Base of flight stacks; one object flies all drones of a system.
 
     Attributes:
-        rate_hz: How often `step` is to be called, in simulated time.
+        rate_hz: Rate at which `step` is to be called, in simulated time.
         has_sensors: Whether it has its own sensors and estimator; it then gets the true motion.
         has_failsafe: Whether it knows by itself what to do without set-points, see `listen`.
         firmware: Version and path of a real PX4; None otherwise.
@@ -109,7 +109,7 @@ class Autopilot:
         """Get ready to fly, while the drones stand still; called once before the first step."""
 
     def close(self) -> None:
-        """End what `start` started; called once after the last step, whatever happened."""
+        """End what `start` started; called once after the last step, also after an error."""
 
     def step(
         self,

@@ -1,4 +1,4 @@
-"""What completes a level of control down to the rotors: attitude, body rates, INDI, mixing."""
+"""Inner control loops down to the rotors: attitude, body rates, INDI, mixing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def tilting_rad_s(drones: Sequence[Drone]) -> float:
 
 
 class GeometricAttitude:
-    """From a wanted force of each drone to thrust and moment: geometric attitude control on SO(3).
+    """Geometric attitude control on SO(3): thrust and moment of each drone for a wanted force.
 
     T. Lee, M. Leok, N. H. McClamroch, "Geometric tracking control of a quadrotor UAV on SE(3)",
     IEEE CDC 2010, eq. 10 to 23, for body frames FLU (z along the thrust). With R_d the attitude
@@ -85,11 +85,11 @@ class GeometricAttitude:
         M   = J (-wn^2 e_R - 2 zeta wn e_W) + W x J W - J (W x R^T R_d W_d - R^T R_d dW_d/dt)
 
     The gains are multiplied by the inertia, so that a small error about axis i obeys
-    e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 whatever the drone's size.
+    e'' + 2 zeta_i wn_i e' + wn_i^2 e = 0 for any drone's size.
 
     Attributes:
-        drones: What is wanted, and what follows: (n,) records of `DRONE`.
-        gains: On the error of attitude [1/s^2] and of body rate [1/s], (2, 3).
+        drones: Set-points and outputs: (n,) records of `DRONE`.
+        gains: Gains of attitude error [1/s^2] and body-rate error [1/s], (2, 3).
     """
 
     def __init__(
@@ -242,7 +242,7 @@ def rate_moments(drones, wanted, omega, period, moment):
 
 
 CUT_OFF_HZ = 8.0
-"""Of the filter; its delay is 0.225 / CUT_OFF_HZ, 28 ms."""
+"""Cut-off frequency of the filter; its delay is 0.225 / CUT_OFF_HZ, 28 ms."""
 
 SMOOTHED = np.dtype([("value", float, 3), ("past", float, (2, 3))])
 """A filtered vector and the filter's memory (direct form II, transposed)."""
@@ -291,7 +291,7 @@ class Incremental:
 
     Attributes:
         drones: (n,) records of `SENSED`.
-        wrench: Of the rotors over their squared speeds, (n, 4, n_rotors).
+        wrench: Wrench of the rotors over their squared speeds, (n, 4, n_rotors).
     """
 
     def __init__(self, drones: Sequence[Drone], period_s: float, turn_s: float) -> None:
@@ -479,7 +479,8 @@ MIN_UPWARDS = 0.3
 """Least vertical part of a force, as an autopilot limits the tilt anyway."""
 
 SMOOTHING_S = 0.2
-"""Of motor commands and set-points, before the hover thrust is taken from them."""
+"""Time constant of the filter of motor commands and set-points, from which the hover thrust is
+taken."""
 
 THRUST = np.dtype(
     [

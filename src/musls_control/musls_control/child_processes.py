@@ -201,7 +201,7 @@ class _Processes(ThreadPoolExecutor):
 
 
 def worker_count(asked: int | None, calls: int) -> int:
-    """How many processes make so many calls: as many as asked for, else one a core it may use."""
+    """Number of processes: as many as asked for, else one per core, and at most one per call."""
     if asked is None:
         asked = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(asked or 1, calls))
@@ -249,7 +249,7 @@ _TOLD = (
     re.compile(r"\b(?:FATAL|fatal|ERROR|error|Error|terminate called)\b"),
     re.compile(r"\b(?:WARN|WARNING|warning)\b"),
 )
-"""What most likely says why, in this order."""
+"""Patterns of lines that most likely say why a process ended, in order of preference."""
 
 
 def plain(text: str) -> str:
@@ -276,7 +276,7 @@ def last_words(text: str) -> str:
 
 
 def ending(code: int) -> str:
-    """How a process ended, in words, from its return code."""
+    """Description of how a process ended, from its return code."""
     if code >= 0:
         return f"ended with code {code}"
     known = {s.value for s in signal.Signals}
@@ -284,7 +284,7 @@ def ending(code: int) -> str:
 
 
 def why_ended(code: int, output: str) -> str:
-    """How a process ended and what it said, for the end of a sentence."""
+    """Description of how a process ended and what it said, to end a sentence with."""
     said = last_words(output)
     return ending(code) + (f": {said}" if said else ", without a word")
 
@@ -299,7 +299,7 @@ class CallbackErrors:
     """Counts exceptions by what they are and where they were raised.
 
     Attributes:
-        counts: By description, such as "TypeError: unsupported operand (formation.py:94)".
+        counts: Counts by description, such as "TypeError: unsupported operand (formation.py:94)".
     """
 
     def __init__(self) -> None:

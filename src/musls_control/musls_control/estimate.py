@@ -43,7 +43,7 @@ class BodyMotion(ShownResult):
 
     Attributes:
         data: The memory behind the views, (bodies, 16), C-contiguous.
-        records: The same as records of `MOTION`, (bodies,).
+        records: Motion as records of `MOTION`, (bodies,).
         position_enu_m: Centres of mass, world, (bodies, 3).
         velocity_enu_m_s: World, (bodies, 3).
         orientation_wxyz: Unit quaternions, body FLU to world ENU, (bodies, 4).
@@ -104,7 +104,7 @@ class Estimate(BodyMotion):
     """Estimated motion of load (row 0) and drones (row i), see `BodyMotion`.
 
     Attributes:
-        drones: The same memory without the load, (n_drones, ...).
+        drones: View of the same memory without the load, (n_drones, ...).
         tension_n: Tension of each cable at the load and at the drone, (n_cables, 2).
     """
 

@@ -44,10 +44,10 @@ class GuardSettings:
 
     Attributes:
         pose_age_s: Age of the newest pose of a body that is a fault.
-        tracking_error_m: Distance of a drone from its set-points of late that is a fault.
+        tracking_error_m: Distance of a drone from its recent set-points that is a fault.
         give_up_after_s: Time that a fault of one drone lasts before it is given up, where the
             others can go on without it.
-        doubt_after_s: The same for a drone in doubt: before it is given up, or all land.
+        doubt_after_s: Time that a doubt about a drone lasts before it is given up, or all land.
         lower_after_s: Time that a fault lasts in a pause before the load is lowered.
         land_after_s: Time from there until all land, if a drone is not where it ought to be.
         abort_after_s: Time that a pause of the guard's lasts after its fault before the flight is
@@ -79,8 +79,8 @@ class Health:
     Attributes:
         age_s: Infinite before the first news.
         error_m: See `tracking_error_m`; 0 for the load, which swings.
-        phase: Of a drone in the offboard protocol, see `Phase`; "" for the load.
-        news: What has that age.
+        phase: Phase of a drone in the offboard protocol, see `Phase`; "" for the load.
+        news: Message that has that age.
         doubt: Why its poses are taken to be wrong; "" where they are not.
         charge: Share of the charge that its battery has left; NaN where nobody tells.
     """
@@ -110,7 +110,7 @@ class Guard:
 
     Attributes:
         settings: May be changed at any time.
-        step: What was done last.
+        step: Last action of the guard.
     """
 
     def __init__(self) -> None:
@@ -248,7 +248,7 @@ class FlightEnd:
 
         Args:
             time_s: Now.
-            phases: Of each drone in the offboard protocol.
+            phases: Phase of each drone in the offboard protocol.
             lost_after_s: See `GuardSettings`.
             heard: Whether the offboard node lives; without it phases are not news.
             descends: Whether the drones are on their way to the ground.

@@ -160,7 +160,7 @@ class StraightMove(Trajectory):
 
     Attributes:
         start: x, y, z [m], yaw [rad], (4,).
-        end: The same at the end, (4,).
+        end: Pose at the end, (4,).
     """
 
     start: Array
@@ -177,7 +177,7 @@ class Polyline(Trajectory):
     """Straight moves from pose to pose.
 
     Attributes:
-        times_s: Of the poses, ascending from 0, (k,).
+        times_s: Times of the poses, ascending from 0, (k,).
         poses: x, y, z [m], yaw [rad], (k, 4).
     """
 
@@ -195,9 +195,9 @@ class Piece:
     """A path that is followed from some time on.
 
     Attributes:
-        from_s: When it takes over from the piece before.
+        from_s: Time from which it replaces the piece before.
         origin_s: Time at which the path begins; it may have begun before it takes over.
-        path: What is followed; at rest at its end after its duration.
+        path: Path that is followed; at rest at its end after its duration.
         whole_turns_rad: Multiple of 2 pi that is added to the yaw.
     """
 
@@ -231,7 +231,7 @@ class Reference:
     """The load's set-point over a flight.
 
     Attributes:
-        pieces: In the order in which they take over; the first holds for all times before, too.
+        pieces: Pieces in the order of their times; the first holds for all times before, too.
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
@@ -293,7 +293,7 @@ class Reference:
         return Reference([begun, *self.pieces[first + 1 :]]).shifted(-time_s)
 
     def then(self, other: Reference, at_s: float) -> Reference:
-        """This until a time, another one from there on; the other's time zero is that time.
+        """Reference that is this one until a time, and from then on another one, whose zero it is.
 
         A piece of the other that begins before its time zero takes over that much earlier.
         """

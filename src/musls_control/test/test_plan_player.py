@@ -214,7 +214,7 @@ def test_impossible_goals_are_refused(goal):
 
 # ---------- The states, as the documentation draws them
 
-PAGE = Path(__file__).parents[3] / "docs" / "ros2.md"
+PAGE = Path(__file__).parents[3] / "docs" / "ros2_reference.md"
 ASKS = {
     "pause": lambda p, t: p.pause(t),
     "resume": lambda p, t: p.resume(t),

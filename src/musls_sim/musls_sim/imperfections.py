@@ -82,9 +82,9 @@ class SetpointLink:
     of the jitter, in whole control periods, and not before the one sent before it.
 
     Attributes:
-        heard: What the autopilot has; the memory stays the same.
+        heard: Set-points that the autopilot has; the memory stays the same.
         links: One to each drone, (n,) of `LINK`.
-        under_way: By the period in which they arrive, (periods, n) of `UNDER_WAY`.
+        under_way: Set-points by the period in which they arrive, (periods, n) of `UNDER_WAY`.
         jitters: Whether each takes another time.
     """
 
@@ -150,7 +150,7 @@ class _LostLink:
     Attributes:
         action: "land" or "hold".
         setpoint: The last that got through, (12,).
-        since_s: When it was lost; None until the first step after it.
+        since_s: Time when it was lost; None until the first step after it.
         hold: Place and yaw at which the failsafe began, (4,).
     """
 

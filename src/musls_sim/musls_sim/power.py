@@ -156,7 +156,7 @@ class Power:
     """Motors and batteries of all drones.
 
     Attributes:
-        batteries: Of each drone, (n_drones,) of `BATTERY`.
+        batteries: Battery of each drone, (n_drones,) of `BATTERY`.
         rotors: Motors, (n_drones, n_rotors) of `ROTOR`.
         reacts: Whether any propeller has an inertia.
     """

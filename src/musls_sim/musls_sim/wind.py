@@ -17,11 +17,11 @@ class Wind:
     Attributes:
         mean_enu_m_s: Constant part.
         gust_enu_m_s: Present gust.
-        velocity_enu_m_s: Their sum.
+        velocity_enu_m_s: Sum of both.
         keep: Share of a gust that is left after a period.
         scale_m_s: Standard deviation of what joins it, (3,).
         steady: Whether there are no gusts.
-        generator: Where they are drawn from.
+        generator: Random generator of the gusts.
     """
 
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:

@@ -44,7 +44,7 @@ class MeanCycle:
         orientation_wxyz: Mean orientations (M, 4).
         angles_rad: Roll, pitch, yaw of the mean orientations, unwrapped (M, 3).
         position_ci_m: Half widths of the 95 % confidence intervals (M, 3); NaN for one sample.
-        angles_ci_rad: The same of roll, pitch, yaw (M, 3).
+        angles_ci_rad: Half widths for roll, pitch, yaw (M, 3).
         samples: Cycles that count at each phase (M,).
     """
 
@@ -172,7 +172,7 @@ BY_MOTION = (
     "how late the drones follow them does not show"
 )
 LATE_S = 0.05
-"""Difference of a body's lag to those of all others from which it is told."""
+"""Least difference between the lag of a body and all others that is reported."""
 _PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
 
 
@@ -203,7 +203,7 @@ class BodyErrors:
     Attributes:
         translational_error_m: Mean distance (eq. 12).
         geodesic_error_deg: Mean angle (eq. 13).
-        lagged_translational_error_m: At the stage's lag, as the next.
+        lagged_translational_error_m: Mean distance at the stage's lag.
         overlap: Share of the cycle where both are known.
     """
 
@@ -259,9 +259,9 @@ class AskedErrors:
 
     Attributes:
         real_m: Mean distance over the cycles of the real flight.
-        sim_m: The same of the simulated flights.
-        held: To the set-points as they were held, because a recording has nothing else; otherwise
-            to the reference in continuous time.
+        sim_m: Mean distance over the cycles of the simulated flights.
+        held: Whether errors refer to set-points as held, since recordings have no others; else
+            they refer to the reference in continuous time.
     """
 
     real_m: float
@@ -281,7 +281,7 @@ class Band:
     Attributes:
         low: Lower end at each phase, (M, 6).
         high: Upper end, (M, 6).
-        margin: By which both were moved, negative inward, (6,).
+        margin: Distance by which both ends were moved, negative inward, (6,).
         inside: Share of the recorded rows inside, (6,).
     """
 

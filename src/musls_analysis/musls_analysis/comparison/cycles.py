@@ -52,7 +52,7 @@ class CutStage:
     """The cycles of one stage in one recording.
 
     Attributes:
-        cycles: In time order, of one length.
+        cycles: Cycles in time order, all of one length.
         periodic: Whether the motion goes on over the end of a cycle as at its start.
         warnings: Doubts about them, one line each.
         by_motion: Whether the motion of the drones decided, not the set-points.
@@ -240,7 +240,7 @@ def _whole_periods(phase: EvenMotion, window: RecordedStage) -> tuple[Cycle, ...
 
 
 def _cut_steps(recording: Recording, window: RecordedStage, held: PoseTrack) -> CutStage:
-    """From each step up to where the set-point moves on vertically."""
+    """Cut a recording at each step up of the set-point, to where it next moves vertically."""
     t, z = held.time_s, held.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
     steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
@@ -439,7 +439,7 @@ LARGEST_MOTION_MISFIT = 0.02
 RISE_M = 0.2
 """The drones rise by more than this in an engagement..."""
 RISE_S = 3.0
-"""... within this time."""
+"""Longest time of the drones' rise in an engagement."""
 _HALVINGS = 5
 """The shortest window that is tried is the recording halved so many times."""
 _SHORTEST_S = 4.0
@@ -448,7 +448,7 @@ _MOVING = 0.9
 _MIN_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
 """Less may be any slow motion."""
 _TRIM_S, _TRIM_GAIN = 0.6, 0.95
-"""Of the ends, so much is left out at once if the misfit falls below this share."""
+"""Step by which the ends are trimmed, and the ratio of misfits below which a trim is kept."""
 
 ROUNDING_S = 1e-6
 """Files hold times to as many digits."""
@@ -673,7 +673,7 @@ def _names_stages(recording: Recording) -> bool:
 def _placed(
     model: Recording, window: RecordedStage, recording: Recording, bodies: Sequence[str]
 ) -> _Place | None:
-    """Where a recording moves most like a window of another one; None where nothing is like it."""
+    """Find the part of a recording that moves most like a window of another one, or None."""
     if recording is model:
         return _Place(window, 0.0)
     steps_s = np.arange(window.start_s, window.end_s, SAMPLE_S)

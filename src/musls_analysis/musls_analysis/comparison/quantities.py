@@ -1,4 +1,4 @@
-"""From names to numbers: "load.z_m" of a recording as values over time.
+"""Values over time by name: "load.z_m" of a recording.
 
 Sweeps, papers, the pages and the charts name what they show by owner (a body, a cable, an anchor)
 and quantity; what a quantity is stands here alone.
@@ -24,8 +24,8 @@ class Values(NamedTuple):
 
     Attributes:
         time_s: Sample times (T,).
-        values: In the unit of the quantity's name (T,); angles are unwrapped.
-        setpoints: What was asked at these times (T,); NaN where nothing was.
+        values: Values in the unit of the quantity's name (T,); angles are unwrapped.
+        setpoints: Set-points at these times (T,); NaN where there are none.
     """
 
     time_s: Array
@@ -110,7 +110,7 @@ ERRORS = ("translational_error_m", "geodesic_error_deg")
 """Distance and angle to the reference (eq. 12 and 13 of the seed paper)."""
 
 TENSION = "tension_n"
-"""Of a cable, at the load."""
+"""Tension of a cable at the load."""
 
 QUANTITIES: Mapping[str, Callable[[Recording, str], Values]] = {
     **{name: _place(k) for k, name in enumerate(POSE[:3])},

@@ -119,7 +119,7 @@ LEAST_SWING_M = 0.02
 """Smaller amplitudes are noise and wind."""
 
 LEAST_CYCLES = 5
-"""Of an oscillation in a stage; what is slower is a drift. Of one that grows two less."""
+"""Cycles that an oscillation needs in a stage, since fewer are a drift; two less if it grows."""
 
 OF_ONE_TONE = 0.6
 """Share of the error's power at one frequency from which on it is an oscillation."""
@@ -184,7 +184,7 @@ paper's cable, and under a tenth of its share of the load."""
 
 
 def slack_mask(cable: CableTrack, slack_threshold_n: float) -> np.ndarray:
-    """Which samples are slack: tension at the load end below the threshold (T,)."""
+    """Mask (T,) of slack samples: the tension at the load end is below the threshold."""
     return cable.tension_n[:, 0] < slack_threshold_n
 
 
@@ -345,7 +345,8 @@ SAMPLE_S = 0.05
 """Times of peaks are those of samples, which may lie a little before the event."""
 
 CARRIED_PERCENTILE = 90.0
-"""Of the sum of all tensions over a flight: the load in the air, without jerks."""
+"""Percentile of the summed tensions over a flight that stands for the load in the air, without
+jerks."""
 
 
 def flight_warnings(

@@ -63,12 +63,12 @@ class DroneFit:
         push: Accelerations fixed in the drones, x and y of each, then the delay,
             (2 n + 1) [m/s2, s].
         lean: Tilts of the rotors, x and y of each, (2 n) [rad].
-        height: Of the point that each drone brings to its set-point, above the recorded one,
+        height: Height of the point that each drone brings to its set-point, above the recorded one,
             (n,) [m].
         between: Standard deviations of the three from one recording to another, see
             `between_recordings`; of the delay also `from_day_to_day`.
-        factor: By which the linear answer is smaller or larger than the simulated one.
-        stages: From which stages, with their real cycles.
+        factor: Ratio of the linear response to the simulated one.
+        stages: Stages used, with their real cycles.
         notes: Doubts, for people.
     """
 
@@ -212,7 +212,7 @@ def between_recordings(
 ) -> tuple[Array, Array, Array]:
     """Standard deviations of pushes and delay, tilts, heights from one recording to another.
 
-    Each recording, a stage of a flight, is fitted alone and held against what is used for all.
+    Each recording, a stage of a flight, is fitted alone and compared with the estimate for all.
     """
     alone = [_estimate([one], factor) for model in models for one in model.recordings()]
     push, lean, height = (
@@ -526,15 +526,15 @@ PARTS = 6
 """Parts of a cycle, where a stage has fewer cycles than that."""
 CONFIDENCE = 0.9
 UNKNOWN_SHARE = 0.8
-"""Of the prior deviation: a parameter that the data leave so wide they do not tell."""
+"""Ratio of posterior to prior deviation from which the data do not determine a parameter."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is independent of the others: a cycle, or a part of one.
+    """Independent piece of data: a cycle or a part of one.
 
     Attributes:
-        group: Its stage.
+        group: Stage of the cycle.
         sensitivity: (rows, p).
         residual: Recorded minus simulated, (rows,).
     """

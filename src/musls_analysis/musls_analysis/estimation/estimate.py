@@ -36,17 +36,17 @@ class ParameterEstimate(ShownResult):
 
     Attributes:
         recordings: Names of the r recordings.
-        parameters: Those that are fitted, p.
+        parameters: Fitted parameters, p.
         start: Values at the beginning, (p,).
         value: Fitted to all recordings, (p,).
         at_bound: "lower", "upper" or "" for each.
-        uncertainty: In the parameters' units; a parameter at its bound counts as known (NaN).
-        own: What each recording says alone, to first order, (r, p).
+        uncertainty: Uncertainty in the parameters' units; a parameter at its bound has NaN.
+        own: Values from each recording alone, to first order, (r, p).
         own_std: Standard deviations of these, infinite where it says nothing, (r, p).
-        errors: Of each recording, those of the model for each of `FITS`.
+        errors: Errors of the model, for each recording and each of `FITS`.
         error_m: Error of the recordings left out with the fitted parameters, NaN of a single one.
         dropped: Groups that are not kept, with that error if they were [m].
-        alike: Of all candidates, those whose effects can hardly be told apart, by name.
+        alike: Names of candidates whose effects can hardly be told apart.
         samples: Compared rows of the recordings.
         converged: False if the rounds were used up first.
         setup: The fitted system, and what the recorded poses are poses of.

@@ -37,8 +37,8 @@ class Model(Protocol):
     """Residuals of recordings for values of parameters.
 
     Attributes:
-        setup: Where the values of a fit go.
-        parameters: Those that can be fitted, p.
+        setup: Set-up that takes the values of a fit.
+        parameters: Parameters that can be fitted, p.
         recordings: Names of the r recordings.
     """
 
@@ -65,7 +65,7 @@ class Derivatives:
 
     @property
     def weight(self) -> float:
-        """That gives each recording the same."""
+        """Weight that makes all recordings count equally."""
         return float(self.residual.size**-0.5)
 
     @property
@@ -136,9 +136,9 @@ class Fit:
 
     Attributes:
         value: All values, the free ones fitted, (p,).
-        side: Of each free one: -1 at its lower bound, 1 at its upper, 0 between.
+        side: Bound that each free one is at: -1 lower, 1 upper, 0 between them.
         converged: False if the rounds were used up first.
-        derivatives: By the free parameters, at the value.
+        derivatives: Derivatives with respect to the free parameters, at the value.
     """
 
     value: Array
@@ -187,7 +187,7 @@ def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
 
 
 def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
-    """Change of parameters (p,) of minimum norm that fits recordings best, weighted alike."""
+    """Least-squares step of the parameters (p,), minimum norm; recordings have equal weight."""
     jacobian = [
         one.weight * one.jacobian[..., columns].reshape(one.residual.size, len(columns))
         for one in found
@@ -251,7 +251,7 @@ NEARLY_SINGULAR = 0.02
 of the smaller one are said to be hard to tell apart."""
 
 SINGULAR = 1e-5
-"""The same below which they cannot be told apart at all: their uncertainty is infinite."""
+"""Ratio of singular values below which parameters cannot be told apart: infinite uncertainty."""
 
 TAKES_PART = 0.3
 """Share in a singular vector (of unit length) from which a parameter is named."""
@@ -265,7 +265,7 @@ class Uncertainty:
 
     Attributes:
         std: Standard deviations, infinite where the data say nothing, (p,).
-        correlation: Of the parameters, (p, p); NaN beside an infinite deviation.
+        correlation: Correlation of the parameters, (p, p); NaN beside an infinite deviation.
         alike: Groups of parameters (by index) whose effects can hardly be told apart.
         effective_samples: Independent residuals of a channel.
     """

@@ -37,7 +37,7 @@ class SystemParameter(ShownResult):
     """One number of a setup.
 
     Attributes:
-        unit: "" for a factor.
+        unit: Unit; "" for a factor.
         lower: Least value of a fit.
         upper: Largest value of a fit.
         scale: A change that matters: unit of the optimiser, a tenth of it is the step of finite

@@ -46,9 +46,9 @@ class TautRows:
     """Rows of a recording in which all cables are taut.
 
     Attributes:
-        source: Of the recording.
+        source: Name of the recording.
         load: Recorded point of the load, (k, 3) [m], and its turns.
-        drones: The same of each drone.
+        drones: Recorded point and turns of each drone.
     """
 
     def __init__(self, replay: Replay) -> None:
@@ -120,7 +120,7 @@ class TautModel:
         self.recordings = [Path(one.source).name for one in rows]
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
-        """Of all cables, (k, n) [m]; rows far from the others are brought nearer to them."""
+        """Residuals of all cables, (k, n) [m]; outliers are moved towards the other rows."""
         names = [p.name for p in self.parameters]
         setups = [
             put_all(self.setup, dict(zip(names, map(float, value), strict=True)))

@@ -80,7 +80,7 @@ class Converged:
     """A figure of a flight at the steps h, h/2, h/4, ...
 
     Attributes:
-        values: At least three.
+        values: Values that are tried, at least three.
         error: Band around the first in which the limit lies; None if nothing is known of it.
     """
 
@@ -131,7 +131,7 @@ def _unit(name: str) -> str:
 
 
 def _common_changes(values: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
-    """What most figures of each unit change by from one of the last three steps to the next."""
+    """Largest change of most figures of each unit between the last three steps."""
     changes: dict[str, list[float]] = {}
     for name, its in values.items():
         change = max(abs(b - a) for a, b in pairwise(its[-3:]))
@@ -259,7 +259,7 @@ class Convergence(ShownResult):
         yield Table(("figure", "error", "order", *steps), rows)
 
     def as_data(self) -> dict[str, Any]:
-        """For summary.json."""
+        """Data for summary.json."""
         return {
             "step_size_s": self.step_size_s,
             "segments": self.segments,

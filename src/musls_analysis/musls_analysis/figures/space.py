@@ -127,7 +127,7 @@ def paths_3d_figure(recording: Recording, other: Subject | None = None) -> Figur
 
 
 ELEVATION_DEG, AZIMUTH_DEG = 24.0, -56.0
-"""From where one looks."""
+"""Direction of view."""
 _NEARER = 1.06
 """The perspective makes what is near so much larger."""
 _LEFT_IN, _RIGHT_IN, _BOTTOM_IN, _TOP_IN = 0.14, 0.52, 0.36, 0.06

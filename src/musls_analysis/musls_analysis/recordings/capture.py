@@ -1,4 +1,4 @@
-"""From what a file holds, poses of named bodies in its own units and axes, to a `Recording`.
+"""Conversion of a file's poses, in its own units, axes and names, to a `Recording`.
 
 A reader of a format gives a `Capture`; units, axes, names, origins, clocks, damaged samples and
 what is unlikely are dealt with here, for all formats alike.
@@ -59,13 +59,13 @@ class Capture:
         units: Units of "length", "angle" and "time", where they are not SI.
         stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
         axes: "z-up" or "y-up".
-        angles: How three angles turn a body, see `ReadOptions.angles`; None finds out.
-        stages: In the file's time.
+        angles: Convention of three angles, see `ReadOptions.angles`; None to find out.
+        stages: Stages in the file's time.
         format: Name of the format, for people.
         parents: Frame in which a body's poses are, by its name; one that stands in another body is
             a part of it.
         roots: Frame of the world in which a body's poses are, by its name; empty if none is known.
-        notes: What was dropped or repaired so far, one line each.
+        notes: Samples dropped or repaired so far, one line each.
         by_row: Whether all bodies were logged row by row, set-points with them.
         alone: Whether a file of this format holds one body, so that others may lack.
     """
@@ -128,7 +128,7 @@ def body_of(name: str) -> tuple[str, int | None, bool] | None:
 
 
 def name_in(stem: str) -> str:
-    """The body that the name of a file of one body tells of, such as `23_load`; else all of it."""
+    """Body that is named by a file of one body, such as `23_load`; else the whole name."""
     words = re.split(r"[-_. ]+", stem)
     n = len(words)
     runs = (words[k : k + size] for size in range(n, 0, -1) for k in range(n - size + 1))
@@ -315,7 +315,7 @@ def _units(capture: Capture, options: ReadOptions) -> dict[str, str]:
 def _notation(
     capture: Capture, chosen: Mapping[str, str], units: Mapping[str, str], axes: str
 ) -> str:
-    """How the file was read, for people."""
+    """Units, axes and names with which the file was read, as text for people."""
     names = ", ".join(b if b == name else f"{b} = {name}" for b, name in chosen.items())
     quaternions = all(track.rotation.shape[1] == 4 for track in capture.tracks.values())
     angle = "quaternions" if quaternions else units["angle"]
@@ -486,10 +486,10 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
 
 
 MOST_M_S2, LEAST_JUMP_M = 500.0, 0.05
-"""Acceleration between samples that no body has, and the jump from which on it is told."""
+"""Impossible acceleration between samples, and the least jump that is reported for it."""
 
 MOST_RAD_S, LEAST_JUMP_RAD = 50.0, 0.5
-"""Turn between samples that no body has, and from which on it is told."""
+"""Impossible rotation between samples, and the least one that is reported."""
 
 
 def _note_jumps(body: str, track: PoseTrack, notes: list[str]) -> None:
@@ -566,11 +566,11 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
 
 
 FAR_STEPS = 1000.0
-"""So many usual steps from both of its neighbours, which are near each other, no sample lies."""
+"""Distance in time from both neighbours, in usual steps, from which a stamp is damaged."""
 
 
 def _far_in_time(time_s: np.ndarray) -> np.ndarray:
-    """Which times (T,) are damaged: far from both neighbours, on one side of them (T,)."""
+    """Mask (T,) of damaged times: far from both neighbours, on the same side of them."""
     far = np.zeros(len(time_s), bool)
     if len(time_s) > 2:
         step_s = np.diff(time_s)
@@ -591,7 +591,7 @@ def _repeats(values: np.ndarray) -> np.ndarray:
 def _fresh_rows(
     poses: Mapping[str, PoseTrack], options: ReadOptions, notes: list[str]
 ) -> np.ndarray:
-    """Which rows are not in all bodies as the row before (T,); the notes count the others."""
+    """Mask (T,) of rows that differ from the row before; the notes say how many do not."""
     time_s = next(iter(poses.values())).time_s
     parts = [np.column_stack([t.position_enu_m, t.orientation_wxyz]) for t in poses.values()]
     stale = _repeats(np.hstack(parts))

@@ -1,4 +1,4 @@
-"""What a recording holds, body by body; and recordings written in other formats."""
+"""Contents of a recording, body by body, and export of recordings to other formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BodyContents:
 
     Attributes:
         samples: Poses that are left after reading.
-        rate_hz: By the median of the distances of samples.
+        rate_hz: Sampling rate, from the median distance of samples.
         longest_gap_s: Largest distance of two samples.
         height_m: Lowest and highest z.
         fastest_m_s: Speed that a hundredth of the samples exceeds.
@@ -107,7 +107,7 @@ def _columns(prefix: str, names: tuple[str, ...], values: np.ndarray) -> dict[st
 def write_mcap(recording: Recording, out: Path) -> None:
     """Write a rosbag2 bag (MCAP) with poses, set-points and stages on the topics of this project.
 
-    Times count from the first sample, since stamps of ROS are not negative.
+    Times are relative to the first sample, since ROS does not allow negative stamps.
     """
     from rosbags.rosbag2 import StoragePlugin, Writer
 

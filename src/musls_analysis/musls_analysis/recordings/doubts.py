@@ -25,7 +25,7 @@ SWING_S = 3.0
 """Period of a load that swings on cables of two metres."""
 
 LONGEST_PERIOD_S, SHORTEST_PERIOD_S = SWING_S / 2.0, 1e-5
-"""Between two samples: longer shows no swing, shorter no program logs."""
+"""Sample periods that are believed: longer ones show no swing, shorter ones no program logs."""
 
 SLOW_PERIOD_S, LEAST_WAY_M = 0.2, 0.05
 """Samples that are farther apart than this, of bodies that move by less within a swing, are hardly
@@ -34,7 +34,7 @@ of a flight: it was sampled faster, in another unit of time."""
 FASTEST_M_S = 100.0
 FASTEST_RAD_S = 10.0
 FARTHEST_M, NEAR_M, NEAREST_M = 200.0, 0.25, 0.1
-"""Distances of two bodies of one system; the second is told of."""
+"""Distances of two bodies of one system; above the second there is a doubt."""
 
 WINDOW_S = 0.2
 """Time over which accelerations are taken, so that noise of positions does not count."""
@@ -47,7 +47,8 @@ STEEP_M_S2, STEEP_SHARE, CALM_M_S2 = 1.0, 2.5, 0.2
 is at least the last. Drones of recorded flights have 0.2 to 1.1."""
 
 LOAD_SHARE = 8.0
-"""The same of a load alone, which also leans as its cables are led; recorded ones have up to 6."""
+"""Largest ratio of lean to acceleration of a load, which leans as its cables are led; recorded: up
+to 6."""
 
 _OTHERS = {"time": ("ms", "us", "ns"), "length": ("mm", "cm"), "angle": ("deg",)}
 _QUESTIONS = {
@@ -59,14 +60,14 @@ _USUAL = {"time": "s", "length": "m, if they are metres", "angle": "rad, if they
 
 
 class Motion(NamedTuple):
-    """How a body moves, by nine tenths of its samples; NaN where that is not known.
+    """Motion of a body: nine tenths of its samples are below each value; NaN if not known.
 
     Attributes:
         period_s: Mean distance of its samples.
-        span_s: From its first to its last.
-        acceleration_m_s2: Horizontal.
+        span_s: Time from its first to its last sample.
+        acceleration_m_s2: Horizontal acceleration.
         lean_m_s2: Horizontal acceleration that its lean gives a body that nothing else pulls.
-        rest_m_s2: The same of the rest of its lean, see the module.
+        rest_m_s2: Horizontal acceleration from the rest of its lean, see the module.
         turn_rad_s: Angular velocity.
     """
 
@@ -151,7 +152,7 @@ def _fitting(
 
 
 def _oddness(bodies: Mapping[str, PoseTrack]) -> float:
-    """How far accelerations are from leans, or bodies from two metres apart, in powers of e."""
+    """Implausibility, in powers of e: accelerations unlike leans, or bodies not 2 m apart."""
     motions = [_motion(track, None) for track in bodies.values()]
     leans = [its for its in motions if its.lean_m_s2 + its.acceleration_m_s2 > 0.0]
     if leans:
@@ -164,7 +165,7 @@ def _oddness(bodies: Mapping[str, PoseTrack]) -> float:
 
 
 def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:
-    """What no flight shows, in words, and the quantities whose units may be why; or empty."""
+    """Motion that no flight shows, in words, and quantities whose units may be wrong; or empty."""
     motions = {body: _motion(track, bodies.get(LOAD)) for body, track in bodies.items()}
     for body, its in motions.items():
         span = f"{its.samples} samples of {body} in {its.span_s:.3g} s"

@@ -1,4 +1,4 @@
-"""What a recording's file does not say: units, axes, names, origins and clocks; and its memory.
+"""Options for facts that a recording's file lacks: units, axes, names, origins and clocks.
 
 What a command was told about a file is kept beside it in `NAME.recording.yaml`, so that the next
 command need not be told again.
@@ -20,13 +20,13 @@ from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.hanging.cone import Cone
 
 LARGEST_CLOCK_S = 1e11
-"""Three thousand years; clocks of computers count from 1970."""
+"""Three thousand years; clocks of computers begin in 1970."""
 
 LENGTHS_M = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254, "ft": 0.3048}
 ANGLES_RAD = {"rad": 1.0, "deg": 0.017453292519943295}
 TIMES_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FACTORS = {"length": LENGTHS_M, "angle": ANGLES_RAD, "time": TIMES_S}
-"""What one of each unit is in SI, by quantity."""
+"""SI value of each unit, by quantity."""
 
 Unit = Literal["m", "cm", "mm", "in", "ft", "rad", "deg", "s", "ms", "us", "ns"]
 
@@ -70,15 +70,15 @@ class ReadOptions:
         units: Units of the file's numbers, at most one each of length (m, cm, mm, in, ft), angle
             (rad, deg) and time (s, ms, us, ns); others as the file or its format says, else SI.
         axes: "z-up" or "y-up" (then ENU is x, -z, y); None as its format has it, else z-up.
-        angles: How three angles turn a body, where a format has several ways: "roll-pitch-yaw"
+        angles: Convention of three angles, where a format has several: "roll-pitch-yaw"
             (about the fixed axes x, y, z), "helical" (axis times angle) or "euler-xyz" (about the
             turned axes x, y, z); None finds out.
         bodies: Name in the file of a body: of a rigid body, a TF frame or a topic of poses, e.g.
             {"load": "box"} or {"load": "/vrpn/box/pose"}; others are recognised by their names.
-        origins_m: Where the origin of a body's poses lies in the world, ENU [m], as of a PX4 whose
+        origins_m: Origin of a body's poses in the world, ENU [m], for instance of a PX4 whose
             local frame begins where it was started.
-        clocks_s: What is added to the stamps of a body's measured poses [s].
-        formation: Where the drones' set-points lie if only the load's were recorded; the default
+        clocks_s: Offset added to the stamps of a body's measured poses [s].
+        formation: Places of the drones' set-points if only the load's were recorded; the default
             is the virtual cone of the paper's flights (radius 1.0 m, height 2.2962 m).
         drop_stale: Leave out samples that repeat the one before: the logger wrote an old value
             again, so its time is wrong. Applies to measurements, never to set-points.
@@ -102,7 +102,7 @@ class ReadOptions:
 
 
 def file_of_options(recording: Path) -> Path:
-    """Where the options of a recording are kept."""
+    """Path of the file that keeps a recording's options."""
     whole = Path(os.path.abspath(recording))  # "" and "." have no name, "/" never has one
     return whole.parent / f"{whole.name}.recording.yaml"
 

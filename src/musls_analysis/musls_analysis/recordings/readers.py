@@ -98,7 +98,7 @@ class Reader:
     """Reads one kind of file.
 
     Attributes:
-        what: What such a file looks like, for people.
+        what: Description of such a file, for people.
         recognises: Whether its first lines (without empty ones) are those of this kind.
         read: Reads a file: a `Capture` in the file's units and axes, or the finished recording.
         suffix: End of the names of files that are no text, such as ".ulg"; empty for text.

@@ -1,8 +1,8 @@
 """Everything recorded of one flight, from any source: memory, bag, flight log or table.
 
 All parts carry their own sample times, because bodies, set-points and cables come at different
-rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times count from
-the start of the recording's clock (simulated time for simulations)::
+rates. World frame ENU, quaternions [w, x, y, z], cable and drone numbers from 1. Times
+are relative to the start of the recording's clock (simulated time for simulations)::
 
     run.time_s, run.body("load").position_enu_m, run.cable(1).tension_n, run.events
 """
@@ -106,7 +106,7 @@ class TwistTrack(ShownResult):
 
     Attributes:
         time_s: Not decreasing (T,).
-        velocity_enu_m_s: Of the centre of mass, world (T, 3).
+        velocity_enu_m_s: Velocity of the centre of mass, world (T, 3).
         omega_body_rad_s: Angular velocity, body frame (T, 3).
     """
 
@@ -206,7 +206,7 @@ class RecordedEvent:
 
     Attributes:
         kind: E.g. "cable_broken".
-        what: To what it happened, or details.
+        what: Object of the event, or details.
     """
 
     time_s: float
@@ -325,13 +325,13 @@ class Recording:
     Attributes:
         bodies: Measured poses by body: "load", "drone_1", ...
         setpoints: Held set-points by body; a body may have none.
-        cables: By name: "cable_1", ...
+        cables: Cables by name: "cable_1", ...
         rotors: `speed_rad_s` (T, rotors) by drone.
-        stages: In time order, without gaps.
-        source: Where it came from, for people.
-        warnings: What was dropped or repaired while reading, one line each.
+        stages: Stages in time order, without gaps.
+        source: Origin of the recording, for people.
+        warnings: Samples dropped or repaired while reading, one line each.
         twists: Velocities by body; a body may have none.
-        events: What happened suddenly, in time order.
+        events: Sudden events in time order.
         batteries: `voltage_v` under load, `current_a` and `power_w` that it gives, `charge` (share
             of its capacity that is left), (T,) each, by drone; only of those that have one.
         wrenches: `force_enu_n` and `moment_enu_n_m` (T, 3) that hold, move or push each anchor.
@@ -339,11 +339,11 @@ class Recording:
             change is seen up to one row late; else they carry the time of the change.
         setpoint_accelerations: `acceleration_enu_m_s2` (T, 3) that a controller asks of the
             autopilots, gravity not in it, by drone; only of those that are flown so.
-        signals: What has no field of its own here, by body or cable and by name.
-        references: What was asked of the load at each time, not held as its set-points are; empty
-            where nobody knew.
+        signals: Signals that have no field of their own here, by body or cable and by name.
+        references: Continuous reference of the load, not held as its set-points are; empty if
+            not known.
         obstacles: Obstacles that stand in the world.
-        notation: How the bodies are called in the file, and its format, units and axes, for
+        notation: Names of the bodies in the file, and its format, units and axes, for
             people; empty for recordings of this project.
     """
 
@@ -459,7 +459,7 @@ class Recording:
         return _entry(self.signals.get(owner, {}), name, f"signal of {owner}:")
 
     def stage_mask(self, stage: RecordedStage, time_s: Array) -> np.ndarray:
-        """Which samples (T,) fall into a stage; the last stage includes its end."""
+        """Mask (T,) of the samples in a stage; the last stage includes its end."""
         if self.stages and stage == self.stages[-1]:
             return (time_s >= stage.start_s) & (time_s <= stage.end_s)
         return (time_s >= stage.start_s) & (time_s < stage.end_s)

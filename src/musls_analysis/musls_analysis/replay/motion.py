@@ -39,7 +39,7 @@ class SmoothPath:
         orientation_wxyz: (k, 4), unit, continuous in sign.
         jumps: Samples left out as jumps.
         residual_m: Root mean square distance between samples and path.
-        residual_rad: The same for the attitude.
+        residual_rad: Root mean square angle between samples and path.
     """
 
     start_s: float
@@ -138,11 +138,11 @@ class ReplaySpec:
         physics_step_s: Time step of the calm motion; the plant refines it where the energy balance
             asks for it.
         gravity_m_s2: Gravity.
-        offsets_m: Where each body's recorded reference point lies in the body's own frame (FLU,
+        offsets_m: Recorded reference point of each body in the body's own frame (FLU,
             from the centre of mass), by name of the body; "drones" holds for all of them.
         load_tilt_rad: Rotation vector from the load's frame to the recorded one, in the load's
             frame.
-        load_delay_s: How much later than the drones' the load's poses are stamped.
+        load_delay_s: Delay of the stamps of the load's poses relative to the drones'.
     """
 
     lead_in_s: float = 2.0
@@ -160,11 +160,11 @@ class ReplaySpec:
 
 
 class RecordedPaths:
-    """Smooth paths of the recorded reference points, whatever they are points of.
+    """Smooth paths of the recorded reference points, wherever they lie in the bodies.
 
     Attributes:
-        paths: Of every body as recorded.
-        load_time_s: When the load's pose was sampled, (k,).
+        paths: Path of every body as recorded.
+        load_time_s: Times of the load's poses, (k,).
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -125,7 +125,7 @@ class LoadPrediction(ShownResult):
     """Load predicted from the drones' motion, and the recorded load.
 
     Attributes:
-        load: Its pose as the recording would have it (reference point, frame and time stamps), from
+        load: Predicted pose as recorded (reference point, frame and time stamps), from
             the end of the lead-in.
         measured: Recorded load at the same times.
     """

@@ -67,7 +67,7 @@ def write_report(
 
 
 GROUPED_FROM = 10_000
-"""From here on whole numbers get thin spaces between thousands."""
+"""Smallest whole number that gets thin spaces between thousands."""
 
 
 def number(value: float, digits: int = 3) -> str:

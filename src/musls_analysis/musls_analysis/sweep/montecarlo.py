@@ -35,7 +35,7 @@ from musls_sim.scenario.scenario import Scenario
 
 PERCENTS = (5.0, 50.0, 95.0)
 CONFIDENCE = 0.95
-"""Of all intervals."""
+"""Confidence level of all intervals."""
 
 FEWEST = 2
 """Worlds of which something can be said."""
@@ -155,7 +155,7 @@ class MonteCarlo(ShownResult):
     """Flights of worlds drawn from distributions.
 
     Attributes:
-        plan: What was flown.
+        plan: Plan of the runs.
         rows: A row (a dictionary) a world: seed, what was drawn, its figures.
     """
 
@@ -171,7 +171,7 @@ class MonteCarlo(ShownResult):
         """The worst worlds as scenarios, to be flown again (raises ConfigError).
 
         Args:
-            count: How many.
+            count: Number of runs.
             by: Column of `rows` that says it; default the load's largest error.
         """
         runs = {run.id: run for run in self.plan.runs}

@@ -63,7 +63,7 @@ class OverlayFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         stage: Stage, e.g. "engage".
         signals: E.g. "load.z_m", "load.yaw_deg".
         by: Parameter that colours the lines; default the first. Others go into columns.
@@ -90,7 +90,7 @@ class MetricFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         x: Parameter of the horizontal axis; default the first. Others make a line each.
         panels: Columns of the table, a list per panel.
         log: Logarithmic vertical axis.
@@ -109,7 +109,7 @@ class MapFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         x: Parameter of the horizontal axis; default the first.
         y: Parameter of the vertical axis; default the next.
         metrics: Columns of the table, a panel each.
@@ -129,7 +129,7 @@ class RunsFigure:
     Attributes:
         kind: "parallel": each run a line through the values of all parameters and metrics, coloured
             by the last metric; "distribution": how often each value came, with percentiles.
-        name: Of the file.
+        name: Name of the file.
         metrics: Columns of the table.
     """
 
@@ -144,7 +144,7 @@ class FanFigure:
 
     Attributes:
         kind: Tag.
-        name: Of the file.
+        name: Name of the file.
         body: "load", "drone_1", ...
     """
 
@@ -176,8 +176,8 @@ class Parameter:
         values: Listed values.
         min: Lower end of a range.
         max: Upper end.
-        mean: Of a normal distribution, instead of a range; min and max then cut it off.
-        std: Its standard deviation.
+        mean: Mean of a normal distribution, instead of a range; min and max then cut it off.
+        std: Standard deviation of the normal distribution.
         count: Number of values of a range in a grid.
         log: Equal ratios instead of equal distances.
         integer: Round to whole numbers.
@@ -257,8 +257,8 @@ class RandomSampling:
         kind: "random": independent and uniform; "latin_hypercube": one draw in each of `runs` equal
             strata of every parameter (scipy.stats.qmc).
         runs: Number of points.
-        seed: Of the draws.
-        own_noise: Each point has a seed of its own for its noise, counted from the scenario's.
+        seed: Seed of the draws.
+        own_noise: Each point has its own noise seed, derived from the scenario's seed.
         correlations: Parameters that are drawn together.
     """
 
@@ -275,12 +275,12 @@ class Metric:
 
     Attributes:
         name: Column of the table; default the path or signal.
-        path: Of a number in summary.json; `*` stands for all keys (of the cables, say).
+        path: Path of a number in summary.json; `*` stands for all keys (of the cables, say).
         signal: Instead of a path: a stored signal, e.g. "load.z_m", "cable_1.tension_n".
         stage: The part of the signal; default all of it.
-        against: The signal less this: "setpoint" (the reference), or another body such as
-            "anchor_1", both counted from their first values.
-        reduce: How several numbers become one; "largest" is that of their sizes.
+        against: Subtracted from the signal: "setpoint" (the reference), or another body such as
+            "anchor_1", both relative to their first values.
+        reduce: Function that makes one number of several; "largest" is that of their sizes.
     """
 
     name: str = ""
@@ -326,7 +326,7 @@ class SweepSpec:
         scenario: Shipped scenario, or a YAML file (relative to the sweep file or to where one is).
         set: Keys of the scenario that differ from the file in all runs.
         parameters: Keys that are varied.
-        sampling: How their values are combined.
+        sampling: Rule by which their values are combined.
         repetitions: Runs per point, with successive seeds.
         metrics: Columns of the table besides the usual ones.
         figures: Default: the load's errors and the speed over each parameter.
@@ -565,7 +565,7 @@ class Run:
     Attributes:
         id: Hash of the resolved settings; equal settings are the same run.
         point: Value of each parameter.
-        repetition: From 0.
+        repetition: Number of the repetition, from 0.
         settings: The resolved scenario as plain data, with its seed.
     """
 

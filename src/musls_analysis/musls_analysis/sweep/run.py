@@ -46,7 +46,7 @@ class SweepProgress:
 
     Attributes:
         before: Runs that the folder already held; they count as finished or failed, too.
-        damaged: What it held of runs that are made again: the files that are damaged.
+        damaged: Damaged files of runs that are made again.
         last: Record of the last run.
         workers: Processes of this machine that make them.
         in_runs_s: Wall time that the worker processes spent in runs, summed over them.
@@ -85,7 +85,7 @@ class Job(NamedTuple):
         flyer: "module:function"; the function takes a Scenario and a folder to be made, or None,
             and gives recording and summary.
         series: Bodies and cables whose time series are wanted.
-        keep_at: Where the result folder goes, None to throw it away; on a cluster a folder that
+        keep_at: Path for the result folder, None to delete it; on a cluster a folder that
             all machines see.
         timeout_s: Wall time the run may take, None for any.
     """

@@ -180,7 +180,7 @@ class Outcome(NamedTuple):
     """Outcome of a run.
 
     Attributes:
-        record: For JSON: id, status, reason, summary, wall_s, host.
+        record: Record for JSON: id, status, reason, summary, wall_s, host.
         series: Compressed time series; empty if there are none.
     """
 
@@ -285,7 +285,7 @@ class Store:
         return self.folder / "flights" / run
 
     def write(self, outcome: Outcome, about: Mapping[str, Any]) -> None:
-        """Write a run and further keys of its record; whoever sees its JSON sees all of it."""
+        """Write a run and further keys of its record; the JSON file appears complete."""
         run = outcome.record["id"]
         log = self.folder / "logs" / f"{run}.log"
         log.unlink(missing_ok=True)

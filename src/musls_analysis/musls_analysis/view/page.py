@@ -203,7 +203,7 @@ def _tension_limit_n(recording: Recording) -> float:
 
 
 def _rows(values: Array, digits: int) -> list[list[float]] | None:
-    """For JSON: rows of numbers, None where one is not known."""
+    """Rows of numbers for JSON; None if a number is not known."""
     return None if np.isnan(values).any() else np.round(values, digits).tolist()
 
 
@@ -233,5 +233,5 @@ def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
 
 
 def _numbers(values: Array) -> list[float | None]:
-    """For JSON: four digits after the point, gaps as null."""
+    """Numbers for JSON: four decimals, gaps as null."""
     return [None if v != v else v for v in np.round(values, 4).tolist()]

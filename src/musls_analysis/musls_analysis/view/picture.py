@@ -32,7 +32,7 @@ _LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
 _STRIP_PX, _BELOW_PX = 84.0, 44.0
 """Height of the strip, and of its ticks and legend below it."""
 _STRIP_ROOM_PX = 22.0
-"""Above the strip, for the names of the stages."""
+"""Room above the strip for the names of the stages."""
 _MAX_GROUND_M = 5.0
 """The ground is drawn wider below a system that hangs high, at most so much."""
 _TRAIL_POINTS, _TRAIL_PIECES = 25, 6
@@ -67,7 +67,7 @@ class Layout:
 
 WIDE = Layout(960, 640, 240.0)
 NARROW = Layout(580, 560, 150.0)
-"""For a phone or one column: texts are larger compared with the picture."""
+"""Layout for a phone or one column: text is larger relative to the picture."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class PictureOptions:
     """View and layout of pictures.
 
     Attributes:
-        azimuth_deg: Where the eye stands, counter-clockwise from east.
-        elevation_deg: Its height above the horizon.
-        zoom: Above 1 comes closer.
+        azimuth_deg: Direction of the eye, counter-clockwise from east.
+        elevation_deg: Angle of the camera above the horizon.
+        zoom: Zoom factor; above 1 comes closer.
         follow: The camera goes along with the load instead of showing all of the motion.
     """
 
@@ -132,7 +132,7 @@ class Camera:
         return at + self.center_px, depth
 
     def moved(self, by_m: np.ndarray) -> Camera:
-        """The same camera at another place."""
+        """Copy of the camera at another place."""
         return replace(self, position_enu_m=self.position_enu_m + by_m)
 
 
@@ -188,9 +188,9 @@ class FlatPiece(NamedTuple):
     Attributes:
         points_enu_m: (n, 3).
         edge: Red, green, blue of the line.
-        width: Of the line [px].
+        width: Width of the line [px].
         width_m: The line is at least as wide as this subject_styles.
-        nearer_m: It is drawn as if it were so much nearer.
+        nearer_m: Distance by which it is drawn nearer than it is.
         one_sided: Not seen from where the points turn clockwise.
     """
 

@@ -1,1 +1,1 @@
-"""Before a flight: the verdict that every door asks, its figures, and the plan to look at."""
+"""Checks before a flight: the verdict, its figures, and the plan to look at."""

@@ -1,4 +1,4 @@
-"""What the loss of each drone would lead to, and the figures of `musls check --out`."""
+"""Prediction of each drone's loss, and the figures of `musls check --out`."""
 
 from __future__ import annotations
 

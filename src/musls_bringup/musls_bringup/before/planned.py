@@ -22,7 +22,7 @@ class PlannedPhase:
 
     Attributes:
         first: Set-point of the load at its begin: x, y, z [m], yaw [rad], (4,).
-        last: The same at its end.
+        last: Set-point of the load at its end.
         speed_m_s: Largest speed of the load's set-point from row to row.
     """
 

@@ -33,9 +33,9 @@ class Door:
     """One way to start drones, and what it asks before.
 
     Attributes:
-        name: What a user types.
+        name: Command or launch file that a user types.
         flies_before: Whether the flight is flown in memory first.
-        force: How a finding is overruled that can be; "" where it cannot.
+        force: Option that overrules a finding; "" where there is none.
         refuses_with: Exit code.
     """
 
@@ -60,14 +60,14 @@ DOORS = (
 
 @dataclass(frozen=True)
 class Flown:
-    """What the flight in memory showed.
+    """Outcome of the flight in memory.
 
     Attributes:
         seconds: Time that was flown.
         left_s: Time of the plan that was not.
-        instead: What was flown by something else than the scenario says; "" for nothing.
-        apart: How close the drones came, see `musls_bringup.fly.separation`; None for one drone.
-        stage: In which that was.
+        instead: Parts that were replaced by others than the scenario has; "" for none.
+        apart: Smallest distance of drones, see `musls_bringup.fly.separation`; None for one drone.
+        stage: Stage in which the drones were closest.
         margin: Largest over needed thrust of the rotor that worked hardest once the load hung,
             its drone and time [s]; None where that is not known.
         problems: Why it is no flight to learn from, one line each.
@@ -86,7 +86,7 @@ class Flown:
 
     @property
     def sentence(self) -> str:
-        """It in one line."""
+        """Summary of the flight in one line."""
         parts = []
         if self.apart is not None:
             one, other = self.apart["pair"]
@@ -107,9 +107,9 @@ class Verdict:
     """Whether a flight may begin.
 
     Attributes:
-        findings: What speaks against it, and what is to be known of it, before anything is flown.
-        margins: What the drones have left; None where nobody carries anything.
-        flown: What flying it showed; None where the findings refuse, or nobody asked for it.
+        findings: Refusals and cautions found before anything is flown.
+        margins: Margins of the drones; None where nobody carries anything.
+        flown: Outcome of flying it; None where the findings refuse, or nobody asked for it.
     """
 
     findings: Sequence[Finding]
@@ -124,7 +124,7 @@ class Verdict:
 
     @property
     def cautions(self) -> list[str]:
-        """What is to be known of a flight that is possible, one line each."""
+        """Warnings about a flight that is possible, one line each."""
         found = [finding.text for finding in self.findings if not finding.refuses]
         return found + list(self.flown.cautions if self.flown else ())
 
@@ -135,7 +135,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """It in one line: what refuses, or what is left."""
+        """Verdict in one line: reasons for a refusal, or the margins."""
         if self.problems:
             return f"cannot be flown: {'; '.join(self.problems)}"
         left = [] if self.margins is None else [self.margins.margin_sentence]
@@ -154,10 +154,10 @@ def judge(
     """Judge whether a flight may begin.
 
     Args:
-        scenario: What is to be flown.
+        scenario: Scenario to be flown.
         flown: Whether it is flown in memory, where no finding refuses it.
         limit_s: Longest time that is flown; None to the end.
-        observers: What watches that flight.
+        observers: Observers of that flight.
 
     Raises:
         ConfigError: The scenario cannot be composed at all.
@@ -293,7 +293,7 @@ def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, 
 def _rotor_shares(
     recording: Recording, scenario: Scenario, first_s: float
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Of each rotor its drone, shares of the largest thrust from a time on, and their times."""
+    """Drone, thrust over largest thrust, and times of each rotor, from `first_s` on."""
     for number, drone in enumerate(scenario.system.drones, start=1):
         track = recording.rotors.get(f"drone_{number}")
         if track is None or len(track.time_s) < 2:

@@ -165,7 +165,7 @@ def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observe
 
 
 MANY_DRONES = 4
-"""With more drones than this the table gives their mean instead of a column each."""
+"""Number of drones above which the table shows their mean instead of a column each."""
 
 
 def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:

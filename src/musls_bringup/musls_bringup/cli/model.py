@@ -154,7 +154,7 @@ def _texts(
 
 
 def _spawn(system: SlungLoadSystem, kind: str | None, radius_m: float) -> Configuration:
-    """On the ground, or hanging at rest below drones on a circle, the load 1 m high."""
+    """Initial poses: on the ground, or at rest below drones on a circle, the load 1 m high."""
     from dataclasses import replace
 
     import numpy as np

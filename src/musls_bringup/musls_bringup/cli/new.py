@@ -299,7 +299,7 @@ def scenario(
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system, system_path
 
-    # Its file counts from the scenario's folder.
+    # Its file is relative to the scenario's folder.
     place = system_path(system, relative_to=Path(name).parent)
     load = formation_of(load_system(str(place)), f"a scenario of {system}").load
     path = _path(name, ".yaml")

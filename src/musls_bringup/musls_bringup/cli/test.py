@@ -49,7 +49,7 @@ SERIAL = (
     "--lf",
     "--dist",
 )
-"""With one of these, or with tests named, processes of their own are no gain or in the way."""
+"""Options for which, as for tests that are named, parallel processes are no gain or in the way."""
 
 
 def parallel(args: list[str]) -> list[str]:

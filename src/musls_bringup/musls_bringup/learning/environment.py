@@ -71,10 +71,10 @@ class Task:
     them, and returns such an array.
 
     Attributes:
-        scenario: What is flown unless the environment is given another one.
-        overrides: Of its keys.
-        action_scale: Of actions at level drone_setpoints, unless the environment is given another;
-            it decides how far a learner's first tries go, so it is about what is to be gained.
+        scenario: Scenario that is flown unless the environment has another one.
+        overrides: Overrides of the scenario's keys.
+        action_scale: Scale of actions at level drone_setpoints, unless the environment has another;
+            it limits how far a learner's first tries go.
         limit_m: Farther from its goal the load is lost.
         fall_penalty: Taken away where an episode ends badly.
     """
@@ -110,7 +110,7 @@ class Task:
         return env.actions.commands(env.action, batch.estimate, batch.tension_n, env.goal)
 
     def reward(self, env: TransportVectorEnv) -> Array:
-        """At most 1: for the load, its yaw, the drones' places and smooth actions.
+        """Reward, at most 1: for the load, its yaw, the drones' places and smooth actions.
 
         `0.6 exp(-2 d) + 0.1 exp(-|e|) + 0.2 exp(-2 m) + 0.1 exp(-s)`, with the distance d [m] of
         the load from its goal, its error of yaw e [rad], the mean distance m [m] of the drones from
@@ -146,14 +146,14 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     Attributes:
         batch: The simulation.
         nominal: The scenario, before anything is drawn; `system` is what flies in it.
-        task: What is to be done; its numbers may be changed between steps (a curriculum).
+        task: Task; its numbers may be changed between steps (a curriculum).
         goal: Pose, velocity and acceleration of the load that are wanted, of all worlds.
         start_enu_m: Places of load and drones at the start, (1 + n, 3).
-        action: In force, (worlds, n, k); `last_action` the one before it.
-        action_scale: What an action of 1 is, times the unit of its level; belongs into a policy's
-            file as metadata.
-        scenario_of: Which of the drawn scenarios each world flies, (worlds,).
-        seeds: Of each world's noise in this episode, (worlds,).
+        action: Actions in force, (worlds, n, k); `last_action` the ones before.
+        action_scale: Size of an action of 1, times the unit of its level; a policy's file has to
+            contain it as metadata.
+        scenario_of: Index of the drawn scenario that each world flies, (worlds,).
+        seeds: Seeds of each world's noise in this episode, (worlds,).
         step_s: Time of a step.
     """
 
@@ -189,9 +189,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             num_envs: Number of worlds.
             task: One of `TASKS`, "my.py:MyTask", a class or an object.
             scenario: One that starts in the air, or its name; by default that of the task.
-            level: Of the actions, one of `ActionLevel`; by default shifts of the drones' places
-                in the formation, so that a learner begins with what the formation can.
-            action_scale: What an action of 1 is, times the unit of its level, see `Actions`; by
+            level: Level of the actions, see `ActionLevel`; by default shifts of the drones' places
+                in the formation, so that a learner begins as good as the formation.
+            action_scale: Size of an action of 1, times the unit of its level, see `Actions`; by
                 default that of the task at level drone_setpoints, else 1.
             overrides: Keys of the scenario to change.
             randomise: Ranges of keys of the scenario, {"system.load.mass_kg": [0.5, 1.5]}; a list
@@ -205,7 +205,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             duration_s: Simulated time after which an episode is truncated.
             autoreset_mode: "NextStep", "SameStep" or "Disabled", see Gymnasium.
             render_mode: "rgb_array" or None.
-            threads: That share the worlds; by default one a core.
+            threads: Threads that share the worlds; by default one per core.
 
         Raises:
             ConfigError: What cannot be flown so; names the argument or the key.
@@ -343,7 +343,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         """Begin episodes.
 
         Args:
-            seed: Of goals and of all noise.
+            seed: Seed of goals and of all noise.
             options: "reset_mask" (worlds,), which of them begin anew; "goal_position_enu_m" (3,)
                 or (worlds, 3) and "goal_yaw_rad" instead of the task's.
 
@@ -501,7 +501,7 @@ class TransportEnv(gymnasium.Env[Any, Array]):
     """One world: `TransportVectorEnv` with one of them, and its arguments.
 
     Attributes:
-        worlds: That environment.
+        worlds: Vector environment with the one world.
     """
 
     metadata: ClassVar[dict[str, Any]] = {

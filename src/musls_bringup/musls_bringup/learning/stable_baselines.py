@@ -28,7 +28,7 @@ PPO_SETTINGS = {
     "n_steps": 32, "batch_size": 512, "n_epochs": 8, "learning_rate": 5e-4, "target_kl": 0.06,
     "gamma": 0.96, "use_sde": True, "sde_sample_freq": 8, "policy_kwargs": {"log_std_init": -2.0},
 }  # fmt: skip
-"""Of stable-baselines3's PPO, for 128 worlds.
+"""Settings of stable-baselines3's PPO for 128 worlds.
 
 Its own are made for one slow world, and count on what comes in 100 steps, 8 s here; a drone is
 where it was sent after one or two seconds. What it tries is held for 8 steps, 0.64 s (gSDE, Raffin

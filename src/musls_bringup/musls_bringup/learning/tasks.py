@@ -107,7 +107,7 @@ class Gate(Task):
         env.goal.position_enu_m[worlds] = self.goal_enu_m
 
     def failed(self, env: TransportVectorEnv) -> Mask:
-        """As ever, or a body less than its half width from what is not the opening."""
+        """Whether the base task failed, or a body is within its half width of the gate's frame."""
         gate, half = env.nominal.world.obstacles[0], self.half_width_m
         if not isinstance(gate, GateObstacle):
             raise ConfigError(f"scenario {env.nominal.name}: world.obstacles[0] must be a gate")

@@ -48,9 +48,9 @@ class RigidBody:
     """Everything in a file as one rigid body; places from its centre of mass, axes of its root.
 
     Attributes:
-        inertia_kg_m2: About the centre of mass, (3, 3).
+        inertia_kg_m2: Inertia about the centre of mass, (3, 3).
         box_m: Edges of the box around what collides, (3,).
-        box_middle_m: Its centre, (3,).
+        box_middle_m: Centre of the box, (3,).
         points_m: Places of named links, bodies and sites, (3,) each.
         rotors: Keys of each rotor of a drone, in the order of its motors.
     """

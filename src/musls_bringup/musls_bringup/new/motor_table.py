@@ -39,9 +39,9 @@ class MotorTable:
     """A motor's test table, rows from little to full throttle.
 
     Attributes:
-        thrust_n: Of one rotor, (rows,), rising.
-        speed_rad_s: Of the rotor, (rows,).
-        torque_n_m: Of the rotor, (rows,); None where the table has none.
+        thrust_n: Thrust of one rotor, (rows,), rising.
+        speed_rad_s: Speed of the rotor, (rows,).
+        torque_n_m: Torque of the rotor, (rows,); None where the table has none.
         power_w: Electrical, (rows,); None where the table has neither that nor voltage and current.
     """
 

@@ -72,8 +72,8 @@ class BladedRotor:
         drag_n_m_s2: Torque of the blades over squared speed.
         gain_n_m_s: Torque over missing speed.
         most_n_m: Largest torque.
-        damping_n_m_s: Of the joint.
-        inertia_kg_m2: About the joint's axis.
+        damping_n_m_s: Damping of the joint.
+        inertia_kg_m2: Inertia about the joint's axis.
         command_rad_s: Speed of the largest command; positive turns counter-clockwise.
     """
 

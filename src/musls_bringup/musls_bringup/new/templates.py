@@ -68,7 +68,7 @@ class StartingLoad:
     Attributes:
         body: Keys of the load but mass and attachments, as YAML.
         attachments_m: One per cable, from the centre of mass, (n, 3).
-        what: In words.
+        what: Description in words.
     """
 
     body: Sequence[str]
@@ -185,7 +185,7 @@ class Rope:
     """A cable that suits what it carries.
 
     Attributes:
-        material: Its material.
+        material: Rope material.
         diameter_m: Nominal diameter.
         links: Rigid links of it.
     """
@@ -271,14 +271,14 @@ class Airframe:
         mass_kg: Ready to fly, with battery, without load.
         rotors: 4, 6 or 8, evenly on a circle.
         wheelbase_m: Distance of opposite motors.
-        height_m: From the feet to the plane of the rotors.
+        height_m: Height of the plane of the rotors above the feet.
         propeller_in: Diameter in inches.
-        thrust_n: Of one rotor at full throttle, from the data sheet.
-        speed_rpm: At the same throttle.
-        torque_n_m: Of one rotor at the same throttle; None for a usual propeller's.
+        thrust_n: Thrust of one rotor at full throttle, from the data sheet.
+        speed_rpm: Rotor speed at full throttle.
+        torque_n_m: Torque of one rotor at full throttle; None for a usual propeller's.
         hubs: Place and spin of each rotor, where PX4's parameters say them, instead of `rotors`
             and `wheelbase_m`.
-        motor: Of each rotor, where it is known.
+        motor: Motor of each rotor, where it is known.
     """
 
     mass_kg: float

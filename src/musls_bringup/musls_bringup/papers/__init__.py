@@ -1,1 +1,1 @@
-"""What sets a paper's table and figures beside our own flights."""
+"""Comparison of our own flights with the tables and figures of papers."""

@@ -51,12 +51,12 @@ class PaperRow:
     Attributes:
         what: The quantity.
         paper: The paper's value.
-        unit: Of both values.
-        scenario: What is flown, or checked.
+        unit: Unit of both values.
+        scenario: Scenario that is flown, or checked.
         set: Keys of the scenario that differ.
-        value: How the number follows from the flight.
+        value: Rule by which the number follows from the flight.
         check: Path of the number in what `musls check` finds, instead of `value`.
-        why: What differs, and why.
+        why: Differences to the paper, and their reasons.
         comparable: Whether ours over the paper's says something; if not, no ratio is shown.
     """
 
@@ -101,7 +101,7 @@ class PaperGroup:
     """Rows of one table or figure.
 
     Attributes:
-        title: Which one.
+        title: Name of the group.
         rows: The numbers.
     """
 
@@ -114,7 +114,7 @@ class Paper:
     """A paper.
 
     Attributes:
-        title: Its title.
+        title: Title of the paper.
         source: Authors, journal, year.
         notes: Lines below the table.
         table_iii: Whether recorded flights give the seed paper's Table III, too.
@@ -329,10 +329,10 @@ class PaperPanel:
 
     Attributes:
         label: Text at the vertical axis, with unit.
-        signals: What is drawn, "load.x_m", "cable_1.tension_n", ...
+        signals: Signals that are drawn, "load.x_m", "cable_1.tension_n", ...
         against: Another body: the difference to it is drawn.
         from_start: The change since the start is drawn.
-        paper: What the paper has: a level, or points [x, y], by their texts.
+        paper: Values of the paper: a level, or points [x, y], by their texts.
     """
 
     label: str
@@ -347,16 +347,16 @@ class PaperFigure:
     """A figure of a paper.
 
     Attributes:
-        title: Which one, and of what.
-        scenario: What is flown.
+        title: Number and subject of the figure.
+        scenario: Scenario that is flown.
         set: Keys of the scenario that differ.
         curves: Several flights instead: scenario and keys that differ, by the texts of the legend.
-        stage: The time counts from the begin of this stage.
+        stage: Stage whose begin is time zero.
         from_s: First time shown.
         until_s: Last time shown.
         x: A signal instead of the time at the horizontal axis.
         panels: Axes, one below the other.
-        why: What differs, and why.
+        why: Differences to the paper, and their reasons.
     """
 
     title: str

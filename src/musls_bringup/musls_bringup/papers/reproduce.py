@@ -98,7 +98,7 @@ class ReproduceOptions:
         offsets_m: Point of a simulated body that is compared, see `CompareOptions`.
         fit_on: Flights from which imperfections are identified.
         leave_stage_out: Identify them for each stage from the other stages of these flights.
-        reading: What the flights' files do not say.
+        reading: Facts that the flights' files lack.
     """
 
     systems: Sequence[str]
@@ -122,13 +122,13 @@ class SystemColumn:
     """One system against the real flights.
 
     Attributes:
-        comparisons: By stage, over the cycles of all seeds.
-        spread: By stage, body: smallest and largest (translational error [mm], geodesic error
+        comparisons: Comparisons by stage, over the cycles of all seeds.
+        spread: Range by stage, body: smallest and largest (translational error [mm], geodesic error
             [deg]) of a single seed.
-        intervals: By stage, body: lowest and highest (translational error [mm], geodesic error
-            [deg]) of the middle 90 % over drawn cycles and seeds.
+        intervals: 90 % intervals by stage, body: lowest and highest (translational error [mm],
+            geodesic error [deg]) over drawn cycles and seeds.
         turning: Places of the drones in the turning frame.
-        notes: What was taken from the recordings.
+        notes: Values taken from the recordings.
     """
 
     system: str
@@ -206,9 +206,9 @@ class Variant:
     """Flights of one column.
 
     Attributes:
-        name: Of the column and its folder.
+        name: Name of the column and its folder.
         overrides: `key=value` of the scenario, by the group of stages for which they are flown.
-        group: By stage, its group.
+        group: Group by stage.
         mission: The recorded cycles, and what flies them again.
     """
 

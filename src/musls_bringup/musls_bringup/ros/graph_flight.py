@@ -212,7 +212,7 @@ def fly_through_graph(
             numbers["controller"] = json.loads(controller.read_text(encoding="utf-8"))
             controller.unlink()
         firmware = numbers.pop("firmware")
-        # Times count from the mission's first stage.
+        # Times are relative to the begin of the mission's first stage.
         speed: dict[str, Any] = {
             "through": "ros",
             "sim_time_s": flight.sim_s,
@@ -253,7 +253,7 @@ class _Flight:
         failure: Why it ended before its time; None if it did not.
         sim_s: Simulated time flown.
         wall_s: Real time that took.
-        lost_messages: What the bag lacks, by topic.
+        lost_messages: Number of messages that the bag lacks, by topic.
     """
 
     def __init__(

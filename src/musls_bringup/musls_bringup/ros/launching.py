@@ -309,7 +309,7 @@ def description(
     *,
     real: bool = False,
 ) -> Any:
-    """The launch description that declares arguments and makes nodes of what is given.
+    """Launch description that declares the arguments and makes nodes of their values.
 
     `real`: see `actions_of`.
     """
@@ -332,7 +332,7 @@ def ends_launch(code: int, *, real: bool) -> bool:
     """Whether a node that ends with a code ends the launch with all other nodes.
 
     Real drones would lose their guidance with it; those who are left know what to do: drones hold,
-    the guard lowers and lands. Bad input (code 2) is told before a flight.
+    the guard lowers and lands. Bad input is reported before a flight (code 2).
     """
     return not real or code in (0, EXIT_BAD_INPUT)
 

@@ -31,7 +31,7 @@ class NodeSpec:
         executable: Entry point for `ros2 run`; for ours also the name of the module.
         arguments: Further words of the command line.
         remappings: Other names of topics, by the node's own.
-        namespace: Where relative names of topics and services begin.
+        namespace: Namespace of relative names of topics and services.
     """
 
     package: str

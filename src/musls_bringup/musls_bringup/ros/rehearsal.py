@@ -50,7 +50,7 @@ DRONE = 2
 
 @dataclass(frozen=True)
 class Scene:
-    """What a fault acts on."""
+    """Simulated hall, graph of nodes and drones that a fault acts on."""
 
     hall: Hall
     nodes: processes.Graph
@@ -66,11 +66,11 @@ class Fault:
     """A fault of the rehearsal.
 
     Attributes:
-        name: As `--faults` takes it.
-        what: In words; {drone} and {other} stand for drones.
+        name: Name for `--faults`.
+        what: Description in words; {drone} and {other} stand for drones.
         begin: Brings it about.
         within_s: Longest time until the guard acts.
-        lasts_s: How long a wrong capture lasts.
+        lasts_s: Duration of a wrong capture.
         stays: Whether it is there before the drones are armed, and must keep them from it.
         cuts: Whether it cuts the link of a drone.
         drones: Least number of drones.
@@ -152,7 +152,7 @@ FAULTS: dict[str, Fault] = {
         Fault("motors", "all motors of {drone} stop", _motors_stop, LATER_S, falls=True),
     )
 }  # fmt: skip
-"""By their names, in the order in which they are flown."""
+"""Faults by name, in the order in which they are flown."""
 
 
 def chosen_faults(names: str) -> list[Fault]:
@@ -174,17 +174,17 @@ class Row:
     """A row of the table.
 
     Attributes:
-        fault: Its name.
-        what: In words.
-        seen_by: Who told of it first, and why.
+        fault: Name of the fault.
+        what: Description in words.
+        seen_by: Node or guard that reported it first, and the reason.
         within_s: Time from the fault to the guard's first word; NaN if it said nothing.
         answer_s: Time to its last word.
         farthest_m: Largest level distance of a drone from where it was when the fault began.
-        load_moved_m: The same of the load.
+        load_moved_m: Largest level distance of the load from where it was then.
         misled_m: Largest distance from the truth of what an armed PX4 was sent as its place; the
             age of the pose counts.
         apart_m: Smallest distance of the rotor tips of two drones.
-        outcome: How it ended.
+        outcome: Outcome of the flight.
         broken: Limits that it broke, in words; "" for none.
     """
 
@@ -275,14 +275,14 @@ def rehearse(
     Events of the scenario are left out. The table is written after each flight.
 
     Args:
-        scenario: What is flown.
+        scenario: Scenario that is flown.
         faults: One a flight.
         out: New folder.
         say: Told how far it is.
         done: Told each row.
         domain: ROS domain in which nobody else is.
         force: Reason to fly in spite of what speaks against it.
-        parameters: Of nodes, by their names, beside those of `real.launch.py`.
+        parameters: Parameters of nodes, by their names, beside those of `real.launch.py`.
 
     Raises:
         ConfigError: The scenario cannot be flown so.

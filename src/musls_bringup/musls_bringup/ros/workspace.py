@@ -64,8 +64,8 @@ class Px4Interface:
     """The messages of the releases of PX4.
 
     Attributes:
-        releases: In their order.
-        messages: By name, then by the release from which on the definition holds.
+        releases: Releases, oldest first.
+        messages: Messages by name, then by the first release that the definition holds for.
     """
 
     releases: tuple[Release, ...]
@@ -90,8 +90,8 @@ class InterfacePackage:
     """A ROS package that holds only messages and actions.
 
     Attributes:
-        version: Of what it describes.
-        messages: By name.
+        version: Version of the interface that it describes.
+        messages: Messages by name.
         depends: Packages whose messages it uses.
         origin: Release or folder of which they are; installed as `origin.txt`.
         actions: Text of each .action file by name.

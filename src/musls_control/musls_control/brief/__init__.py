@@ -1,1 +1,1 @@
-"""Before a flight: what it is about (`Brief`), and the list of what speaks against it."""
+"""Record of a planned flight (`Brief`), and the list of findings against it."""

@@ -1,4 +1,4 @@
-"""What a flight is about: `Brief`, one record for the simulation and for real drones.
+"""Record of a planned flight, `Brief`, for the simulation and for real drones.
 
 A scenario holds one, and the nodes of the ROS graph read one from the same file. Everything that
 is decided before a flight (its plan, its controller, whether it may begin) is decided from it.
@@ -66,9 +66,9 @@ class LimitsSpec:
     Attributes:
         separation_m: Least distance between the rotor tips of two drones. A plan that breaks it is
             refused; in flight coming closer is an event `too_close`. None for no limit.
-        collision: What a `collision` does, drones that hit each other, the load, a cable or the
-            ground, and all of them obstacles: "report" is an event, "end" ends the flight with it
-            as a failure.
+        collision: Effect of a `collision` of a drone with another one, the load, a cable or the
+            ground, or of any body with an obstacle: "report" makes an event of it, "end" also ends
+            the flight as a failure.
     """
 
     separation_m: Positive | None = None
@@ -84,15 +84,15 @@ class Brief:
 
     Attributes:
         system: Load, drones, cables.
-        mission: What is flown.
+        mission: Mission that is flown.
         starts: Kind of the start, as `start.kind` of a scenario: "ground", "air", ...
         formation: Places of the drones around the load.
-        controller: What turns the load's reference into commands.
-        contingency: What is done about a drone that is lost; None for nothing.
+        controller: Controller that turns the load's reference into commands.
+        contingency: Reaction to the loss of a drone; None for no reaction.
         world: Obstacles.
         limits: Limits that the flight must keep.
         wind: Mean wind and gusts.
-        cable_model: How the cables are modelled.
+        cable_model: Model of the cables.
         gravity_m_s2: Gravity.
         contact: Bodies that touch things, as `physics.contact`.
         parameters: Parameters of PX4 that differ from its defaults.
@@ -145,12 +145,12 @@ class Brief:
 
     @property
     def flight_s(self) -> float:
-        """About how long the flight takes."""
+        """Estimated duration of the flight."""
         return estimated_duration_s(self.mission, lands=self.lands)
 
     @cached_property
     def hanging(self) -> Hanging | None:
-        """How load and drones hang in formation where the mission begins.
+        """Equilibrium of load and drones in formation where the mission begins.
 
         None where no formation is flown (no `mission.stages`, or a rig that has none).
         """
@@ -172,9 +172,9 @@ class Brief:
         """Sample the set-points of a flight in formation.
 
         Args:
-            load_enu_m: Where the load stands, (3,); a start in the air does not look at it.
-            load_yaw_rad: Its yaw.
-            drones_enu_m: Where the drones stand, (n, 3).
+            load_enu_m: Place of the load, (3,); not used by a start in the air.
+            load_yaw_rad: Yaw of the load.
+            drones_enu_m: Places of the drones, (n, 3).
 
         Raises:
             ConfigError: No formation is flown, or none holds the load.

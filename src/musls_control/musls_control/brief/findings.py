@@ -1,4 +1,4 @@
-"""What speaks against a flight: the one list that every door asks before drones start.
+"""Findings against a flight: the one list that is checked before drones start.
 
 Each check looks at how the system hangs, at the plan and at the brief, and tells a `Finding`, or
 nothing; `AT_REST` and `IN_PLAN` list them all in the order in which they are told.
@@ -40,7 +40,7 @@ class Finding:
     """One thing that speaks against a flight, or is to be known of it.
 
     Attributes:
-        text: It in one line.
+        text: Description in one line.
         refuses: Whether the flight is refused for it; False for a caution.
         can_be_forced: Whether who knows better may fly nevertheless.
         key: Name of the check that found it.
@@ -57,7 +57,7 @@ Check = Callable[[Hanging, Brief], Finding | None]
 
 
 def findings(brief: Brief, plan: FlightPlan | None = None) -> Iterator[Finding]:
-    """Everything that is found before a flight, in the order in which it is told.
+    """All findings before a flight, in the order in which they are reported.
 
     Without a `plan` how the system hangs is looked at, with one what happens along it.
     """
@@ -104,7 +104,7 @@ def refuse_or_warn(brief: Brief, *, force: bool = False, plan: FlightPlan | None
 
 
 def refuse_standing(brief: Brief, *, force: bool = False) -> None:
-    """The same for how it hangs and for its plan from places on the ground, without a plant."""
+    """Check equilibrium and plan from places on the ground, without a plant, and refuse or warn."""
     refuse_or_warn(brief, force=force)
     hanging = brief.hanging_for("start = ground")
     places, _ = hanging.on_ground.bodies(hanging.system)
@@ -133,16 +133,19 @@ LIGHT_SEGMENT_KG = 2e-5
 """Mass of a segment below which a slack elastic cable flies at less than 30 times real time."""
 
 FARTHEST_M = 10_000.0
-"""Of the load from the origin: the world is flat, and the plants lose digits farther out."""
+"""Largest distance of the load from the origin: the world is flat, and the plants lose digits
+farther out."""
 
 FASTEST_TURN_RAD_S = 50.0
-"""Of the load's set-point; drones would have to go round it once in an eighth of a second."""
+"""Largest yaw rate of the load's set-point; drones would have to go round it once in an eighth of a
+second."""
 
 ROW_BYTES, ROW_DRONE_BYTES = 640, 780
-"""Of one sample of everything that is recorded at `recording.rate_hz`: once, and per drone."""
+"""Size of one sample of everything that is recorded at `recording.rate_hz`: fixed part, and part
+per drone."""
 
 SHAPE_BYTES, SHAPE_POINT_BYTES = 200, 24
-"""Of one sample of a cable's shape, and of each point of it."""
+"""Size of one sample of a cable's shape: fixed part, and part per point."""
 
 PX4_TILT_RAD = np.deg2rad(45.0)
 """PX4's MPC_TILTMAX_AIR: how far a drone leans against the wind."""
@@ -217,7 +220,7 @@ def check_duration(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def bag_bytes_per_s(brief: Brief) -> float:
-    """About how many bytes are recorded in a second of simulated time."""
+    """Estimated size of the recording of one second of simulated time."""
     system = brief.system
     rate_hz, shape_rate_hz = brief.rates_hz
     row = ROW_BYTES + ROW_DRONE_BYTES * system.n_drones
@@ -235,7 +238,8 @@ MAX_SAG_M = 0.5
 """Distance of the hanging load from its set-point beyond which the formation does not fit."""
 
 NAMED_MISFIT_M = 0.01
-"""From where a drone carries its share; a place farther away is named."""
+"""Distance between a drone's place and the place where it carries its share, from which the drone
+is named."""
 
 MOST_PULL = 2.0
 """Tension of all cables over the weight beyond which a formation is named as the cause."""
@@ -611,8 +615,8 @@ def _looks(plan: FlightPlan) -> int:
 
 
 TAUT_SHARE = 0.995
-"""Of a cable's length from which its ends are so far apart that it is nearly straight: its middle
-sags by 4 % of the length."""
+"""Distance of a cable's ends, as a share of its length, from which the cable is nearly straight:
+its middle sags by 4 % of the length."""
 
 
 def taut_cables(
@@ -622,7 +626,7 @@ def taut_cables(
 
     Returns:
         The numbers of those cables, from 0; their ends, (rows, cables, 2, 3), ENU [m]; and whether
-        they are taut, (rows, cables). Where a slack one hangs, nobody knows.
+        they are taut, (rows, cables). The shape of a slack one is not known.
     """
     numbers = {"load": 0} | {f"drone_{i + 1}": i + 1 for i in range(system.n_drones)}
     of = [k for k in range(system.n_cables) if all(e.body in numbers for e in system.ends(k))]

@@ -20,7 +20,7 @@ def controller_of(
     """Make the controller of a flight, None for the formation's set-points alone.
 
     Args:
-        brief: What the flight is about.
+        brief: Record of the planned flight.
         period_s: Time between two calls.
         given: Another controller than the brief's, an object or what makes it.
         incremental: Whether an incremental law (INDI) tracks its forces.

@@ -1,4 +1,4 @@
-"""What drones have left, in the formation at rest and at the hardest moment, and for how long."""
+"""Margins of the drones in the formation at rest and at the hardest moment, and flight times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from musls_description.system.slung_system import RigSystem
 # ---------- Forces in a formation that accelerates as one, in moving air
 #
 # In the frame of the accelerating load, gravity is g e3 + a. The air's drag on load and cables is
-# taken as a further acceleration of what is carried. So what is carried hangs at rest under a
+# taken as a further acceleration of the carried bodies. So they hang at rest under a
 # gravity g_c = g e3 + a - D_L / m_c of another size and direction (`Hanging.accelerated`). Each
 # drone then needs the force of its cable, plus m_i (g e3 + a_i), minus its own drag, where a_i has
 # the centripetal and tangential parts of the formation's turn. Left out: that the load swings,
@@ -55,7 +55,7 @@ class FormationMotion:
         pose: Load's set-point: x, y, z [m], yaw [rad], (4,).
         velocity_enu_m_s: (3,).
         acceleration_enu_m_s2: (3,).
-        wind_enu_m_s: Of the air, (3,).
+        wind_enu_m_s: Wind velocity, (3,).
     """
 
     pose: Array
@@ -67,7 +67,7 @@ class FormationMotion:
 
     @classmethod
     def of(cls, derivatives: Array, wind_enu_m_s: Array) -> FormationMotion:
-        """From a reference's derivatives 0 to 2 or more of x, y, z, yaw, (..., >= 3, >= 4)."""
+        """Motion from a reference's derivatives 0 to 2 of x, y, z, yaw, (..., >= 3, >= 4)."""
         pose, rate, gain = (derivatives[..., order, :] for order in range(3))
         return cls(pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3],
                    wind_enu_m_s)  # fmt: skip
@@ -79,8 +79,8 @@ class Forces:
 
     Attributes:
         thrust_enu_n: Force that each drone's rotors must give, (n, 3).
-        tension_n: Of each cable at the load, (n,).
-        moment_body_n_m: That they must give against the cables', in each drone's frame, (n, 3).
+        tension_n: Tension of each cable at the load, (n,).
+        moment_body_n_m: Moment against the cables' that the rotors must give, drone frames, (n, 3).
     """
 
     thrust_enu_n: Array
@@ -151,8 +151,8 @@ class Moment:
     """A moment of a mission.
 
     Attributes:
-        number: Of the stage, from 0.
-        time_s: Since the stage began.
+        number: Number of the stage, from 0.
+        time_s: Time since the stage began.
     """
 
     stage: str
@@ -231,7 +231,7 @@ LOWEST_M, HIGHEST_M = -500.0, 20_000.0
 CEILING_TOLERANCE_M = 1e-3
 
 BREAK_SHARE = 0.8
-"""Of a cable's break force that it may carry."""
+"""Share of its break force that a cable may carry."""
 
 
 @dataclass(frozen=True)
@@ -239,16 +239,16 @@ class DroneMargins:
     """Margins of a drone: thrust, tilt, throttle, energy.
 
     Attributes:
-        thrust_n: What its rotors give.
+        thrust_n: Thrust of its rotors.
         thrust_margin: Full over needed thrust of the rotor that works hardest, with the moments
             against the cable's pull; 0 where the rotors cannot give thrust and moments at once.
-        empty_margin: The same at the battery's reserve, with the voltage that is left; None
+        empty_margin: Thrust margin at the battery's reserve, with the voltage that is left; None
             without a battery.
-        level_tilt_deg: How far it could lean without sinking, at full thrust.
+        level_tilt_deg: Largest lean without sinking, at full thrust.
         hover_throttle: Motor command in [0, 1] that gives the thrust.
-        tension_n: Of its cable at the load.
+        tension_n: Tension of its cable at the load.
         power_w: Electrical; None without a motor.
-        minutes: From the battery's start to its reserve at that power; None without a battery.
+        minutes: Time from the battery's start to its reserve at that power; None without a battery.
     """
 
     thrust_n: float
@@ -264,17 +264,17 @@ class DroneMargins:
 
 @dataclass(frozen=True)
 class Margins:
-    """What the drones have left before a flight.
+    """Margins of the drones before a flight.
 
     Attributes:
-        formation: In the formation at rest, of each drone.
-        hardest: At the mission's hardest moment, of each drone; empty where it cannot be solved.
-        tilt_limit_deg: As far as the autopilot leans.
+        formation: Margins of each drone in the formation at rest.
+        hardest: Margins of each drone at the mission's hardest moment; empty if not solvable.
+        tilt_limit_deg: Largest tilt that the autopilot commands.
         lowest_m: Height of the load's set-point at which the load touches the ground.
         separation: The closest that the plan brings two drones; None for one drone.
         first_empty: Number of the drone whose battery is at its reserve first, and when [min], in
             hover; None without batteries.
-        cautions: What is doubtful about it, one line each: a flight shows what comes of it.
+        cautions: Doubts about the flight, one line each, which a flight can settle.
     """
 
     brief: Brief
@@ -325,7 +325,7 @@ class Margins:
 
 
 def margins_of(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins | None:
-    """What the drones have left; None where no formation flies and nothing hangs by its plan."""
+    """Margins of the drones; None where no formation flies and nothing hangs by its plan."""
     if plan.held is None and (brief.hanging is None or not brief.in_formation):
         return None
     return assess(brief, plan, moments)

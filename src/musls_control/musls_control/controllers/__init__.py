@@ -45,14 +45,14 @@ class ControlLevel(str, Enum):
             columns, (n, 7), are a moment in the drone's frame that is added [N m], and three
             more, (n, 10), the force of cable, weight and air that is counted on, world [N]: an
             incremental tracker makes up for what they are not.
-        AUTOPILOT_FORCES: The same, but the autopilot turns the drones there: the forces reach it
+        AUTOPILOT_FORCES: Forces as above, but the autopilot turns the drones there: they reach it
             as acceleration set-points, built-in and real PX4s alike. Added moments are left out.
         THRUST_MOMENT: Thrust along the body's z axis and moment in the body's frame of each
             drone, (n, 4) [N, N m]; the rotors are mixed for them.
         THRUST_RATES: Thrust along the body's z axis and body rates of each drone, (n, 4)
             [N, rad/s]; a rate controller gives the moments.
         ROTOR_SPEEDS: Commanded rotor speeds, (n, n_rotors) [rad/s].
-        IDEAL_THRUST_MOMENT: As THRUST_MOMENT, but acting on the bodies at once, without rotors.
+        IDEAL_THRUST_MOMENT: THRUST_MOMENT acting on the bodies at once, without rotors.
     """
 
     LOAD_ACCELERATION = "load_acceleration"
@@ -103,10 +103,10 @@ class Controller(ABC):
     formation flies the drones by their set-points.
 
     Attributes:
-        level: What `step` returns, a `ControlLevel` or its text.
+        level: Level of the commands that `step` returns, a `ControlLevel` or its text.
         keeps_headings: Whether drones keep the headings that they have when it starts, instead of
             facing the load; recorded set-points, and errors to them, have those then.
-        setup: What is known of the system, from `prepare` on.
+        setup: Facts about the system, from `prepare` on.
     """
 
     level: ClassVar[ControlLevel | str]

@@ -50,7 +50,7 @@ BODY_SEEN = (
     ("rotation matrix, row by row", 9, 1.0, ""),
     ("body rate in its own frame", 3, RATE_RAD_S, "rad/s"),
 )
-"""What is seen of a body: quantity, how many numbers, what a 1 is, unit."""
+"""Observation of a body: quantity, count of numbers, value of a 1, unit."""
 
 BODY_COLUMNS = sum(count for _, count, _, _ in BODY_SEEN)
 
@@ -135,7 +135,7 @@ class Observations:
     A policy that each drone flies by itself sees less, see `each`.
 
     Attributes:
-        shapes: Of each part, by name.
+        shapes: Shape of each part, by name.
         size: Numbers of all parts.
         size_each: Numbers that one drone sees.
     """
@@ -165,7 +165,7 @@ class Observations:
         Args:
             motion: Columns as `Estimate.data`, (..., 1 + n, 16).
             tension_n: (..., n, 2).
-            goal: Of the load.
+            goal: Goal of the load.
             actions: The last ones, (..., history, n k).
         """
         *worlds, bodies, columns = motion.shape
@@ -266,7 +266,7 @@ class Actions:
 
     - "accelerations", k = 5: acceleration of the drone, +-1 is 1 m/s2, and rates of roll and pitch,
       +-1 is 1 rad/s, that the attitude control is to have on its way there. The force of the rotors
-      is m (g + a) less the pull of the cable, which is measured; so 0 hovers, whatever the load
+      is m (g + a) minus the pull of the cable, which is measured; so 0 hovers, whatever the load
       does (Zeng et al., CoRL 2025: what they find learns best).
     - "forces", k = 3: force of the rotors; 0 is what holds the system in hover, +-1 adds in that
       direction what accelerates the drone alone by 1 m/s2. Here and above, the moment of a cable
@@ -442,7 +442,7 @@ class LearnedSpec:
         kind: "learned".
         policy: ONNX file with one input, an observation, whose first output is an action; or the
             name of a shipped one, such as hover_policy.
-        action_scale: What an action of 1 is, times the unit of its level.
+        action_scale: Size of an action of 1, times the unit of its level.
         level: Level of the actions.
         periods_per_step: Control periods (4 ms) an action is held for.
         history: Number of last actions that the policy sees.
@@ -577,9 +577,9 @@ class Policy:
     """A network from a file: observation in, action out.
 
     Attributes:
-        name: How messages name it.
+        name: Name in messages.
         output: Name of the network's output that is the action.
-        metadata: What else the file says, texts by name.
+        metadata: Other metadata of the file, texts by name.
     """
 
     def __init__(self, path: str) -> None:

@@ -50,11 +50,11 @@ HEIGHT, SIDEWAYS, ROLL, PITCH, YAW = range(5)
 """Rows of gains."""
 
 TILT_LAG_S = 0.03
-"""Of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D is
-0.25 rad/s), so every change of it has to have one."""
+"""Lag of the wanted tilt that roll and pitch follow. These gains follow a tilt by its rate (P / D
+is 0.25 rad/s), so every change of it needs a rate."""
 
 MIN_COSINE = 0.5
-"""Of roll and pitch together, for the thrust of a tilted drone."""
+"""Lower limit of cos(roll) cos(pitch), by which the thrust of a tilted drone is divided."""
 
 
 def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class CascadedPid:
     """The six PIDs of all drones, as compiled code runs them.
 
     Attributes:
-        integrals: Of the errors forward, to the left, upwards, of roll, pitch and yaw, (n, 6)
+        integrals: Integrals of the errors forward, left, up, and of roll, pitch, yaw, (n, 6)
             [m s, rad s].
     """
 
@@ -204,8 +204,8 @@ class PidSpec:
         height: Vertical acceleration per error [1/s2, 1/s3, 1/s].
         sideways: Tilt per error of the horizontal position [rad/m, rad/(m s), rad s/m].
         roll: Angular acceleration per error of the angle [1/s2, 1/s3, 1/s].
-        pitch: As for roll.
-        yaw: As for roll.
+        pitch: Angular acceleration per error, as for roll.
+        yaw: Angular acceleration per error, as for roll.
         largest_tilt_rad: Largest tilt (roll and pitch together) that is asked for.
     """
 

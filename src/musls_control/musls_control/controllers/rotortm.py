@@ -100,13 +100,13 @@ _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
         "rate": (5.5, 5.5, 4.0),
     },
 }
-"""From the public parameter files (code); a point mass does not turn."""
+"""Gains from the public parameter files (code); a point mass does not rotate."""
 
 _DRONE_GAINS = {"rotation": (0.25, 0.25, 0.08), "rate": (0.025, 0.025, 0.005)}
-"""For one of 0.25 kg."""
+"""Attitude gains of a drone of 0.25 kg."""
 
 _DRONE_INERTIA_KG_M2, _LOAD_INERTIA_KG_M2 = (6.01e-4, 5.89e-4, 1.076e-3), 0.02496
-"""Of that drone about its axes, and of the triangle: the sum over its axes."""
+"""Inertia of that drone about its axes, and of the triangle: the sum over its axes."""
 
 LAW = np.dtype(
     [

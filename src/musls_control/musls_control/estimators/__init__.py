@@ -25,8 +25,8 @@ class LoadImuSpec:
     """IMU on the load, at its centre of mass; standard deviations of white noise.
 
     Attributes:
-        gyro_noise_rad_s: Per axis and 4 ms sample.
-        accelerometer_noise_m_s2: Per axis and 4 ms sample.
+        gyro_noise_rad_s: Noise per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Noise per axis and 4 ms sample.
     """
 
     gyro_noise_rad_s: NonNegative = 0.002
@@ -69,8 +69,8 @@ class LoadEstimator(ABC):
 
     Attributes:
         load_imu: The IMU that the load has to carry for it, None for none.
-        needs_rotors: Whether it goes by the rotors' speeds, so that they have to turn.
-        setup: What is known of the system, from `prepare` on.
+        needs_rotors: Whether it uses the rotors' speeds, so that they have to turn.
+        setup: Facts about the system, from `prepare` on.
     """
 
     load_imu: LoadImuSpec | None = None

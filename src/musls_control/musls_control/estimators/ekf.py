@@ -69,13 +69,13 @@ class EkfSpec:
 
     Attributes:
         kind: "ekf".
-        force_noise_n: Of the force of a cable, as IMU, attitude and rotor speeds tell it.
-        length_noise_m: Of a taut cable's length between the measured ends: positions, sag.
-        acceleration_noise_m_s2: Of the load by what is not in the model: wind, drag.
-        angular_acceleration_noise_rad_s2: The same of its angular acceleration.
-        correlation_s: How long such errors last; 0 for white noise.
-        start_noise_m: Of the load's position at the start.
-        start_noise_rad: Of its attitude at the start.
+        force_noise_n: Noise of a cable's force, computed from IMU, attitude and rotor speeds.
+        length_noise_m: Noise of a taut cable's length between the measured ends: positions, sag.
+        acceleration_noise_m_s2: Unmodelled acceleration of the load: wind, drag.
+        angular_acceleration_noise_rad_s2: Unmodelled angular acceleration of the load.
+        correlation_s: Correlation time of such errors; 0 for white noise.
+        start_noise_m: Uncertainty of the load's position at the start.
+        start_noise_rad: Uncertainty of its attitude at the start.
         load_imu: IMU on the load, left out for none.
     """
 
@@ -100,8 +100,8 @@ class Ekf(LoadEstimator):
     """Extended Kalman filter of the load; equations in the module's docstring.
 
     Attributes:
-        covariance: Of the error: position [m], turn [rad], velocity [m/s], angular velocity
-            [rad/s], (12, 12).
+        covariance: Covariance of the error: position [m], turn [rad], velocity [m/s], angular
+            velocity [rad/s], (12, 12).
         innovations: Sum of the squared normalised innovations of the last step, and their number,
             (2,).
     """
@@ -344,7 +344,7 @@ def axes_across(unit):
 
 @compiled()
 def take(error, covariance, row, miss, variance, innovations):
-    """Take one measured number into error and covariance; `miss`: measured less predicted."""
+    """Take one measured number into error and covariance; `miss`: measured minus predicted."""
     spread = covariance @ row
     size = row @ spread + variance
     innovation = miss - row @ error

@@ -29,13 +29,14 @@ from musls_description.numerics.arrays import Records
 from musls_description.numerics.compiled import compiled
 
 STRETCH_M = 5e-4
-"""Of cables that carry the load alone, each its share: near enough to inextensible."""
+"""Stretch of cables that carry the load alone, each its share: small enough to count as
+inextensible."""
 
 FIRST_STEPS, STEPS = 200, 2
 """Newton's steps at the start and in each period, which begins at the last one's solution."""
 
 LARGEST_STEP = 0.1
-"""Of one of Newton's steps [m, rad]."""
+"""Largest Newton step [m, rad]."""
 
 
 @spec

@@ -1,4 +1,4 @@
-"""What each drone holds while the load hangs, and how much of it is fed forward.
+"""Forces that drones hold while the load hangs, and the share that is fed forward.
 
 Taking a load up and setting it down change the force of a drone within seconds, by more than
 position errors and integrators follow: drones without feed-forward are pulled inwards by up to half
@@ -32,23 +32,26 @@ TAKE_UP_S = 2.0
 """Time in which the cables take the load's weight, and give it back."""
 
 MOST_UPWARDS_M_S2 = 0.9 * GRAVITY_M_S2
-"""Of a vertical feed-forward: PX4's vertical integrator, which gives it back, ends at 1 g."""
+"""Largest vertical feed-forward: PX4's vertical integrator, which compensates it, is limited to 1
+g."""
 
 FAR_M, NEAR_M = 0.1, 0.03
 """Largest and least distance at which a drone counts as in its place."""
 
 GIVES_WAY_S2, LEARNS_S = 1.0 / (0.95 * 1.8 + 0.4), (0.95 * 1.8 + 0.4) / (0.95 * 0.4)
-"""How far a drone gives way to an acceleration, and how fast its integrator takes this over: by
-PX4's defaults of MPC_XY_P, MPC_XY_VEL_P_ACC and MPC_XY_VEL_I_ACC, for slow changes."""
+"""Displacement of a drone per acceleration, and time in which its integrator compensates it: for
+slow changes, with PX4's defaults of MPC_XY_P, MPC_XY_VEL_P_ACC and MPC_XY_VEL_I_ACC."""
 
 CLOSE_SHARE, CLOSE_M = 0.5, 0.1
-"""Of the planned distance of rotor tips, and in itself: a closer pass is told."""
+"""Distance of rotor tips below which a pass is reported: as a share of the planned distance, and in
+metres."""
 
 LOAD_SHARE = 0.05
-"""Of its height over the ground: how far a lifted load may be from where it is to hang."""
+"""Largest distance of a lifted load from where it is to hang, as a share of its height above the
+ground."""
 
 LONGEST_WAIT_S = 10.0
-"""For load and drones to be in place."""
+"""Longest wait for load and drones to be in place."""
 
 STILL_S, STILL_SHARE, LONGEST_SWINGS = 1.0, 0.02, 3.0
 """Time for which the load has to stay near a place before it is lowered to the ground; how near, on
@@ -60,13 +63,13 @@ class Carried:
     """Forces that the drones hold while the load hangs in formation.
 
     Attributes:
-        weight_n: Of each drone alone, (n,).
+        weight_n: Weight of each drone alone, (n,).
         pull_n: Force that its thrust adds to that, in the frame of the load's set-point, (n, 3).
-        sag_m: How much lower the load hangs than its set-point.
-        gap_m: Between the rotor tips of two drones, the least; infinite for one drone.
+        sag_m: Height of the load's set-point above the load.
+        gap_m: Smallest distance between the rotor tips of two drones; infinite for one drone.
         thrust_n_s2: Thrust of each drone's rotors over their squared speed, (n,).
         speed_rad_s: Speeds of the rotors at the commands 0 and 1, (n, 2).
-        length_m: Of the longest cable.
+        length_m: Length of the longest cable.
     """
 
     weight_n: Array
@@ -151,10 +154,10 @@ class Carried:
 
 @dataclass(frozen=True)
 class Held:
-    """How a rig hangs at rest at the rows of a plan.
+    """Equilibria of a rig at the rows of a plan.
 
     Attributes:
-        load_pose: Of the load, or of what stands for it: x, y, z [m], yaw [rad], (k, 4).
+        load_pose: Pose of the load, or of the body in its place: x, y, z [m], yaw [rad], (k, 4).
         thrust_enu_n: Force that the rotors of each drone must give, (k, n, 3).
         moment_body_n_m: Moment that they must give, in each drone's frame, (k, n, 3).
         tension_n: Largest tension of each cable, (k, n_cables).

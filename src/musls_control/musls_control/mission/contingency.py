@@ -30,13 +30,13 @@ from musls_description.numerics.compiled import compiled
 from musls_description.system.drone import tip_radius_m
 
 LONGEST_GAP_S = 0.5
-"""Over a longer time between two looks nothing is known of the forces meanwhile."""
+"""Time between two checks above which the forces in between are not known."""
 
 MIN_DRONES = 4
-"""From so many on the loss of one can be survived."""
+"""Least number of drones with which the loss of one can be survived."""
 
 MIN_LEFT = 3
-"""With fewer drones no new formation is looked for."""
+"""Least number of remaining drones for which a new formation is computed."""
 
 
 # ---------- How the loss of a drone or of a cable is noticed: by measurements only
@@ -59,14 +59,14 @@ LOSS = np.dtype(
         ("noted", np.int64),  # whether it is no news
     ]
 )
-"""What is seen of a drone and of its cable."""
+"""Observed state of a drone and of its cable, with the limits."""
 
 
 @compiled(shared=True)
 def look_for_losses(losses, motion, tension, wanted, time, lifting):
     """Look at drones and cables, (n,) records of `LOSS`; once at a time. Tells whether it is news.
 
-    `motion` (1 + n, 16), `tension` (n, 2); what nobody knows (NaN) tells nothing. `wanted`: where
+    `motion` (1 + n, 16), `tension` (n, 2); unknown values (NaN) are ignored. `wanted`: where
     the drones are to be, (n, 3) or more columns. `lifting`: the load is only being taken up: a
     cable that has not carried yet, for as long as it may be slack, is not lost, it is late.
     """
@@ -116,7 +116,7 @@ class Answer:
 
     Attributes:
         goes_on: Whether the mission goes on in it, after its first phase.
-        what: What it is, in words.
+        what: Description in words.
     """
 
     plan: FlightPlan
@@ -129,7 +129,7 @@ class Contingency:
 
     Attributes:
         gone: Drones that do not fly any more, or that nobody guides, since the answer, (n,).
-        losses: What is seen of each drone and its cable, `LOSS`, (n,).
+        losses: Observed state of each drone and its cable, `LOSS`, (n,).
         answers: The formations that were found, one for each loss; None where there was none.
     """
 
@@ -164,7 +164,7 @@ class Contingency:
         self._ahead = ahead
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
-        """Another one that looks at the same records, and goes by the same formations."""
+        """Copy that uses the same records and formations."""
         other = copy.copy(self)
         other.gone, other._noted = self.gone.copy(), dict(self._noted)
         other.answers = list(self.answers)
@@ -185,10 +185,10 @@ class Contingency:
         What was looked at already at that time is not looked at again.
 
         Args:
-            time_s: Of the measurements.
+            time_s: Time of the measurements.
             estimate: Places and velocities of the drones, tensions of the cables; NaN where nobody
                 knows.
-            setpoint_enu_m: Where the drones are to be, (n, 3).
+            setpoint_enu_m: Set-points of the drones, (n, 3).
             lifting: See `look_for_losses`.
         """
         wanted, losses = np.ascontiguousarray(setpoint_enu_m), self.losses
@@ -300,7 +300,7 @@ class Contingency:
         return self._found[key]
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
-        """Whether the others keep clear of what is above and below a place.
+        """Whether the others keep clear of the space above and below a place.
 
         On the way to their new places they may be as near as they are already.
         """

@@ -144,7 +144,7 @@ class PayloadScale:
     counts.
 
     Attributes:
-        own_kg: What each drone weighs with the cable that hangs on it while it weighs itself, (n,).
+        own_kg: Mass of each drone with its cable, which it measures itself, (n,).
         carried_kg: Running mean of what all drones carry; zero until they have weighed themselves.
         factor: True over nominal thrust constant of each drone, (n,).
     """
@@ -193,7 +193,8 @@ class PayloadScale:
 
 
 WEIGH_EVERY_S, LONGEST_STEP_S = 0.02, 0.5
-"""Between two samples of the rotor speeds; over a longer gap than the second nothing is weighed."""
+"""Time between two samples of the rotor speeds, and the longest gap over which the load is
+weighed."""
 
 
 @dataclass
@@ -282,7 +283,7 @@ class Delivery:
 
     @property
     def next_s(self) -> float:
-        """When it weighs next; in the past where it is to turn back."""
+        """Time of the next weighing; in the past if the delivery is to turn back."""
         turns = self.turns_back and not self._told
         return 0.0 if turns else max(self._weighed_s + WEIGH_EVERY_S, 0.0)
 

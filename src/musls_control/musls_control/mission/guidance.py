@@ -57,14 +57,14 @@ class KnownState:
     """Known state of load and drones; the flight's driver keeps it up to date.
 
     Attributes:
-        estimate: Their motion, and the tensions of the cables; NaN where nobody knows.
+        estimate: Motion of the bodies and tensions of the cables; NaN where not known.
         rotor_speed_rad_s: (n, n_rotors).
-        heard_s: When news of a body came, by name, and the heartbeat of the offboard node.
-        phases: Of the drones in the offboard protocol, see `musls_control.px4.offboard.Phase`.
+        heard_s: Time of the last message about a body, by name, and of the last heartbeat.
+        phases: Phases of the drones, see `musls_control.px4.offboard.Phase`.
         reasons: Why a drone failed.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
         charge: Share of the charge that a drone's battery has left, by name; NaN if unknown.
-        opens_hooks: Whether somebody opens hooks when asked to.
+        opens_hooks: Whether a simulator or node opens hooks on request.
     """
 
     estimate: Estimate
@@ -78,7 +78,7 @@ class KnownState:
 
     @classmethod
     def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> KnownState:
-        """Of a simulation, where all is known at once and all drones hear."""
+        """State for a simulation, where everything is known at once and all drones listen."""
         known = cls(estimate, rotor_speed_rad_s)
         known.heard_s = dict.fromkeys((*known.bodies, OFFBOARD), np.inf)
         known.phases = dict.fromkeys(known.drones, "flying")
@@ -99,15 +99,15 @@ class KnownState:
         return time_s - self.heard_s.get(body, -np.inf)
 
     def unseen(self, time_s: float) -> list[str]:
-        """Bodies of which nothing has come of late."""
+        """Bodies without a recent message."""
         return [body for body in self.bodies if self.age_s(body, time_s) > POSE_AGE_S]
 
     def missing(
         self, time_s: float, ready: Sequence[str] = (READY,), charge: float = 0.0
     ) -> list[str]:
-        """What a start waits for: poses, drones in one of the phases `ready`, the offboard node.
+        """Conditions that a start waits for: poses, drone phases in `ready`, the offboard node.
 
-        `charge`: share that each battery must have, as far as it is told.
+        `charge`: share that each battery must have, if it is known.
         """
         found = []
         for body in self.unseen(time_s):
@@ -155,13 +155,13 @@ class FlightGuidance:
     """Guides one flight.
 
     Attributes:
-        player: What is flown.
+        player: Player of the plan.
         guard: Watches for faults; None for nobody.
         watches: Whether the guard acts; may be changed at any time.
         contingency: Answers the loss of a drone; None without.
         end: Whom the end of the flight waits for.
-        down: What was looked at on the way down, `DOWN`, (1,).
-        found: What was found there, see `look_down`, (n, 6).
+        down: Observations on the way down, `DOWN`, (1,).
+        found: Findings there, see `look_down`, (n, 6).
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class FlightGuidance:
 
     @property
     def next_s(self) -> float:
-        """When `step` has something to do; in the past for at once."""
+        """Time when `step` has work to do; in the past for at once."""
         player = self.player
         return player.next_s if player.keeper is None else min(player.next_s, player.keeper.next_s)
 
@@ -250,7 +250,7 @@ class FlightGuidance:
         return player.setpoint
 
     def stand_still(self, time_s: float, gap_s: float) -> None:
-        """There were no set-points for a while: the drones held, the plan goes on where it was."""
+        """Continue the plan where it was after a gap in the set-points; the drones held."""
         self.player.stand_still(time_s, gap_s)
         if self.player.state is not PlayState.IDLE:
             late = f"no set-points for {gap_s:.1f} s: the plan goes on later"
@@ -259,7 +259,7 @@ class FlightGuidance:
     def controls(self, age_s: float = 0.0) -> bool:
         """Whether a controller of the load flies, which relies on all drones and on fresh motion.
 
-        `age_s`: of the oldest part of the motion that it goes by.
+        `age_s`: age of the oldest part of the motion that it uses.
         """
         player, guard = self.player, self.guard
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
@@ -272,7 +272,7 @@ class FlightGuidance:
 
     @property
     def next_reaction_s(self) -> float:
-        """When something is to be done about a loss."""
+        """Time of the next reaction to a loss."""
         return min((due_s for due_s, _ in self._pending), default=np.inf)
 
     def look(self, time_s: float) -> None:

@@ -65,7 +65,7 @@ HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
 are opened; nothing hangs on the drones any more."""
 
 WEIGHED = "weighed"
-"""Nothing is waited for; what was weighed is told."""
+"""Gate without a wait, at which the weighed mass is reported."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class GroundSpot:
     Attributes:
         load_position_enu_m: (3,).
         drone_position_enu_m: (n, 3).
-        landing_offset_m: Where the drones land after the flight, in the frame of the load, (n, 3);
-            None for where they stood.
+        landing_offset_m: Landing places of the drones after the flight, load frame, (n, 3);
+            None for the places of the start.
     """
 
     load_position_enu_m: Array
@@ -129,13 +129,13 @@ class FlightPlan:
         landing_speed_m_s: Descent in the last row, in which the drones come down to their places
             and are disarmed when they have landed; None for a plan that ends in the air.
         gates: Rows that wait for something, see `delivery`.
-        ground: Where load and drones stood before; None for a plan that begins in the air.
-        drone_acceleration_enu_m_s2: What is fed forward of the cables' pull, (k, n, 3), see
-            `carrying`; None for nothing.
-        share: Of the load's weight that is fed forward, (k,); None for nothing.
-        carried: What the drones hold while the load hangs; None where it is not known.
+        ground: Places of load and drones before; None for a plan that begins in the air.
+        drone_acceleration_enu_m_s2: Feed-forward against the cables' pull, (k, n, 3), see
+            `carrying`; None for none.
+        share: Share of the load's weight that is fed forward, (k,); None for nothing.
+        carried: Forces of the drones while the load hangs; None where not known.
         waits: Rows that wait until load and drones are in place, records of `WAIT`.
-        held: How a rig hangs along the plan; None where that is not known.
+        held: Equilibria of a rig along the plan; None where not known.
         feeds_flight: Whether the cables' pull is fed forward in the stages, too.
     """
 
@@ -288,12 +288,12 @@ class Draft:
     Attributes:
         offsets: Places of the drones in the frame of the load's set-point, (n, 3); NaN for those
             that do not fly any more.
-        azimuth: Their directions in it, (n,).
+        azimuth: Directions of these places, (n,).
         lost_enu_m: Set-points of drones that do not fly any more, (n, 3).
         last: Last set-point of the load: x, y, z [m], yaw [rad], (4,).
-        gates: What its rows wait for.
-        carried: What the drones hold while the load hangs; None where it is not known.
-        share: Of the load's weight that is fed forward now.
+        gates: Conditions that its rows wait for.
+        carried: Forces of the drones while the load hangs; None where not known.
+        share: Share of the load's weight that is fed forward now.
         fed_m_s2: Accelerations that are asked for now, (n, 3).
         feeds_flight: Whether they turn with the load in the stages, too.
     """
@@ -569,9 +569,9 @@ def compile_rig_plan(
 
     Args:
         mission: Stages, paths of drones, or both.
-        load_pose: Of the load at the start: x, y, z [m], yaw [rad], (4,).
+        load_pose: Pose of the load at the start: x, y, z [m], yaw [rad], (4,).
         drones_enu_m: Places of the drones at the start, (n, 3).
-        yaws_rad: Their yaws, (n,).
+        yaws_rad: Yaws of the drones, (n,).
     """
     back = from_yaw(np.full(len(drones_enu_m), -load_pose[3]))
     # `formed` lets drones face the load: these azimuths keep the yaws of the start.
@@ -649,7 +649,7 @@ def hung(plan: FlightPlan, held: Held, *, follows: bool) -> FlightPlan:
 
 
 def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
-    """About how long a flight takes that starts and ends on the ground (`lands`) or in the air."""
+    """Estimated duration of a flight that starts and ends on the ground (`lands`) or in the air."""
     if mission.duration_s is not None:
         return mission.duration_s
     if mission.drones:
@@ -844,7 +844,7 @@ class Closest:
     """The two drones that come closest.
 
     Attributes:
-        pair: Their numbers, from 1.
+        pair: Numbers of the two drones, from 1.
         centres_m: Distance of their centres of mass.
         tips_m: Distance of their rotor tips in the worst attitude; negative where discs may touch.
     """

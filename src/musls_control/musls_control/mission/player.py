@@ -69,7 +69,7 @@ class GoalSettings:
 
     Attributes:
         goal_speed_m_s: Speed of the load on the way to a goal, and when aborting.
-        goal_yaw_rate_rad_s: Its turning then.
+        goal_yaw_rate_rad_s: Yaw rate of the load then.
         goal_radius_m: Farthest goal from the world's origin, horizontally.
         goal_height_m: Highest goal.
     """
@@ -86,7 +86,7 @@ class FlightPlayer:
     At its gates it waits for a delivery that passes them.
 
     Attributes:
-        play: Where in the plan it is, `PLAY`, (1,); compiled code may go on in it.
+        play: State in the plan, `PLAY`, (1,); compiled code may continue in it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class FlightPlayer:
 
     @property
     def begin_s(self) -> float:
-        """When the plan began, or would have begun without its waits."""
+        """Time when the plan began, or would have begun without its waits."""
         return float(self.play["begun"][0])
 
     @property
@@ -149,7 +149,7 @@ class FlightPlayer:
 
     @property
     def number(self) -> int:
-        """Of the present row, of all that were flown in this flight."""
+        """Number of the present row among all rows of this flight."""
         return self._rows_before + self.row
 
     @property
@@ -195,7 +195,7 @@ class FlightPlayer:
             self._rest = Reference.rest(plan.load_pose[self.row])
 
     def missed(self, places_enu_m: Array) -> str:
-        """What was not in place when the last wait ran out of time; empty if nothing new."""
+        """Bodies not in place when the last wait ran out of time; empty if nothing new."""
         count, before = int(self.play["missed"][0]), self._missed
         self._missed = count
         return "" if count == before else self._what_is_off(places_enu_m)

@@ -1,4 +1,4 @@
-"""What a plan's row depends on in flight: whether it is due, and what shows on the way down.
+"""Conditions of a plan's rows in flight: whether a row is due, and how the descent goes.
 
 The same functions for a flight, a world of a batch and the ROS graph, numbers in and numbers out:
 once in a row load and drones are looked at. A row waits until they are in their places, which may
@@ -39,7 +39,7 @@ PLAY = np.dtype(
         ("seen_y", float),
     ]
 )
-"""Where a plan is."""
+"""State of a plan that is being flown."""
 
 WAIT = np.dtype(
     [
@@ -132,18 +132,18 @@ UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
 """Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
 
 ROW = np.dtype([("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)])
-"""Of a plan's row: share of the load's weight that is fed forward; phases as above; whether Python
-is asked what to do in it."""
+"""Row of a plan: share of the load's weight that is fed forward; phases as above; whether Python is
+asked what to do in it."""
 
 DOWN = np.dtype(
     [
         ("looked", np.int64),  # row that was looked at last; -1 for none
         ("looks", np.int64),  # in which what the drones hold was seen
-        ("spread_from", np.int64),  # row after which places come aside; -1 before
+        ("spread_from", np.int64),  # row after which places are shifted sideways; -1 before
         ("spread_rows", np.int64),  # in which they do
     ]
 )
-"""What was looked at; see `nothing_found`."""
+"""Observations on the way down; see `nothing_found`."""
 
 SEEN, HELD, ASIDE, FOUND_COLUMNS = 0, 2, 4, 6
 """Columns x, y of what was found, a row for each drone: sum of what it was seen to hold [m/s^2];
@@ -194,7 +194,7 @@ def look_down(down, found, rows, row, fed, spots, lies, length_m, motion):
 
 @compiled()
 def add_held(found, fed, motion):
-    """Add what the drones hold aside of what is fed forward, and of what all hold alike."""
+    """Add the drones' forces beyond the feed-forward and the mean of all drones."""
     n = found.shape[0]
     for k in range(2):
         mean = 0.0
@@ -212,7 +212,7 @@ def add_held(found, fed, motion):
 
 @compiled()
 def find_places(found, spots, lies, length_m, load):
-    """Find how far the places to land come aside, so that they are round the load where it lies."""
+    """Shift the landing places sideways, so that they are around the load where it lies."""
     away = math.hypot(load[0] - lies[0], load[1] - lies[1])
     turn = wrapped(yaw_of(load[6:10]) - lies[3])
     turn = min(max(turn, -MOST_TURNED_RAD), MOST_TURNED_RAD)
@@ -252,8 +252,8 @@ def move_aside(places, aside, begun, rows, row):
 # ---------- After the last row
 
 ENDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
-"""Since when all drones are found landed, and when they were disarmed [s], NaN for not; whether
-they had landed by then."""
+"""Time since which all drones are found landed, and time when they were disarmed [s], NaN for not
+yet; whether they had landed by then."""
 
 
 def not_landed() -> NDArray[np.void]:

@@ -11,16 +11,16 @@ from musls_description.config.schema import Finite, Fraction, NonNegative, Numbe
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 
 LONGEST_S = 86400.0
-"""Of a flight: a day. Batteries last half an hour."""
+"""Longest flight: a day. Batteries last half an hour."""
 
 MAX_SETPOINTS = 2_000_000
 """Set-points of all drones together; all are sampled before the flight (some 200 bytes each)."""
 
 LOWEST_RATE_HZ = 0.1
-"""Of set-points; each phase lasts one of them at least, ten seconds."""
+"""Lowest rate of set-points; each phase lasts at least one of their periods, ten seconds."""
 
 LONGEST_PHASE_S = 3600.0
-"""Of spool-up, take-off, forming up and settling: in none of them is anything carried."""
+"""Longest spool-up, take-off, forming up or settling: nothing is carried in these phases."""
 
 SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
 """Slower moves end never, faster ones no multirotor flies; PX4's own limit is 12 m/s."""
@@ -38,7 +38,7 @@ class DeliverySpec:
     """Delivery of a load to a place, see `delivery`.
 
     Attributes:
-        place_m: Where the load is left, x and y; the ground is as high as at the start.
+        place_m: Place where the load is left, x and y; the ground is as high as at the start.
         pick_up: "attached": the cables hang on the load from the beginning; "hook": they are open
             and are closed from above, once close and slow enough.
         drop: "ground": the load is set down, and let go when it rests and the cables are slack;
@@ -51,7 +51,7 @@ class DeliverySpec:
         slack_share: Share of the load's weight on the drones below which it counts as set down.
         rest_speed_m_s: Speed of the load below which it rests.
         timeout_s: Longest wait for a hook, for the load to rest, and for it to be gone.
-        abort: What is done when this wait is over: "return" sets the load down where it came from,
+        abort: Reaction at the end of this wait: "return" sets the load down where it came from,
             "land" where it is.
     """
 
@@ -83,7 +83,7 @@ class MissionSpec:
             it; for flights that start in the air.
         duration_s: Instead of both: the drones hold the places where they start for this time.
             For rigs, and for starts in the air or in a state.
-        setpoint_rate_hz: How often set-points are updated; they are held in between.
+        setpoint_rate_hz: Rate at which set-points are updated; they are held in between.
         spool_up_s: Time armed on the ground before take-off (PX4's COM_SPOOLUP_TIME is 1 s of it).
         take_off_s: Time to rise to `rise_m`; PX4's take-off ramp takes 3 s of it.
         rise_m: Height above the ground where the drones form up, low enough to leave the cables
@@ -97,7 +97,7 @@ class MissionSpec:
         transit_yaw_rate_rad_s: Yaw rate of the load between stages.
         settle_s: Time to hold after the lift and after each transit.
         landing_speed_m_s: Speed of the descent to the ground at the end (PX4's MPC_LAND_SPEED).
-        feed_forward: When the horizontal pull of the cables is fed forward to the autopilots:
+        feed_forward: Phases in which the cables' horizontal pull is fed forward to the autopilots:
             "ground", while the load is taken up and set down; "flight", in the stages too: drones
             of a load that turns are then not pulled together; "auto", in the stages where rotor
             tips would else come closer than half of their planned distance.
@@ -214,15 +214,15 @@ class ContingencySpec:
         slack_share: A cable that carries less than this share of an even part of the load for
             `slack_s` is lost; its drone flies on without load.
         slack_s: See there.
-        delay_s: From the measurement that tells to the first command that follows from it: links,
+        delay_s: Time from the measurement to the first command in response: links,
             filters, decision.
         hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.
         then: "continue" goes on with the mission if the drones that are left carry the load with
             `margin`; "land" sets the load down where it is in any case.
         margin: Thrust margin that each drone that is left needs to go on.
         clearance_m: Least distance of rotor tips in the new formation.
-        speed_m_s: Of the drones on the way to their new places.
-        lower_speed_m_s: Of the load when it is set down.
+        speed_m_s: Speed of the drones on the way to their new places.
+        lower_speed_m_s: Speed of the load when it is set down.
     """
 
     drop_m: Positive = 0.5

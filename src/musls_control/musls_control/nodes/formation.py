@@ -200,14 +200,14 @@ REPORT_EVERY_S = 1.0
 """Time between two messages on `/diagnostics`."""
 
 LONGEST_GAP_S = 0.5
-"""After a longer gap between two steps the drones hold already: the plan must not jump ahead."""
+"""Gap between two steps after which the drones hold already: the plan must not jump ahead."""
 
 _ERRORS = {"guard", "arming", "lost"}
 """Kinds of events that are errors in the log."""
 
 
 class FormationTopics:
-    """What the node publishes: set-points, stage, state, events, diagnostics."""
+    """Publishers of the node: set-points, stage, state, events, diagnostics."""
 
     def __init__(
         self, node: SteppedNode, bodies: Sequence[str], action: MissionAction | None
@@ -455,7 +455,7 @@ class FormationNode(ManagedNode):
             self.get_logger().warning(f"not started: {', '.join(missing)}")
 
     def _missing(self) -> list[str]:
-        """What a start waits for."""
+        """Conditions that a start waits for."""
         known, lands = self._known, self._brief.lands
         ready, charge = (
             (READY,) if lands else (READY, AIRBORNE),

@@ -93,7 +93,7 @@ class MocapRelayNode(SteppedNode):
         return self._capture.filters
 
     def _judge_of(self, flown: str) -> CaptureFilter:
-        """What is believed of the bodies, by what those of the flown system can do."""
+        """Filter of the captured poses, from the abilities of the bodies of the flown system."""
         if not flown:
             return CaptureFilter(self._bodies, MocapLimits())
         brief = read_brief(Path(flown))

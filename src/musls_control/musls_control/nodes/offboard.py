@@ -242,7 +242,7 @@ class DroneLink:
         self._believed_s = self._seen_s = self._compared_s = -np.inf
 
     def unproved(self) -> str:
-        """What still lacks to prove that the vehicle is the drone of its poses."""
+        """Evidence that is still missing that the vehicle is the drone of its poses."""
         missing = [
             name
             for name, heard in (
@@ -255,7 +255,7 @@ class DroneLink:
 
 
 def battery_state(told: px4.BatteryStatus, time_s: float) -> BatteryState:
-    """PX4's battery as ROS tells of batteries: NaN where it is unknown, discharging is negative."""
+    """PX4's battery as a ROS message: NaN where unknown, discharging is negative."""
 
     def known(value: float, least: float) -> float:
         return float(value) if value >= least else np.nan

@@ -54,7 +54,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Late subscribers get the last message."""
 
 OTHER_CLOCK_S = 10.0
-"""Time between two words about somebody else's clock."""
+"""Time between two log lines about a second clock."""
 
 DUPLICATE_CHECK_S = 3.0
 """Age up to which a node gives way to another one; an older one stays."""
@@ -64,7 +64,7 @@ WAKE_S = 0.2
 """Longest time in which a waiting node does not look for signals."""
 
 TIME_BACK_S = 1.0
-"""Simulated time that goes back by more is another simulation, or somebody else's clock."""
+"""Step back of simulated time from which it is another simulation, or a second clock."""
 
 
 class DuplicateNode(MuslsError):  # noqa: N818 (the name says what happened)
@@ -305,7 +305,8 @@ def newest(subscription: Subscription) -> Any:
 class ManagedNode(LifecycleNodeMixin, SteppedNode):
     """A stepped node with ROS's lifecycle: it is stepped while it is active.
 
-    With the parameter `managed` somebody else configures and activates it; else it does so itself.
+    With the parameter `managed` a lifecycle manager configures and activates it; else it does so by
+    itself.
     """
 
     active = False
@@ -371,7 +372,7 @@ SHUTDOWNS = (
 
 
 def steady_clock() -> SteadyClock:
-    """Real time that never jumps, whatever `use_sim_time` says."""
+    """Real time that never jumps, also with `use_sim_time`."""
     return SteadyClock(clock_type=ClockType.STEADY_TIME)
 
 
@@ -452,7 +453,7 @@ def _begin(args: list[str] | None) -> None:
 
 
 def _spin(node: SurvivingNode, interrupt: Interrupt) -> None:
-    """Call what is due; an exception in one callback must not end the drones' guidance."""
+    """Call the callbacks that are due; an exception in one must not end the drones' guidance."""
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     while not interrupt.came and rclpy.ok():

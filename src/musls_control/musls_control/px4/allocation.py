@@ -270,7 +270,7 @@ X500_ROTOR_LAG_S = 0.01875
 """Mean time constant of its rotors, up 12.5 and down 25 ms."""
 
 MAX_RATE_GAIN = {"ROLL": 1.0, "PITCH": 1.0, "YAW": 0.6}
-"""Above these an ordinary error would ask for more torque than there is."""
+"""Largest rate gains; above them an ordinary error would ask for more torque than there is."""
 MAX_RATE_D_GAIN = 0.05
 
 

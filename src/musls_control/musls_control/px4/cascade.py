@@ -202,7 +202,7 @@ class Px4Cascade(Autopilot):
     lockstep with a simulator.
 
     Args:
-        rotors: What the flight stack believes about the rotors; one layout for all drones, one per
+        rotors: Rotors as the flight stack models them; one layout for all drones, one per
             drone, or None for PX4's x500. All drones have the same number of rotors.
         parameters: PX4 parameters that differ from the defaults; one mapping for all drones or one
             per drone. CA_ROTORn_PX, _PY, _KM, _CT replace values of `rotors`.

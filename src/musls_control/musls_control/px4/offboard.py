@@ -116,9 +116,9 @@ class Setpoint:
     Attributes:
         position_enu_m: (3,).
         velocity_enu_m_s: (3,).
-        acceleration_enu_m_s2: What is fed forward beside place and velocity, (3,). Without a
-            velocity a controller asks for it instead of the place, which holds the drone when the
-            controller falls silent.
+        acceleration_enu_m_s2: Feed-forward beside place and velocity, (3,). Without a velocity it
+            is a controller's command instead of the place, which holds the drone when the
+            controller sends nothing.
         flight_s: Time since the flight began; 0 while the formation waits for armed drones.
     """
 
@@ -164,7 +164,7 @@ class Status:
         nav_state: Mode that is flown.
         intention: Mode that was asked for; another than `nav_state` in a failsafe.
         took_off: Whether it is in the air, or was since it was armed.
-        system_id: Its MAV_SYS_ID.
+        system_id: MAV_SYS_ID of the vehicle.
     """
 
     armed: bool = False
@@ -202,13 +202,13 @@ def other_loss_parameters(chosen: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a drone is by an estimate or a pose.
+    """Pose of a drone by an estimate or by motion capture.
 
     Attributes:
         stamp_s: Time of which this is true.
         position_enu_m: (3,).
-        orientation_wxyz: Of the body (FLU) in ENU, (4,).
-        speed_m_s: 0 where it is not told.
+        orientation_wxyz: Orientation of the body (FLU) in ENU, (4,).
+        speed_m_s: Speed; 0 where it is not known.
     """
 
     stamp_s: float
@@ -218,7 +218,7 @@ class Placement:
 
 
 def belief_error(believed: Placement, seen: Placement, settings: OffboardSettings) -> str:
-    """How a PX4's estimate contradicts the poses of its drone; "" where it does not.
+    """Contradiction between a PX4's estimate and the poses of its drone; "" if they agree.
 
     On a busy computer one may be older than the other: the way that the drone flies meanwhile is no
     contradiction. Headings are not compared: they depend on the frame of the estimate.
@@ -241,7 +241,7 @@ class OffboardSession:
     """Protocol state of one drone.
 
     Attributes:
-        setpoint: What was last asked for; None before.
+        setpoint: Last set-point that was requested; None before.
         reason: Why a command failed, or why the vehicle is doubted.
         land: Set to have PX4 land in its own land mode, from wherever it flies.
         disarm: Set to have PX4 disarm; it refuses that in the air.
@@ -463,8 +463,8 @@ def start_refusal(
     """Why a start that waits for armed drones must be given up; "" while it may go on.
 
     Args:
-        phases: Of each drone, as on its topic.
-        reasons: What the offboard node says of it.
+        phases: Phase of each drone, as on its topic.
+        reasons: Reasons from the offboard node.
         guided: Whether the offboard node lives.
     """
     if not guided:

@@ -91,7 +91,7 @@ def ramped_climb_limit(s, p):
     """Advance the take-off ramp and return the climb speed limit, m/s.
 
     The ramp starts at a speed limit so far downwards that the thrust is zero, and ends at the
-    normal limit: the thrust rises smoothly whatever the weight.
+    normal limit: the thrust rises smoothly for any weight.
     """
     start = -GRAVITY_M_S2 / max(p.MPC_Z_VEL_P_ACC, 0.01)
     if s.state < RAMPUP:

@@ -44,9 +44,9 @@ def check_before_arming(
     """Refuse to arm for a plan that begins where load and drones really stand, or in the air.
 
     Args:
-        brief: What the flight is about.
-        plan: Of this flight.
-        limits: Of real drones, beside those of the brief.
+        brief: Record of the planned flight.
+        plan: Plan of this flight.
+        limits: Limits of real drones, beside those of the brief.
         force: Arm in spite of findings for which a flight can be forced.
 
     Returns:
@@ -67,7 +67,7 @@ def check_before_arming(
 
 
 def _forced(found: Iterable[Finding], *, force: bool) -> list[Finding]:
-    """What would refuse the flight but is forced.
+    """Findings that would refuse the flight but are overruled.
 
     Raises:
         ConfigError: The first one that is not, or cannot be.

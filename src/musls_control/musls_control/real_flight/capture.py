@@ -32,10 +32,10 @@ from musls_description.system.slung_system import CableEnd, RigSystem
 
 @dataclass(frozen=True)
 class Driver:
-    """What a driver of a motion-capture system publishes.
+    """Topics and messages of a driver of a motion-capture system.
 
     Attributes:
-        topic: With `{name}` for a topic a body (geometry_msgs/PoseStamped), else one for all.
+        topic: Topic, with `{name}` if there is one a body (geometry_msgs/PoseStamped).
         package: ROS package of the message that has all bodies, and its name there.
         message: See `package`.
         bodies: Field of this message with a list of bodies; each has a field `pose`.
@@ -83,7 +83,7 @@ JERK_MARGIN = 2.0
 
 
 def abilities_of(system: RigSystem) -> dict[str, Abilities]:
-    """What load and drones can do, by name.
+    """Physical limits of the motion of load and drones, by name.
 
     The load is pulled by all drones at most; one that is knocked spins, and nothing levels it.
     """
@@ -107,7 +107,7 @@ class CaptureFilter:
     """Judges the poses of load and drones.
 
     Attributes:
-        bodies: Their names, the load first.
+        bodies: Names of the bodies, the load first.
         filters: One a body.
         armed: Drones whose motors may turn, by name; what nobody tells is on the ground.
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
@@ -133,7 +133,7 @@ class CaptureFilter:
     def of(
         cls, bodies: Sequence[str], limits: MocapLimits, system: RigSystem, *, tied: bool = True
     ) -> CaptureFilter:
-        """Of a system's load and drones; `tied` where its cables join them all the time."""
+        """Filter for a system's load and drones; `tied` if its cables join them all the time."""
         found = cls(bodies, limits, abilities_of(system))
         reels = {winch.cable for winch in system.winches} | {
             end.cable for end in chain.from_iterable(p.cables for p in system.pulleys)
@@ -207,7 +207,7 @@ class CaptureFilter:
         return height_m > self._stood_m.get(body, -np.inf) + LIFTED_M
 
     def _contradiction(self, now_s: float, body: str, sample: Sample) -> Refusal | None:
-        """What the other bodies say against a sample that is fine by itself."""
+        """Refusal of a sample that is plausible by itself but contradicts the other bodies."""
         if not self.armed:
             return self._axes(now_s, body, sample)
         if self.filters[body].passed_s(now_s, sample) > VELOCITY_S and self.filters[body].flies:
@@ -272,7 +272,7 @@ class CaptureFilter:
         body: str,
         sample: Sample,
     ) -> float | None:
-        """How much farther apart the ends of a cable are than it is long; None if one is old."""
+        """Distance of a cable's ends minus its length; None if a pose is old."""
         places = []
         for end in (at_load, at_drone):
             its = self.filters[end.body]

@@ -16,7 +16,8 @@ Pose = tuple[Array, Array]
 """Position, ENU [m], (3,), and attitude, FLU to ENU, unit quaternion (4,)."""
 
 Fault = Callable[[str, Mapping[str, Pose]], Pose | None]
-"""What is sent of a body, by its name and what was seen last of all bodies; None for nothing."""
+"""Function that returns the pose that is sent of a body, from its name and the last poses of all
+bodies; None to send nothing."""
 
 LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 

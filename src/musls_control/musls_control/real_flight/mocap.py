@@ -28,7 +28,7 @@ VELOCITY_S = 0.1
 """Time over which a body's velocity is taken: noise of 0.5 mm is then 7 mm/s."""
 
 ATTITUDES_S = 0.3
-"""Attitudes of this age and younger are held against a pose, which is late, too."""
+"""Largest age of an IMU attitude that a pose is compared with; the pose is late, too."""
 
 IMU_MARGIN, SHORTEST_S = 1.5, 0.01
 """A pose may turn so much faster than the IMU did of late; messages that come together count as so
@@ -86,8 +86,8 @@ class Abilities:
     """Largest accelerations and turn rates of a body.
 
     Attributes:
-        acceleration_m_s2: In any direction.
-        turn_rate_rad_s: About any axis.
+        acceleration_m_s2: Largest acceleration in any direction.
+        turn_rate_rad_s: Largest turn rate about any axis.
         turns_freely: Whether nothing levels it: after a gap it may have any attitude.
     """
 
@@ -101,7 +101,7 @@ class Sample:
     """A pose of one body, ENU.
 
     Attributes:
-        stamp_s: On the vehicle's clock.
+        stamp_s: Time on the vehicle's clock.
         position_enu_m: (3,).
         orientation_wxyz: FLU body to ENU world, (4,).
     """
@@ -116,8 +116,8 @@ class Refusal:
     """Why a sample is refused.
 
     Attributes:
-        reason: In a word or two; what is counted by.
-        detail: With numbers.
+        reason: Reason in a word or two, by which refusals are counted.
+        detail: Details with numbers.
     """
 
     reason: str
@@ -132,7 +132,7 @@ class Track:
 
     @property
     def last(self) -> Sample:
-        """Its newest sample."""
+        """Newest sample of the body."""
         return self._samples[-1]
 
     def add(self, sample: Sample) -> None:
@@ -145,7 +145,7 @@ class Track:
 
     @property
     def velocity_enu_m_s(self) -> Array | None:
-        """Mean velocity of late, (3,); None from a single sample."""
+        """Recent mean velocity, (3,); None from a single sample."""
         first, passed = self._samples[0], self.last.stamp_s - self._samples[0].stamp_s
         if passed <= 0.0:
             return None
@@ -168,9 +168,9 @@ class Track:
     def strain(
         self, sample: Sample, passed_s: float, limits: MocapLimits, imu_rad_s: float = 0.0
     ) -> tuple[float, float]:
-        """How much of what the body can do a sample needs: place and turn; above 1 it cannot.
+        """Motion that a sample needs over what the body can do: place and turn; impossible above 1.
 
-        `imu_rad_s`: turn rate of late by its own IMU: what has lost control turns faster.
+        `imu_rad_s`: recent turn rate of its own IMU: a body out of control turns faster.
         """
         able, passed = self.able, max(passed_s, 0.0)
         far_m = float(np.linalg.norm(sample.position_enu_m - self.last.position_enu_m))
@@ -191,10 +191,10 @@ class MocapFilter:
     """Judges the samples of one body.
 
     Attributes:
-        limits: What they must keep to; may be changed at any time.
-        able: What the body can do.
-        flies: Whether it is in the air; set by who knows.
-        refused_since_s: Since when all samples were refused; infinite while they are used.
+        limits: Limits of the samples; may be changed at any time.
+        able: Abilities of the body.
+        flies: Whether it is in the air; set by the caller.
+        refused_since_s: Time since which all samples were refused; infinite while they are used.
         dropped: Samples that were refused, by reason.
         detail: The last refusal, with numbers.
         resets: Jumps on the ground that lasted and were believed; PX4's reset_counter.
@@ -240,7 +240,7 @@ class MocapFilter:
 
     @property
     def has_attitude(self) -> bool:
-        """Whether poses are held against an attitude of the body's own."""
+        """Whether poses are compared with attitudes from the body's own IMU."""
         return bool(self._attitudes)
 
     def doubt(self, now_s: float) -> str:
@@ -383,7 +383,7 @@ class MocapFilter:
 
     @property
     def _imu_rad_s(self) -> float:
-        """Largest turn rate of late by the body's own autopilot."""
+        """Largest recent turn rate, from the body's own autopilot."""
         return max((rate for *_, rate in self._attitudes), default=0.0)
 
     def _strain_of_other(self, sample: Sample) -> float:

@@ -49,7 +49,7 @@ class Trajectory(ABC):
         period_s: Length of one repetition.
         snaps_taut: Slack cables snap taut, which needs a finer step of the physics.
         sets_load_down: The set-point goes below the ground's level on purpose.
-        cycle_rule: How recordings of it are cut into cycles.
+        cycle_rule: Rule by which recordings of it are cut into cycles.
         recorded_as: Other names under which recordings hold this stage, the preferred one first.
     """
 

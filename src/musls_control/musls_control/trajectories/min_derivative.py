@@ -42,7 +42,7 @@ from musls_description.numerics.arrays import Array
 # ---------- Bounds, and the curve that keeps them
 
 PARTS = (4, 8, 16, 32)
-"""Into how many parts a segment is cut, one after the other until the cost settles."""
+"""Numbers of parts into which a segment is cut, tried in turn until the cost settles."""
 
 SETTLED = 0.02
 """Share of the cost that a finer division may save without being tried further."""
@@ -208,7 +208,7 @@ def _solve(
 
 
 def _parts(spline: Spline, bounds: list[list[Bound]]) -> int:
-    """Into how many parts each segment of a refined spline is cut."""
+    """Number of parts into which each segment of a refined spline is cut."""
     return (len(np.unique(spline.knots)) - 1) // len(bounds)
 
 
@@ -320,7 +320,7 @@ class MinDerivative(Once):
 
     Attributes:
         kind: "min_derivative".
-        points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least two: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         order: k, 1 to 6.
         speed_m_s: Speed v in the rule for the segments' times; with "optimised" the largest speed.
         acceleration_m_s2: Acceleration a in this rule; with "optimised" the largest acceleration.

@@ -95,14 +95,14 @@ LEAST_STEP_S = 1e-4
 """Time between two samples, below which splines through them are ill-posed."""
 
 _ORDER = {"linear": 1, "spline": 3}
-"""Of the derivative that is least between the samples: polygon, quintic spline."""
+"""Order of the derivative that is minimised between the samples: polygon, quintic spline."""
 
 
 @spec
 class RecordedTrajectory(Once):
     """Set-points from a CSV file or from the poses of a topic in a bag.
 
-    Time counts from the first sample that is used. "spline" goes through all samples with four
+    Time is relative to the first sample that is used. "spline" goes through all samples with four
     continuous derivatives; noise of the samples is amplified in them. "linear" moves evenly from
     sample to sample.
 

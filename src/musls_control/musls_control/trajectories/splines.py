@@ -19,7 +19,7 @@ import scipy
 from musls_description.numerics.arrays import Array
 
 LARGEST_ORDER = 6
-"""Of the derivative that is minimised: the spline's degree is 11 then."""
+"""Largest order of the derivative that is minimised: the spline's degree is then 11."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Spline:
 
     Attributes:
         knots: Knots in units of `unit_s`, ascending, the ends 2k-fold.
-        coefficients: Of the B-splines, (n, d).
+        coefficients: Coefficients of the B-splines, (n, d).
         order: k, the derivative whose square is minimised.
         unit_s: Unit of the knots' times.
     """
@@ -186,7 +186,7 @@ def bernstein_rows(knots: Array, degree: int, interval: int) -> Array:
 # ---------- How long each segment between way-points takes
 
 LARGEST_RATIO = 100.0
-"""Between two segments' times that are optimised and their mean."""
+"""Largest ratio between the optimised time of a segment and the mean of all."""
 
 
 def times_by_rule(points: Array, speed_m_s: float, acceleration_m_s2: float) -> Array:

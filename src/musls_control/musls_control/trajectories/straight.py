@@ -77,7 +77,7 @@ class Waypoints(Periodic):
 
     Attributes:
         kind: "waypoints".
-        points: At least one, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least one: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Speed between points.
         yaw_rate_rad_s: Largest turn rate between points.
         repetitions: Number of passes through the list (from the last point back to the first).
@@ -281,7 +281,7 @@ class Step(Once):
 
     @property
     def duration_s(self) -> float:
-        """Before and after the jump."""
+        """Duration of the waits before and after the jump."""
         return self.wait_s + self.hold_s
 
     def derivatives(self, time_s: Array) -> Array:
@@ -318,7 +318,7 @@ class Quintic(Once):
 
     Attributes:
         kind: "quintic".
-        points: At least two, each [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
+        points: Way-points, at least two: [x, y, z], [x, y, z, yaw] or a mapping with hold_s.
         speed_m_s: Greatest speed.
         acceleration_m_s2: Greatest acceleration.
         yaw_rate_rad_s: Greatest turn rate.

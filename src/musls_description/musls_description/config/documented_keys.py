@@ -122,7 +122,7 @@ def json_schema(kind: type) -> dict[str, Any]:
 
 
 ANY_NAME = "NAME"
-"""In a path, for a key whose name the user chooses."""
+"""Part of a path that stands for a key whose name the user chooses."""
 
 NO_DEFAULT = object()
 
@@ -161,9 +161,9 @@ class Key:
     Attributes:
         path: Keys from the root, joined by dots; "" for the root.
         allowed: Type and range: "number > 0", "one of air, ground".
-        default: As plain data; `NO_DEFAULT` for one of several kinds, and for your own names.
+        default: Default as plain data; `NO_DEFAULT` for one of several kinds, and your own names.
         has_default: Whether it may be left out.
-        node: Its JSON schema.
+        node: JSON schema of the key.
     """
 
     path: str

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 MAX_LENGTH = 2000
-"""Of a message; what a user gave in, such as a name of a million letters, stands in it."""
+"""Longest message; user input, such as a name of a million letters, may be part of it."""
 
 
 def one_line(text: str) -> str:
@@ -109,7 +109,7 @@ MAX_NAMES = 60
 """Known names that are listed when none is near."""
 
 LONGEST_NAME = 100
-"""Of a longer name none is near; comparing it would take long."""
+"""Longest name for which similar names are looked for; comparing longer ones would take long."""
 
 
 def lock(file: IO[Any]) -> None:

@@ -55,14 +55,14 @@ _OWNERS: set[str] = set()
 """Packages of users from which something was loaded."""
 
 _PREFIX = "musls_user_"
-"""With which the names of modules begin that are files of users."""
+"""Prefix of the names of modules that are users' files."""
 
 
 @contextmanager
 def user_code(
     when: Callable[[], str] = str, kind: type | None = None, method: str = ""
 ) -> Iterator[None]:
-    """Around what calls code of users: whatever that raises is told in one line.
+    """Context for calls of users' code: each exception is reported in one line.
 
     `when` gives further words, such as " at 0.3 s". With a user's class and its method, errors of
     what is made of its answer are told as the method's, too.
@@ -185,7 +185,7 @@ class OwnClass:
 
     Attributes:
         kind: "python".
-        source: Where the class is: "my.py:MyClass", or "package.module:MyClass".
+        source: Place of the class: "my.py:MyClass", or "package.module:MyClass".
         parameters: Further arguments of the class, by name.
     """
 
@@ -234,7 +234,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """Things of one sort by name; looking one up imports it if needed.
 
     Args:
-        what: What it holds, in the singular, for messages: "controller".
+        what: Kind of its entries, in the singular, for messages: "controller".
         group: Group of entry points that installed packages may use: "musls.controllers".
         shipped: The distribution's own, as objects or as "module:attribute".
         prepare: Checks what users bring and makes it fit.

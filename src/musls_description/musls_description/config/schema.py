@@ -56,7 +56,7 @@ def _not_vanishing(value: float) -> float:
 
 # Bounds come before the check for truth values, so that they become a part of pydantic's own float.
 Number = BeforeValidator(_no_truth_value)
-"""To be added to a field of numbers: Annotated[float, Field(gt=0.0), Number]."""
+"""Annotation for a field of numbers: Annotated[float, Field(gt=0.0), Number]."""
 
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), Number]
 Positive = Annotated[
@@ -78,7 +78,7 @@ def _three(value: Any) -> Any:
 
 
 PerAxis = BeforeValidator(_three)
-"""To be added to a field of three numbers: Annotated[tuple[float, float, float], PerAxis]."""
+"""Annotation for a field of three numbers: Annotated[tuple[float, float, float], PerAxis]."""
 
 Vector3 = Annotated[tuple[Finite, Finite, Finite], PerAxis]
 Matrix3 = tuple[Vector3, Vector3, Vector3]

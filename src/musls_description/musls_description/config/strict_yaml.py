@@ -31,11 +31,11 @@ def shown(text: str, limit: int = 60) -> str:
 
 
 class Place(NamedTuple):
-    """Where a value was written.
+    """Location of a value: file and line, or override.
 
     Attributes:
         file: Name of the file, or of what stands for it.
-        line: From 1; 0 where there is none.
+        line: Line, from 1; 0 where there is none.
         override: "--set key=value" that set it; "" for what the file holds.
     """
 
@@ -54,8 +54,8 @@ class LocatedMapping(dict[Any, Any]):
     """A mapping that knows where its values were written.
 
     Attributes:
-        place: Where it was written itself.
-        places: Where the value of a key was.
+        place: Place in the file of the mapping.
+        places: Place in the file of each key's value.
         is_file: Whether it is the whole content of a file.
     """
 
@@ -285,7 +285,7 @@ class Override(NamedTuple):
     as in the reference of all keys; in a list it stands for the elements of that kind.
 
     Attributes:
-        origin: What messages call it: "--set" of the command line, "override" from Python.
+        origin: Name in messages: "--set" of the command line, "override" from Python.
     """
 
     path: tuple[str, ...]
@@ -350,6 +350,6 @@ def _kind_of(data: Any) -> Any:
 
 
 def _write_out_kind(data: Any, key: Key, place: Place) -> None:
-    """Where a text stands for a kind alone, make it the mapping that it stands for."""
+    """Replace a text that stands for a kind alone by the mapping that it stands for."""
     if isinstance(data[key], str):
         data[key] = LocatedMapping({"kind": data[key]}, place)

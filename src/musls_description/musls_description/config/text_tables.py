@@ -24,7 +24,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SEPARATORS = "\t;,"
-"""In the order in which they are tried; a comma may be a decimal one."""
+"""Separators in the order in which they are tried; a comma may be a decimal one."""
 _LINES_TRIED = 20
 _THOUSANDS = "'\u2019 \u00a0\u2009\u202f"
 """Characters that separate thousands, besides the mark that is not the decimal one."""
@@ -43,7 +43,7 @@ _SEPARATED = {mark: re.compile(f"[{_THOUSANDS}{',' if mark == '.' else '.'}]") f
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Begin the errors of what is read inside with the path of the file."""
+    """Context in which errors begin with the path of the file."""
     try:
         yield
     except ConfigError as error:
@@ -85,7 +85,7 @@ def read_lines(path: Path, end: int | None = None) -> list[str]:
 
 
 class TextRow(NamedTuple):
-    """A row of a table: the number of its line, counted from 1, and its cells."""
+    """A row of a table: the number of its line, from 1, and its cells."""
 
     line: int
     cells: list[str]

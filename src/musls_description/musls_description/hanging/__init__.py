@@ -1,1 +1,1 @@
-"""How a system hangs: its tree of bodies, places in the air and on the ground."""
+"""Equilibrium of a system: its tree of bodies, places in the air and on the ground."""

@@ -82,16 +82,18 @@ SPRING_M = 0.3
 """Way of a drone on its spring that changes the force of its cable by an even share."""
 
 SOFT_SPRING_M = 1.0
-"""The same from a level load, whose shares may be as uneven as its attachments."""
+"""Spring length as above, for starts at a level load, whose shares may be as uneven as its
+attachments."""
 
 PASSES = 4
-"""Of drones on springs. Each adds 3e-4 of a share for a tenth of a millimetre of a place."""
+"""Passes of the solution with drones on springs. Each adds 3e-4 of a share for a tenth of a
+millimetre of a place."""
 
 LARGEST_MISFIT_M = 0.05
 """A drone may stand so far from the place that was asked for."""
 
 LEAST_SHARE = 0.05
-"""Of an even share: what each cable carries in the guess for a level load."""
+"""Least force of each cable in the guess for a level load, as a share of the even one."""
 
 TRIES = 50
 """Steps on springs, and from there to places that fit exactly."""
@@ -116,7 +118,7 @@ class HangingEquilibrium:
         cable_force_n: Force of each cable on the load, world frame, (n_drones, 3).
         drone_force_n: Total thrust that each drone needs, world frame, (n_drones, 3).
         drone_moment_n_m: Moment that each drone's rotors need, drone frame, (n_drones, 3).
-        misfit_m: From the place that was asked for to that of each drone, (n_drones, 3).
+        misfit_m: Vector from the requested place of each drone to its own, (n_drones, 3).
     """
 
     system: SlungLoadSystem
@@ -438,7 +440,7 @@ class _Problem:
         return found
 
     def gaps_m(self, position: Array, rotation: Array, forces: Array) -> Array:
-        """From each drone's place to where its chain holds it, (n_drones, 3)."""
+        """Vectors from each drone's place to the end of its chain, (n_drones, 3)."""
         gaps = np.empty((len(forces), 3))
         write_gaps(self.chains, position, rotation, forces, gaps)
         return gaps

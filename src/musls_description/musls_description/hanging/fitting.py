@@ -29,7 +29,7 @@ from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 
 INCLINATION_RAD = 0.363
-"""Of the paper's cables from the vertical, 20.8 degrees."""
+"""Angle of the paper's cables from the vertical, 20.8 degrees."""
 
 STEEPEST_RAD = 1.0
 """Inclination beyond which rotors would mostly pull at each other."""
@@ -56,13 +56,14 @@ BALANCE = 0.01
 """Force and moment that straight cables may miss, over the weight, in a formation that fits."""
 
 SHARES = 0.3, 2.5
-"""Of an even share of the weight: the least and the most that a cable carries, if it can be."""
+"""Least and largest force that a cable carries if possible, as shares of an even part of the
+weight."""
 
 SLACK_SHARE = 0.05
-"""Of an even share: a cable that can carry no more hangs as good as slack."""
+"""Force below which a cable counts as slack, as a share of an even part of the weight."""
 
 STARTS = 4
-"""Of the search for places, for each distance of rotor tips."""
+"""Starting points of the search for places, for each distance of rotor tips."""
 
 MOST_AT_ONCE = 24
 """Drones for which places are proposed; the search grows with the cube of their number."""
@@ -208,7 +209,7 @@ class Shares:
         even: Most even upright pulls, (n,).
         least: Least that a cable may carry in a formation.
         most: Most that a cable may carry in a formation.
-        lowest: As much as the cable that carries least can carry at most.
+        lowest: Largest pull that the weakest cable can carry.
     """
 
     even: Array

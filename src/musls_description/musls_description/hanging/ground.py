@@ -27,7 +27,8 @@ The load may lie a little aside, turned or leaning, and no cable is to come taut
 """
 
 LEAST_RISE_M = 0.01
-"""So far a drone may rise on a cable of one link, which is taut on the ground; it pulls nothing."""
+"""Height by which a drone may rise on a cable of one link, which is taut on the ground but pulls
+nothing."""
 
 BESIDE_LOAD_M = 0.1
 """Rotors keep so far from the load, at least, where a drone comes down nearer than it stood."""
@@ -126,7 +127,7 @@ def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
 
 @lru_cache
 def _bend_rad(links: int) -> float:
-    """How far a bow turns from the straight line, so that its ends are `SLACK_RATIO` apart."""
+    """Angle at which a bow's ends are `SLACK_RATIO` of its length apart."""
     if links == 1:
         return 0.0
     shape = _bow_shape(links)

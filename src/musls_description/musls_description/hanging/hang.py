@@ -1,4 +1,4 @@
-"""How a system hangs in its formation: resolved once per scenario, and read by everybody.
+"""Equilibrium of a system in its formation, computed once per scenario for all users.
 
 `hang` is the one door to cone, fitting, equilibrium and places on the ground. What it returns holds
 all that checks, plants, tables and pictures ask; none of them solves anything again.
@@ -66,13 +66,13 @@ def weakest_of(margins: Sequence[float] | Array) -> int:
 
 @dataclass(frozen=True)
 class FormationRefusal:
-    """Why a system does not hang, or is not to be flown.
+    """Reason why a system has no equilibrium, or must not be flown.
 
     Attributes:
         key: Keys of the scenario that are at fault, with their values; "formation" where none was
             given and the system allows none.
-        reason: What is wrong.
-        remedy: What would do; empty where nothing does.
+        reason: Reason of the refusal.
+        remedy: Remedy; empty where there is none.
     """
 
     key: str
@@ -179,17 +179,17 @@ class Hanging:
 
     @property
     def sag_m(self) -> float:
-        """How much lower the load hangs than its set-point."""
+        """Height of the load's set-point above the load at rest."""
         return float(self.load_pose[2] - self.rest.load_position_enu_m[2])
 
     @property
     def turn_rad(self) -> float:
-        """By how much the load is turned from its set-point's yaw."""
+        """Yaw of the load at rest relative to its set-point."""
         return float(self._turns_rad[0])
 
     @property
     def drone_turn_rad(self) -> Array:
-        """By how much the cables turn the drones from their set-points' yaws, (n,)."""
+        """Yaws of the drones, turned by their cables, relative to their set-points, (n,)."""
         return self._turns_rad[1:]
 
     @property
@@ -233,7 +233,7 @@ class Hanging:
 
     @cached_property
     def on_massless_cables(self) -> HangingEquilibrium:
-        """How the load hangs below the same drones on straight, massless cables.
+        """Equilibrium of the load below the same drones on straight, massless cables.
 
         Plants without chains begin here: below a chain the load would hang a little higher.
         """
@@ -273,8 +273,8 @@ class Hanging:
         """Pull of the cables where what they carry feels another gravity, as in a turn.
 
         Args:
-            felt_m_s2: What holds the load up against it: upwards at rest, (3,), z > 0.
-            yaw_rad: Of the load's set-point.
+            felt_m_s2: Acceleration that holds the load up: upwards at rest, (3,), z > 0.
+            yaw_rad: Yaw of the load's set-point.
 
         Returns:
             Force that each drone needs for its cable, world frame, (n, 3), and the tension of each
@@ -302,7 +302,7 @@ def hang(
 
     Args:
         system: Load, drones and cables; the stiffness of their joints does not count.
-        formation: Where the drones are, or those keys of it that are given: what is left out
+        formation: Places of the drones, or some of its keys: what is left out
             follows from the system.
         gravity_m_s2: Gravity.
         load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).

@@ -29,22 +29,23 @@ STEEPEST_LOAD_RAD = np.deg2rad(30.0)
 """Tilt of the load that a formation may ask for."""
 
 LEAN_M = 1.0
-"""So far drones move to spare the load a radian of tilt."""
+"""Distance that drones move to spare the load a tilt of one radian."""
 
 STEEPEST_CABLE = np.tan(np.deg2rad(35.0))
 """Horizontal over vertical force of a cable at most."""
 
 MIN_SHARE = 0.1
-"""Of an even share of the weight that each cable carries at least: none goes slack."""
+"""Least force of each cable, as a share of an even part of the weight: none goes slack."""
 
 RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
 """Share of the thrust margin above the one to keep that is given for moving less, and the least."""
 
 MISSED = 1e-4
-"""Of the weight, and of limits: what a formation may miss."""
+"""Largest error of a formation, over the weight and over limits."""
 
 ASTRAY_M = 0.3
-"""So far from its place a drone may stop that leaves a moving formation: it follows late."""
+"""Distance from its place at which a drone that leaves a moving formation may stop: it follows
+late."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Reallocation:
         offsets_m: Places in the frame of the load's set-point, (n, 3); NaN for those lost.
         thrust_margins: Full over needed thrust of the rotor of each remaining drone that works
             hardest, in their order.
-        tension_n: Of their cables at the load.
+        tension_n: Tensions of their cables at the load.
     """
 
     offsets_m: Array

@@ -79,8 +79,8 @@ class StraightCables:
             steepest: Horizontal over vertical force of a cable at most.
             shares: Least and largest share of a cable.
             lean_rad: Largest tilt of the load.
-            hooks_m: From each drone's centre to its cable, world frame, (n, 3).
-            hung: What else hangs from the load: mass [kg] and place in its frame, (3,).
+            hooks_m: Vector from each drone's centre to its cable, world frame, (n, 3).
+            hung: Other bodies that hang from the load: mass [kg] and place in its frame, (3,).
         """
         self.system, self.gravity_m_s2, self.count = system, gravity_m_s2, system.n_drones
         self.steepest, self.shares, self.lean_rad = steepest, shares, lean_rad
@@ -107,7 +107,7 @@ class StraightCables:
         return x[: 2 * self.count].reshape(-1, 2)
 
     def forces(self, x: Array) -> Array:
-        """Of the cables on the load, over the weight, (n, 3)."""
+        """Forces of the cables on the load, over the weight, (n, 3)."""
         upright = x[2 * self.count : 3 * self.count, None] / self.count
         return np.hstack([self.slopes(x) * upright, upright])
 

@@ -66,9 +66,9 @@ class TreeBody:
         parent: Index of the parent body, -1 for the load (and for the first body of a loose piece,
             which a simulation may part from the load).
         joint_in_parent_rotation: Joint frame in the parent's frame, (3, 3).
-        joint_in_parent_position_m: Its origin in the parent's frame, (3,).
-        joint_in_child_rotation: The same joint frame at zero angles in this body's frame, (3, 3).
-        joint_in_child_position_m: Its origin in this body's frame, (3,).
+        joint_in_parent_position_m: Origin of the joint in the parent's frame, (3,).
+        joint_in_child_rotation: Joint frame at zero angles in this body's frame, (3, 3).
+        joint_in_child_position_m: Origin of the joint in this body's frame, (3,).
         com_m: Centre of mass in the body's frame, (3,).
         inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
         damping_n_m_s_rad: Viscous damping of the joint axes y and z.
@@ -311,7 +311,7 @@ class Configuration:
     Attributes:
         load_position_enu_m: (3,).
         load_rotation: Load frame to world, (3, 3).
-        joint_angles_rad: Per cable: angles about the axes of its joints, from the load to the
+        joint_angles_rad: Angles about the joint axes of each cable, from the load to the
             drone, (2 links + 2,), or one more where the cable is free to twist.
     """
 

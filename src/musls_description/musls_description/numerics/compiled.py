@@ -87,7 +87,7 @@ class _Signals(Listener):
                     signal.signal(number, lambda number, frame: self._came.append(number))
 
     def on_end(self, event: Event) -> None:
-        """It has ended: now an exception reaches the caller."""
+        """End the pass: from now on an exception reaches the caller."""
         if threading.current_thread() is threading.main_thread():
             self._passes -= 1
             if self._passes == 0:
@@ -115,7 +115,7 @@ class _Garbage(Listener):
         self._compilations += 1
 
     def on_end(self, event: Event) -> None:
-        """It is."""
+        """End the compilation and collect garbage again after the last one."""
         self._compilations -= 1
         if self._compilations == 0 and self._collects:
             gc.enable()
@@ -130,7 +130,7 @@ def compiled(
     """Make the decorator for a compiled function.
 
     `shared`: Python and compiled code both call it: it is compiled once, with both entries.
-    `inlined`: callers take it over whatever its size; for what one or two of them call in a loop.
+    `inlined`: it is inlined in its callers at any size; for what one or two of them call in a loop.
 
     No fast-math: results are to repeat bit for bit. NumPy's error model: a division by zero gives
     inf as in C++ and costs no branch. The compiled code releases Python's global lock.
@@ -179,11 +179,11 @@ class CacheByContent:
         return self._path
 
     def get_source_stamp(self) -> str:
-        """What the source is: the name of the folder says it."""
+        """Stamp of the source: empty, since the folder's name identifies it."""
         return ""
 
     def get_disambiguator(self) -> str:
-        """What tells functions of one name apart: their bytecode, at which numba looks as well."""
+        """Suffix for functions of one name: empty, since numba compares bytecode, too."""
         return ""
 
 
@@ -266,7 +266,7 @@ class CompiledStage:
 
     @functools.cached_property
     def address(self) -> int:
-        """Where the compiled function is, in this process; compiles it if that is not done."""
+        """Address of the compiled function in this process; compiles it on first use."""
         return int(self._compiled.address)
 
     @property

@@ -117,7 +117,7 @@ def grid_at(record, offset, rows, columns):
 # of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
 
 PLACE = np.dtype([("offset", np.int64), ("rows", np.int64), ("columns", np.int64)])
-"""Where a table is, in bytes from this record itself; its rows, and numbers or records in each."""
+"""Place of a table, in bytes from this record itself; its rows, and numbers or records in each."""
 
 
 def distance(begin: NDArray[Any], array: NDArray[Any]) -> int:
@@ -162,7 +162,7 @@ def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
 
 
 def grid_opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
-    """As `opener`, for a table of two dimensions."""
+    """Variant of `opener` for a table of two dimensions."""
 
     @compiled()
     def grid(t):

@@ -135,7 +135,7 @@ def rotate_back(matrix, a):
 
 
 times = rotate
-"""The same product, where the matrix is an inertia."""
+"""Matrix times vector, as `rotate`, with an inertia as the matrix."""
 
 
 @compiled()

@@ -38,8 +38,8 @@ class CableLaw:
 
         Args:
             law: The fields of the class that are numbers, as floats: `law.ea_n`.
-            before: What the segment remembers from `dt` ago, 0 at first: `before.plastic_strain`.
-            after: What it is to remember now, to be written; the same names.
+            before: State of the segment at `dt` ago, 0 at first: `before.plastic_strain`.
+            after: State of the segment now, to be written; the same names.
             strain: Now.
             strain_rate: Now [1/s].
             dt: Time since then [s]; very long where a cable at rest is asked for.

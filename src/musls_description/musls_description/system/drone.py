@@ -46,7 +46,7 @@ Inertia = Annotated[Matrix3, AfterValidator(_inertia)]
 """Inertia matrix about the centre of mass, body frame [kg m2]."""
 
 NO_INERTIA: Matrix3 = ((0.0, 0.0, 0.0),) * 3
-"""Of a point mass."""
+"""Inertia of a point mass."""
 
 
 def _inertia_or_none(matrix: Matrix3) -> Matrix3:
@@ -54,7 +54,7 @@ def _inertia_or_none(matrix: Matrix3) -> Matrix3:
 
 
 LoadInertia = Annotated[Matrix3, AfterValidator(_inertia_or_none)]
-"""The same, or zero for a point mass."""
+"""Inertia of a load: that of a rigid body, or zero for a point mass."""
 
 
 # ---------- Homogeneous shapes: inertia and box of a body follow from them
@@ -314,7 +314,7 @@ class Drone:
         shape: A homogeneous body with the drone's inertia, as an alternative to `inertia_kg_m2`.
         inertia_kg_m2: Inertia about the centre of mass, drone frame (J_i), (3, 3); left out with a
             `shape`.
-        cable_attachment_m: Where the cable pulls, drone frame (i_r_i).
+        cable_attachment_m: Attachment of the cable, drone frame (i_r_i).
         rotors: The rotors, four to twelve.
         collision: Box that touches the ground (landing gear).
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the drone) [N s/m].
@@ -417,7 +417,7 @@ def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> 
 # ---------- Drag
 
 FASTEST_DRAG_1_S = 100.0
-"""Drag per mass: air that stops a body sooner than in 10 ms is none, nor could a step follow it."""
+"""Largest drag per mass: no air stops a body within 10 ms, and no time step could follow it."""
 
 
 def check_drag(name: str, drag_n_s_m: float, mass_kg: float) -> None:

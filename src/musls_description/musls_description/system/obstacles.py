@@ -59,7 +59,7 @@ class BoxObstacle:
         name: Name of its own.
         size_m: Edge lengths along its axes.
         position_enu_m: Centre, world.
-        orientation_wxyz: Its axes to the world.
+        orientation_wxyz: Rotation from its axes to the world.
     """
 
     kind: Literal["box"] = "box"
@@ -84,7 +84,7 @@ class CylinderObstacle:
         radius_m: Radius.
         height_m: Length along its axis z.
         position_enu_m: Centre, world.
-        orientation_wxyz: Its axes to the world.
+        orientation_wxyz: Rotation from its axes to the world.
     """
 
     kind: Literal["cylinder"] = "cylinder"
@@ -135,11 +135,11 @@ class GateObstacle:
     Attributes:
         kind: "gate".
         name: Name of its own.
-        width_m: Of the opening, along the gate's y axis.
-        height_m: Of the opening, along its z axis.
+        width_m: Width of the opening, along the gate's y axis.
+        height_m: Height of the opening, along its z axis.
         frame_m: Thickness of the square beams.
         position_enu_m: Centre of the opening, world.
-        orientation_wxyz: Its axes to the world; one flies through it along x.
+        orientation_wxyz: Rotation from its axes to the world; drones fly through it along x.
     """
 
     kind: Literal["gate"] = "gate"
@@ -216,7 +216,7 @@ def solids_of(obstacles: Iterable[AnyObstacle]) -> Records:
 # ---------- To be drawn
 
 _SIDES = 24
-"""Of the polygon that stands for a circle."""
+"""Sides of the polygon that approximates a circle."""
 
 _HORIZON_M = 1e4
 """Half the edges of the square that stands for a plane."""
@@ -319,7 +319,7 @@ def nearest_point(solid, point):
 def depth_and_normal(solid, point):
     """Return how deep a point is below the surface of a solid, and the surface's normal there.
 
-    Outside the depth is negative: less the distance.
+    Outside, the depth is the negative distance.
     """
     x, y, z = rotate_back(solid.rotation, sub(point, solid.position))
     if solid.kind == PLANE:

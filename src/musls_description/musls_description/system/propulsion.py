@@ -25,9 +25,9 @@ LAPSE_K_M = 0.0065
 ZERO_C_K = 273.0
 """The paper's 0 degree Celsius."""
 DENSITY_0C_KG_M3 = 1.293
-"""Of air at sea level and 0 degree Celsius (eq. 4)."""
+"""Density of air at sea level and 0 degrees Celsius (eq. 4)."""
 STANDARD_DENSITY_KG_M3 = 1.225
-"""Of the standard atmosphere at sea level, for which thrust constants are usually given."""
+"""Density of the standard atmosphere at sea level, for which thrust constants are usually given."""
 
 
 @spec
@@ -70,7 +70,7 @@ class PropellerGeometry:
         zero_lift_drag: C_fD.
         zero_lift_angle_rad: alpha_0, -pi/36 to 0.
         lift_slope: K_0, lift per angle [1/rad].
-        inertia_kg_m2: About the axis, with all that turns with it; its reaction turns the drone.
+        inertia_kg_m2: Inertia of all rotating parts about the axis; its reaction turns the drone.
     """
 
     kind: Literal["geometry"] = "geometry"

@@ -19,7 +19,7 @@ class RopeMaterial:
     """Properties of ropes of one material.
 
     Attributes:
-        what: In words.
+        what: Description in words.
         mass_kg_m3: Mass per length over d^2.
         stiffness_pa: Axial stiffness EA of small loads over d^2, of a rope that has bedded in.
         strength_pa: Breaking force over d^2, of a rope without knots.

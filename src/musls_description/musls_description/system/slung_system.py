@@ -62,7 +62,7 @@ SHORTEST_SEGMENT_M = 1e-6
 """A shorter segment of a cable has no direction in numbers of 16 digits."""
 
 MAX_SEGMENTS = 200
-"""Of an elastic cable."""
+"""Largest number of segments of an elastic cable."""
 
 Index = Annotated[int, Field(ge=1), Number]
 Strain = Annotated[float, Field(gt=-1.0, le=10.0, allow_inf_nan=False), Number]
@@ -413,11 +413,11 @@ class Load:
 
     Attributes:
         mass_kg: Mass (m_L).
-        shape: What it is, homogeneous: inertia and, if that is left out, box follow from it.
+        shape: Homogeneous shape, from which inertia and, if left out, box are computed.
         inertia_kg_m2: Inertia about the centre of mass in the load frame (J_L), (3, 3); left out
             with a `shape`, and for a point mass.
-        cable_attachments_m: Where the cables pull, one per cable, load frame (L_r_iL). Those of a
-            rig whose cables say their own `ends` may be left out.
+        cable_attachments_m: Attachments of the cables, one per cable, load frame (L_r_iL). A rig
+            whose cables have their own `ends` may leave them out.
         collision: Box that touches the ground; by default the one around the `shape`.
         drag_n_s_m: Linear air drag of the body per axis (x, y, z of the load) [N s/m].
         point_mass: A mass in one point, which does not turn: all cables pull at its centre. For
@@ -546,7 +546,7 @@ class Cable:
             links, "locked" for none.
         twist_damping_n_m_s_rad: Viscous damping of that axis; by default that of the other two, or
             where the joint has no damping of its own, that of a cable that twists along its length.
-        elastic: What it is made of: for elastic segments, and for rigid links that jerk.
+        elastic: Elastic properties, for elastic segments and for rigid links that jerk.
         load_cell: Load cells at its ends; left out for the true tension.
         ends: The two places that it joins; left out, cable i joins load attachment i and drone i.
     """
@@ -656,14 +656,14 @@ class Cable:
 
     @property
     def hanging_tension_n(self) -> float:
-        """Tension at which the cable hangs at rest, on Earth: its drone's share of what is carried.
+        """Tension of the cable at rest, on Earth: its drone's share of the carried weight.
 
         That of its own weight for a cable that is not yet part of a system [N].
         """
         return STANDARD_GRAVITY_M_S2 * float(vars(self).get("_carries_kg", self.mass_kg))
 
     def carrying(self, mass_kg: float) -> Cable:
-        """The same cable as it hangs in a system, with its share of what is carried."""
+        """Copy of the cable as it hangs in a system, with its share of the carried mass."""
         cable = copy.copy(self)
         object.__setattr__(cable, "_carries_kg", mass_kg)  # frozen
         return cable
@@ -877,7 +877,7 @@ class SlungLoadSystem(RigSystem):
     Attributes:
         load: The load.
         drones: One per cable.
-        cables: In the order of the load's attachments.
+        cables: Cables in the order of the load's attachments.
     """
 
     load: Load = Field()  # without it the default of the base would hold

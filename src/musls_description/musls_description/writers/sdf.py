@@ -90,7 +90,7 @@ class Link:
         name: Name inside its model: "base_link", "link_01", "pivot".
         index: Index of the cable or drone; 0 for the load.
         body: Body and joint; its parent counts links.
-        coordinates: Of its joint at the spawn.
+        coordinates: Coordinates of its joint at the spawn.
         stopped: Axis of its joint that has stops, "" for none.
     """
 

@@ -51,7 +51,7 @@ TWISTS = {"yz": "locked", "xyz": "free"}
 
 
 def _joint_angles(body: TreeBody) -> Array:
-    """Of a link's frame at zero angles: the joint's in the parent, seen from the joint's in it."""
+    """Roll, pitch, yaw of a link in its parent at joint angle zero."""
     return roll_pitch_yaw(body.joint_in_parent_rotation @ body.joint_in_child_rotation.T)
 
 

@@ -118,12 +118,12 @@ class Batch(TiedToMemory):
         n_drones: Drones of each.
         period_s: Control period.
         motion: True motion of load and drones, columns as `BodyMotion.data`, (worlds, 1 + n, 16).
-        estimate: What the drones know of it, (worlds, 1 + n, 16).
+        estimate: Estimated motion that the drones have, (worlds, 1 + n, 16).
         tension_n: Tension of each cable at the load and at the drone, (worlds, n, 2).
-        largest_tension_n: Of each cable so far, (worlds, n).
+        largest_tension_n: Largest tension of each cable so far, (worlds, n).
         rotor_speed_rad_s: (worlds, n, rotors).
-        setpoint: What the autopilots follow, columns as `DroneSetpoints.data`, (worlds, n, 12).
-        command: What is commanded from outside, or by the scenario's controller, at the level of
+        setpoint: Set-points of the autopilots, columns as `DroneSetpoints.data`, (worlds, n, 12).
+        command: Commands from outside, or from the scenario's controller, at the level of
             the batch: place and yaw [m, rad, ENU] (worlds, n, 4), NaN for the mission's; force
             [N, ENU], yaw [rad] (NaN for the mission's) and moment that is added [N m, body]
             (worlds, n, 7), with `autopilot.tracker: indi` also the force that is counted on
@@ -133,7 +133,7 @@ class Batch(TiedToMemory):
             0 is a drone that is lost.
         wrench_enu: Moment and force on load and drones from outside, world,
             (worlds, 1 + n, 6) [N m, N].
-        parts: These arrays, and others, by name: `batteries` are records, see `power.BATTERY`.
+        parts: Arrays by name, these and others: `batteries` are records, see `power.BATTERY`.
     """
 
     motion, estimate, setpoint = _Part(), _Part(), _Part()
@@ -153,13 +153,13 @@ class Batch(TiedToMemory):
         """Build all worlds in their starts.
 
         Args:
-            scenario: Of all worlds, or several that take turns: world i begins as scenario i
-                modulo their number.
-            worlds: How many; by default as many as there are scenarios.
-            level: What `command` is: drone_setpoints, with which the built-in autopilot flies the
-                mission unless told otherwise; forces, thrust_moment, thrust_rates or rotor_speeds.
-            seeds: Of each world's noise; by default those of the scenarios, and of one scenario its
-                seed and the numbers that follow.
+            scenario: Scenario of all worlds, or several that take turns: world i begins as
+                scenario i modulo their number.
+            worlds: Number of worlds; by default as many as there are scenarios.
+            level: Level of `command`: drone_setpoints, with which the built-in autopilot flies the
+                mission by default; forces, thrust_moment, thrust_rates or rotor_speeds.
+            seeds: Noise seeds of the worlds; by default those of the scenarios, or for a single
+                scenario its seed and the numbers that follow.
             threads: Threads that share the work; by default one a core.
             mission: Whether the mission is flown; if not, its first set-points hold for ever, no
                 world finishes, and motion capture sees the load as it does for a controller.
@@ -347,7 +347,7 @@ class Batch(TiedToMemory):
         """Bring worlds back to their starts.
 
         Args:
-            worlds: Their numbers, or a mask, (worlds,); default all.
+            worlds: Numbers of the worlds, or a mask, (worlds,); default all.
             seeds: New ones, one for each of these; by default their noise goes on where it was.
             scenarios: Numbers of the scenarios that these begin anew as; needs seeds.
 
@@ -385,8 +385,8 @@ class Batch(TiedToMemory):
         """Make worlds what those of a snapshot were, their noise to come included.
 
         Args:
-            worlds: Their numbers, or a mask, (worlds,).
-            snapshot: Of any world of this batch, or of as many as there are numbers.
+            worlds: Numbers of the worlds, or a mask, (worlds,).
+            snapshot: Snapshot of any world of this batch, or of as many as there are numbers.
 
         Raises:
             ConfigError: No such world, or a snapshot of another batch, or of another number.
@@ -418,7 +418,7 @@ class Snapshot:
 
     Attributes:
         memory: All that is not drawn anew, (worlds, words).
-        decided: What Python knows of each, `Decided`, which is never changed.
+        decided: Decisions of Python for each world, `Decided`, which is never changed.
     """
 
     batch: Batch
@@ -447,11 +447,11 @@ class _Start:
         memory: All of it, (words,), at last what each advance draws anew.
         kept: Words before that.
         parts: Views of its arrays by name.
-        stages: What is done in a period.
-        structure: What must be the same in all worlds of a batch.
+        stages: Stages of a period.
+        structure: Structure that must be the same in all worlds of a batch.
         noisy: Whether noise has to be drawn.
-        driver: Of anchors and winches; worlds share its numbers.
-        setpoint: What the autopilots have of what is sent.
+        driver: Driver of anchors and winches; worlds share its numbers.
+        setpoint: Set-points that the autopilots have received.
     """
 
     def __init__(

@@ -39,14 +39,14 @@ def _follow() -> NDArray[np.int64]:
 
 @dataclass
 class Decided:
-    """What Python knows of a world.
+    """Decisions of Python for one world.
 
     Attributes:
-        host: Which decides.
-        flight: Its plan and its losses.
-        events: Those that wait, and those that have happened.
-        plan: That is flown.
-        flown: It as the world's memory has it, and leads to it.
+        host: Host of the batch, which decides.
+        flight: Plan and losses of the world.
+        events: Events that wait, and those that have happened.
+        plan: Plan that is flown.
+        flown: Plan as the world's memory has it.
     """
 
     host: Host
@@ -71,7 +71,7 @@ class Host:
     """A session that decides for worlds.
 
     Attributes:
-        first: What is known of a world before anything was decided.
+        first: State of a world before any decision.
     """
 
     def __init__(

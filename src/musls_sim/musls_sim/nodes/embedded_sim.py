@@ -107,7 +107,7 @@ PX4_WRITER = QoSProfile(
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-"""As PX4's DDS client offers its topics."""
+"""Quality of service with which PX4's DDS client offers its topics."""
 
 STATUS_PERIOD_US = 200_000
 ARMED, DISARMED = 2, 1

@@ -45,10 +45,10 @@ class Hall:
 
     Attributes:
         bodies: Load and drones, by name.
-        fault: What the capture sends instead of what it sees; None for the truth.
-        late_s: How old the stamps of its poses are.
+        fault: Function that replaces what the capture sees; None for the truth.
+        late_s: Age of the stamps of its poses.
         time_s: Simulated time of the newest pose.
-        truth: Where the bodies are, by name.
+        truth: True poses of the bodies, by name.
         events: Time and text of what was told on `/events`.
         armed: Whether the drones are armed, by name.
         misled_m: Largest distance from the truth of what an armed PX4 was sent as its place.

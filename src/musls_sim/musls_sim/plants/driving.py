@@ -29,7 +29,7 @@ from musls_sim.specs.rig import (
 # ---------- The recorded way of a body, for an anchor that moves so
 
 COLUMNS = ("time_s", "x_enu_m", "y_enu_m", "z_enu_m")
-"""Of a recorded motion."""
+"""Columns of a recorded motion."""
 
 
 def bag_of(file: str) -> Path | None:
@@ -58,8 +58,8 @@ class Polynomials:
 
     Attributes:
         knots_s: Begin of each piece, and the end of the last, (pieces + 1,).
-        coefficients: Those of the highest power first, (degree + 1, pieces, columns).
-        area: Those of their integral over time, likewise.
+        coefficients: Coefficients, the highest power first, (degree + 1, pieces, columns).
+        area: Coefficients of their integral over time, in the same order.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class RigDriver:
     """The scenario's `rig` inputs over time.
 
     Attributes:
-        targets: What is driven, `TARGET`.
+        targets: Anchors and winches that are driven, `TARGET`.
         numbers: Knots and coefficients of all, one after another.
     """
 

@@ -479,7 +479,7 @@ class MotorListener:
             self._changed.notify()
 
     def begin(self) -> None:
-        """From now on new commands are waited for."""
+        """Begin to wait for new commands."""
         with self._changed:
             self._new[:] = False
 
@@ -534,7 +534,7 @@ class BridgedPlant(GazeboPlant):
     speeds follow from the same commands.
 
     Attributes:
-        motors: What the PX4s command.
+        motors: Motor commands of the PX4s.
         ask: Called now and then with the drones, from 0, whose commands are waited for, and for how
             long; raises when they will not come. The autopilot's, which moves the world before the
             mission; None where nobody flies.

@@ -45,11 +45,11 @@ class EnergyAudit:
 
     Attributes:
         work_j: Work of the drones' wrenches (and of a load guide).
-        absolute_work_j: The same without regard to sign, the scale of the audit.
-        loss_j: Taken by joints (damping, friction), air and ground.
+        absolute_work_j: Sum of the absolute work, the scale of the audit.
+        loss_j: Energy lost in joints (damping, friction), air and ground.
         break_j: Strain energy of cable segments that broke or were cut.
         start_j: Kinetic and potential energy at the beginning.
-        energy_j: The same now.
+        energy_j: Kinetic and potential energy now.
     """
 
     work_j: float = 0.0
@@ -172,17 +172,17 @@ class PlantInputs(ShownResult):
         wind_enu_m_s: Air velocity, world, (3,).
         wrench_body: Moment about the centre of mass and force on each body, in the body's frame:
             ideal thrust and moment of a controller, (1 + n_drones, 6) [N m, N].
-        wrench_enu: The same in the world frame: pushes and gusts, (1 + n_drones, 6) [N m, N].
+        wrench_enu: Moment and force in the world frame: pushes, gusts, (1 + n_drones, 6) [N m, N].
         motion: Prescribed motion of the drones, None for drones that fly.
         anchor_motion: Position, velocity, acceleration of each anchor that is not pushed, and its
             turn, angular velocity and acceleration since the begin, at the begin and at the end
             of the period, world, (n_anchors, 2, 18).
         anchor_wrench_enu: Moment and force on each anchor that is pushed, (n_anchors, 6) [N m, N].
-        winch: At begin and end of the period, straight between: rate of the free length of each
+        winch: Drives at begin and end of the period, linear between: rate of the free length of a
             winch of kind feed [m/s], torque [N m] or speed [rad/s] of a drum, positive pays out,
             (n_winches, 2).
-        winch_brake: 1 if the brake of a drum is closed, 0 if not, (n_winches,).
-        winch_taken: 1 if an event commands a winch, 0 if the scenario does, (n_winches,).
+        winch_brake: Brake of each drum: 1 closed, 0 open, (n_winches,).
+        winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
         winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
             it is there), (n_winches, 2).
     """
@@ -268,14 +268,14 @@ STEP = np.dtype(
         ("failed", np.int64),
     ]
 )
-"""What the compiled step of a plant is given, and gives back: the begin of a session's record."""
+"""Arguments and results of a plant's compiled step: the begin of a session's record."""
 
 
 class Change:
     """A sudden change of the system itself, such as a motor that fails, see the end of this module.
 
     Attributes:
-        what: What it is called in messages.
+        what: Name in messages.
         cable_models: Names of the cable models that can make it.
     """
 
@@ -290,7 +290,7 @@ class LocalState:
     coordinates, but angular velocities of free bodies.
 
     Attributes:
-        names: Of the coordinates; their rates follow in the same order, (n,).
+        names: Names of the coordinates; their rates follow in the same order, (n,).
     """
 
     names: tuple[str, ...]
@@ -329,10 +329,10 @@ class PlantSetup:
     """Inputs of a plant's factory.
 
     Attributes:
-        hanging: How the system hangs in formation, and stands on the ground; None where no
+        hanging: Equilibrium of the system in formation, and on the ground; None where no
             formation is flown.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
-        rig: What anchors and winches do; the plant needs to know which anchors are pushed.
+        rig: Motion of anchors and winches; the plant needs to know which anchors are pushed.
         obstacles: Obstacles in the world.
     """
 
@@ -351,8 +351,8 @@ class EventRecord:
 
     Attributes:
         time_s: Simulated time; what cables do by themselves is found within a control period.
-        kind: What happened, one word: "cable_taut", "cable_slack", "cable_broken", ...
-        what: To what, and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
+        kind: Kind of event, one word: "cable_taut", "cable_slack", "cable_broken", ...
+        what: Object and details, for people: "cable_2: impulse 0.31 N s, 0.012 J lost".
     """
 
     time_s: float
@@ -371,9 +371,9 @@ class Plant(TiedToMemory):
         state: State after the last step; the memory stays the same.
         period_s: Time that one call of `step` advances, the control period.
         physics_step_s: Time step of the physics, `period_s` / `substeps`.
-        reaction: What prescribed motion takes.
+        reaction: Reaction forces of prescribed motion.
         memory: All numbers that a compiled step reads and writes, (words,).
-        record: That in it which leads to all else, (1,), where there is a compiled step.
+        record: Record in the memory that leads to all else, (1,), if there is a compiled step.
         step_arrays: Arrays besides the memory that it takes, by name.
         shape_table: Attribute with tables, and the one of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
@@ -408,7 +408,7 @@ class Plant(TiedToMemory):
 
     @property
     def address(self) -> int:
-        """Where its record is, as compiled code takes it."""
+        """Address of the plant's record, for compiled code."""
         return int(self.record.ctypes.data)
 
     @property
@@ -473,7 +473,7 @@ class Plant(TiedToMemory):
     def happened(self) -> list[EventRecord]:
         """Events of the cables, in order of time.
 
-        The plant appends; whoever steps it empties the list.
+        The plant appends to it during a step; the caller of `step` empties it.
         """
         return []
 
@@ -501,7 +501,7 @@ class Plant(TiedToMemory):
     def account(self, verdict: int, inputs: PlantInputs, periods: int = 1) -> None:
         """Take note of periods that compiled code advanced, and of how the last of them ended.
 
-        The periods before it were as usual: there is nothing to tell of them.
+        The periods before it were normal and need no report.
 
         Raises:
             SimulationDiverged: The state is not physical any more.
@@ -554,7 +554,7 @@ class Plant(TiedToMemory):
         return table
 
     def recalled(self, copies: Array) -> Self:
-        """This plant, to look at its cables' shapes in copies of `shaping`, (times, words).
+        """Copy of this plant whose cable shapes are those in `copies` of `shaping`, (times, words).
 
         `cable_nodes_enu_m` and `cable_end_rotations` have the times as their first axis.
         """
@@ -624,7 +624,7 @@ def substeps(step_s: float) -> int:
 # L the shortest cable, m the mass of load and cables, M that of the drones. In 2 s of a free swing
 # from 40 degrees a method of order p is off by at most 2 (w h)^p of the way, measured for the
 # plants and for cables from 0.5 to 2.4 m (`test_accuracy.py`). Flights that an autopilot holds are
-# ten times better. Jerks are not counted: what they do is told by `musls fly --verify`.
+# ten times better. Jerks are not counted: `musls fly --verify` shows their effect.
 
 SWING_ERROR = 2.0
 """Error of a swing as a share of its way, over (w h)^p."""
@@ -758,7 +758,7 @@ def check_cut(system: RigSystem, change: CutCable | ReleaseHook | AttachHook) ->
 def scale_rotors(system: RigSystem, rotors: NDArray[Any], change: RotorEfficiency) -> None:
     """Make the change in a plant's table of rotors, (n_drones, n_rotors) of `ROTOR`.
 
-    The change counts from the intact rotor, whatever happened before.
+    The change is relative to the intact rotor, even after earlier failures.
     """
     n_drones, n_rotors = rotors.shape
     if not 1 <= change.drone <= n_drones:

@@ -377,7 +377,7 @@ def add_corners(body, corners, solids, friction, wrench):
 
 @compiled()
 def settle_corners(bodies, corners, solids, friction):
-    """After a step: corners in the air let go, those on a surface stick where they are.
+    """Release corners in the air and fix those on a surface, after a step.
 
     The forces are those of the last `add_corners`. A corner that slips drags its place along.
     """

@@ -39,8 +39,8 @@ class Composite:
     """Masses and places of a rigid structure, in the axes of its load.
 
     Attributes:
-        mass_kg: Of everything.
-        inertia_kg_m2: About its centre of mass, (3, 3).
+        mass_kg: Total mass.
+        inertia_kg_m2: Inertia about its centre of mass, (3, 3).
         place_m: Centres of mass of load and drones from that of the whole, (1 + n, 3).
         attitude: Load and drones beside the load, (1 + n, 3, 3).
     """

@@ -1,4 +1,4 @@
-"""Real PX4s of a scenario: airframes as PX4 is told them, and the session that a graph commands."""
+"""Real PX4s of a scenario: their airframes, and the session that a ROS graph commands."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def find_program(
 # ---------- Version, known parameters, and differences between releases
 
 FLIGHT_LOGS = "**/*.ulg"
-"""Below the working folder: `log` in your own build, `fs/log` in packages."""
+"""Flight logs below the working folder: `log` in your own build, `fs/log` in packages."""
 
 Profiles = tuple[tuple[tuple[int, int], Mapping[str, float]], ...]
 
@@ -95,7 +95,7 @@ class Firmware:
     """A PX4 program.
 
     Attributes:
-        version: As it names itself; "unknown" if it does not.
+        version: Version that it reports; "unknown" if it does not.
         parameters: Names of the parameters that it can know; None if they cannot be told.
     """
 
@@ -110,7 +110,7 @@ class Firmware:
 
     @property
     def text(self) -> str:
-        """For messages: "PX4 v1.17.0 (/opt/px4/bin/px4)"."""
+        """Name for messages: "PX4 v1.17.0 (/opt/px4/bin/px4)"."""
         return f"PX4 {self.version} ({self.binary})"
 
     @property

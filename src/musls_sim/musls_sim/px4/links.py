@@ -42,11 +42,11 @@ class CommandLink:
 
     Attributes:
         heard: Whether any heartbeat has come.
-        main_mode: As the last heartbeat says.
+        main_mode: Main mode in the last heartbeat.
         landed_state: MAV_LANDED_STATE.
         answer: Result of the last command, in words.
-        texts: Its latest status texts, oldest first.
-        positions_ned_m: Its latest estimates of its place in its local frame, (3,) each.
+        texts: Latest status texts, oldest first.
+        positions_ned_m: Latest estimates of its place in its local frame, (3,) each.
     """
 
     def __init__(self, api: socket.socket, port: int, system_id: int) -> None:

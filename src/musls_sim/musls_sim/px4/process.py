@@ -20,7 +20,7 @@ from musls_control.px4.offboard import px4_namespace, target_system
 from musls_sim.px4.install import START_SCRIPT, Firmware, Px4Error, find_program
 
 GRACE_S = 1.0
-"""Between the friendly and the other signal."""
+"""Time between the request to end and the signal that forces it."""
 
 
 class Program:
@@ -45,7 +45,7 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         return self._process.pid
 
     @property
@@ -85,7 +85,7 @@ class Program:
 def guard() -> list[str]:
     """Command prefix that ends the program with its parent.
 
-    It dies with this process, whatever ends that. As root PX4 would take real-time priority for
+    It ends with this process, however that ends. As root PX4 would take real-time priority for
     its threads and starve everything else, this simulator included; so it may not.
     """
     setpriv = which("setpriv")
@@ -108,7 +108,7 @@ def guard() -> list[str]:
 # links (which PX4 leaves to the user to replace).
 
 AUTOSTART_ID = 22001
-"""From the range that PX4 leaves to custom airframes."""
+"""Airframe number in the range that PX4 leaves to custom airframes."""
 
 SIM_MODEL = "none_musls"
 

@@ -329,7 +329,7 @@ class Px4Sitl(Autopilot):
         self._offset_ned_m -= world_enu_ned(estimate.drones.position_enu_m)
 
     def _arm(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
-        """Into offboard mode, then armed, all together; each is asked again and again."""
+        """Switch all PX4s to offboard mode and arm them; requests are repeated."""
         self._advance_for(1.0, estimate, setpoint)  # PX4 takes the mode only when set-points come
         asks: tuple[
             tuple[str, Callable[[CommandLink], None], Callable[[SitlVehicle], bool]], ...

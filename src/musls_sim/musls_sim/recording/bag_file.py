@@ -213,11 +213,11 @@ MAGIC = b"\x89MCAP0\r\n"
 """First and last bytes of an MCAP file (`mcap.writer` has it, too, but loads compressors)."""
 
 METADATA_VERSION = 9
-"""Of metadata.yaml: that of ROS 2 Jazzy."""
+"""Version of metadata.yaml: that of ROS 2 Jazzy."""
 
 
 class _Written(NamedTuple):
-    """What a file holds up to the end of one of its chunks.
+    """Contents of a file up to the end of one of its chunks.
 
     Attributes:
         place: Record of where the chunk is.
@@ -225,7 +225,7 @@ class _Written(NamedTuple):
         first_ns: Time of the first message.
         last_ns: Time of the last message.
         size: Bytes.
-        mark: Whatever the writer wants to know of it.
+        mark: Any data of the writer about it.
     """
 
     place: bytes
@@ -275,7 +275,7 @@ class BagFile:
 
     @property
     def _held(self) -> _Written:
-        """What counts of the file; one list's growth makes a chunk part of it."""
+        """Part of the file that is valid; it grows when the list of chunks grows."""
         return self._chunks[-1] if self._chunks else self._before
 
     @property

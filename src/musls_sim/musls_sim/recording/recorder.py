@@ -127,8 +127,8 @@ class MemoryRecorder(Observer):
 
     Attributes:
         every: Control steps per record: record when `step_index % every == 0`.
-        layouts: Its signals, by the rate at which they are recorded.
-        rows: Their numbers, see `Row.shapes`.
+        layouts: Layouts of the signals, by the rate at which they are recorded.
+        rows: Rows of their numbers, see `Row.shapes`.
         texts: Stages and events by their topics, times [ns] with them.
     """
 

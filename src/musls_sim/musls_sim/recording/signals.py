@@ -55,7 +55,8 @@ CLOCK, TF = "/clock", "/tf"
 STAGE, EVENTS = "/mission/stage", "/events"
 
 MODEL_PREFIX = "model/"
-"""Of the frames of robot_state_publisher, because load and drones have their parent already."""
+"""Prefix of the frames of robot_state_publisher, because load and drones have their parent
+already."""
 
 _FOREVER = QosTime(9223372036, 854775807)
 _LINE_RGBA = (0.1, 0.1, 0.1, 1.0)
@@ -78,13 +79,13 @@ class Column:
     """Numbers of a signal.
 
     Attributes:
-        name: With unit and frame.
-        field: Where they stand in the message, e.g. "pose.position" (vectors and quaternions as a
+        name: Name with unit and frame.
+        field: Field of the message, e.g. "pose.position" (vectors and quaternions as a
             whole); "" for nowhere but in /tf.
-        shape: Of the numbers of one owner, or a function that gets system and owner (from 0).
+        shape: Shape of the numbers of one owner, or a function of system and owner (from 0).
         source: Numbers of all owners, from system and session; None for what the recorder
             is told (`on_setpoint`, `on_acceleration`, `on_reference`).
-        written: What is written, from the rows of a system; None for the same.
+        written: Function that gives the numbers to write, from a system's rows; None for the same.
     """
 
     name: str
@@ -101,9 +102,9 @@ class Signal:
 
     Attributes:
         name: End of its topics, `/{owner}/{name}`.
-        type: Of its messages; one with a header is stamped.
+        type: Type of its messages; one with a header is stamped.
         ends: Two messages a time, in the frames `{owner}/{end}`.
-        frame: Of the messages; "" for the owner's.
+        frame: Frame of the messages; "" for the owner's.
         constants: Other fields of the message, from system and owner (from 0).
     """
 
@@ -211,7 +212,7 @@ def _battery(number: int) -> Callable[[RigSystem, Any], Array]:
 
 
 def _nodes(system: RigSystem, session: Any) -> Array:
-    """From end 1 (the load) to end 2, cable after cable, (points, 3)."""
+    """Positions from end 1 (the load) to end 2, cable after cable, (points, 3)."""
     nodes = [session.plant.cable_nodes_enu_m(i) for i in range(system.n_cables)]
     return np.concatenate(nodes, axis=-2)
 
@@ -225,7 +226,7 @@ def _segment_places(system: RigSystem, session: Any) -> Array:
 
 
 def _segment_tensions(system: RigSystem, session: Any) -> Array:
-    """From end 1 to end 2, cable after cable, (segments,)."""
+    """Tensions from end 1 to end 2, cable after cable, (segments,)."""
     return np.concatenate([session.plant.segment_tensions_n(i) for i in range(system.n_cables)])
 
 
@@ -273,7 +274,7 @@ UPRIGHT = 1e-9
 
 
 def _link_turns(system: RigSystem, session: Any) -> Array:
-    """Of the first and last rigid links; NaN where there are none."""
+    """Rotations of the first and last rigid links; NaN where there are none."""
     ends = [session.plant.cable_end_rotations(i) for i in range(system.n_cables)]
     if not ends or ends[0] is None:
         return np.array(np.nan)
@@ -444,7 +445,8 @@ SIGNALS: dict[str, Signal] = {
         ),
     )
 }  # fmt: skip
-"""By name. A new signal is an entry here, and a source of its numbers that the session reaches."""
+"""Signals by name. A new signal is an entry here, and a source of its numbers that the session
+reaches."""
 
 
 ROWS = {"pose", "twist", "tension", "tension_peak", "load_cell", "rotors", "wrench", "free_length"}
@@ -468,7 +470,7 @@ class TopicPlace(NamedTuple):
 
     @property
     def frame(self) -> str:
-        """In which its numbers are given."""
+        """Frame in which the signal's numbers are given."""
         if self.signal.ends:
             return f"{self.owner}/{self.signal.ends[self.end]}"
         return self.signal.frame or self.owner
@@ -508,7 +510,7 @@ class Row:
     """Layout of a row of numbers of a system, and its messages.
 
     Attributes:
-        shapes: Of the columns, by "signal.column"; owners of unlike sizes stand one after another.
+        shapes: Shapes of the columns, by "signal.column"; owners of unequal size follow each other.
         places: Messages of the signals, in their order in the file.
     """
 

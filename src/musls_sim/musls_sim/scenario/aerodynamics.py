@@ -125,7 +125,7 @@ class Aerodynamics:
     """Inputs of a scenario's aerodynamic models; models in Python are a stage of the session.
 
     Attributes:
-        arrays: Of the models in compiled code, by their names in `WORLD`.
+        arrays: Arrays of the models in compiled code, by their names in `WORLD`.
         kinds: Theirs, in the scenario's order.
         own: The others.
     """
@@ -160,10 +160,11 @@ class Aerodynamics:
 # ---------- Downwash
 
 DragCoefficient = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False), Number]
-"""At most 2: a surface that turns a wake by 90 degrees takes all of its momentum."""
+"""Drag coefficient, at most 2: a surface that turns a wake by 90 degrees takes all of its
+momentum."""
 
 LIFT_SLOPE = 5.7
-"""Of a blade's profile [1/rad]."""
+"""Lift slope of a blade's profile [1/rad]."""
 
 CELLS = 16
 """Most pieces along an edge of a body's box, each with the air at its middle."""
@@ -222,7 +223,7 @@ class Downwash(CompiledModel):
         kind: "downwash".
         growth: Half-width of a wake (1/e) per distance; 0.113 are a half-width (1/2) of 0.094.
         load_drag: Drag coefficient of the load's box: 2 would turn the wake by 90 degrees.
-        drone_drag: Of the drones' boxes, which are mostly empty.
+        drone_drag: Drag coefficient of the drones' boxes, which are mostly empty.
         solidity: Blade area over disc area of rotors that lose thrust in another drone's wake; 0
             for no loss.
         propeller_radius_m: Left out, it follows from the propulsion or the room for the rotors.

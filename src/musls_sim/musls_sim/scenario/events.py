@@ -236,10 +236,10 @@ class When:
         time_s: Simulated time.
         stage: Name of the phase or stage, as in the list of `/mission/stage`.
         event: Name, or kind, of an event that has begun.
-        tension: Of a cable.
-        height: Of a body.
-        distance: Of two bodies.
-        charge: Of a battery.
+        tension: Tension of a cable.
+        height: Height of a body.
+        distance: Distance of two bodies.
+        charge: Charge of a battery.
         after_s: Time after all that.
     """
 
@@ -288,11 +288,11 @@ class EventContext:
     Attributes:
         plant: The physics; `plant.apply` changes the system.
         wind: Moving air.
-        estimator: What is known of the state.
+        estimator: Estimator of the state.
         links: Links between the drones and their guidance.
         power: Motors and batteries; None where there are none.
         tilted: Thrust of tilted rotors; None where none are.
-        air: What aerodynamic models go by.
+        air: Inputs of the aerodynamic models.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
     """
 
@@ -323,8 +323,8 @@ class Event:
 
     Attributes:
         kind: Kind of the event.
-        name: By which other events can follow it.
-        when: What triggers it.
+        name: Name that other events refer to.
+        when: Time or condition that triggers it.
         changes_numbers_only: Whether all that it does is to change numbers in arrays of the parts,
             itself or by a change, or the cable models in which that is so: then it happens in the
             worlds of a batch, too.
@@ -420,7 +420,7 @@ class Poke(Event):
         body: "load" or "drone_1", ...
         force_enu_n: Force on the centre of mass, world.
         moment_enu_n_m: Moment, world.
-        duration_s: How long it acts.
+        duration_s: Duration of the push.
     """
 
     kind: Literal["poke"] = "poke"
@@ -488,7 +488,7 @@ class MocapOutage(Event):
     Attributes:
         drones: Numbers of those that are not seen; left out for all.
         load: Whether the load is not seen either.
-        duration_s: How long.
+        duration_s: Duration of the outage.
     """
 
     kind: Literal["mocap_outage"] = "mocap_outage"
@@ -525,18 +525,18 @@ class CaptureLie(OnDrone, Event):
     The filter of the node `mocap_relay` judges them, and the guard answers what it doubts.
 
     Attributes:
-        duration_s: How long; left out for the rest of the flight.
+        duration_s: Duration of the fault; left out for the rest of the flight.
     """
 
     duration_s: Positive | None = None
 
     def fault(self) -> Fault:
-        """What is sent."""
+        """Fault of the capture: the poses that are sent."""
         raise NotImplementedError
 
     @property
     def what(self) -> str:
-        """The same in words."""
+        """Description of the fault in words."""
         raise NotImplementedError
 
     def check(self, system: RigSystem) -> None:
@@ -622,8 +622,8 @@ class MocapTurned(CaptureLie):
     """Motion capture turns the attitude of a drone.
 
     Attributes:
-        angle_deg: About the axis.
-        axis_enu: Of the world, of any length.
+        angle_deg: Angle about the axis.
+        axis_enu: Axis in the world, of any length.
     """
 
     kind: Literal["mocap_turned"] = "mocap_turned"
@@ -649,8 +649,8 @@ class MocapJump(CaptureLie):
     """Motion capture sees a drone somewhere else.
 
     Attributes:
-        jump_enu_m: How far from where it is.
-        place_enu_m: Where it is seen instead, at rest and level, such as the origin.
+        jump_enu_m: Offset from the true place.
+        place_enu_m: Place where it is seen instead, at rest and level, such as the origin.
     """
 
     kind: Literal["mocap_jump"] = "mocap_jump"
@@ -677,7 +677,7 @@ class Gust(Event):
 
     Attributes:
         velocity_enu_m_s: Added to the wind.
-        duration_s: How long.
+        duration_s: Duration of the gust.
     """
 
     kind: Literal["gust"] = "gust"
@@ -764,7 +764,7 @@ class LinkLost(OnDrone, Event):
     does what PX4 does; to a real PX4 no set-points are sent, and its own parameters decide.
 
     Attributes:
-        action: What the built-in autopilot does then: "land" or "hold".
+        action: Reaction of the built-in autopilot: "land" or "hold".
         duration_s: Time after which the link is back; left out for never.
     """
 
@@ -787,7 +787,7 @@ class LinkLost(OnDrone, Event):
 @EVENTS.register("land")
 @spec
 class Land(Event):
-    """Drones land where they are, whatever the mission asks: PX4's land mode.
+    """Landing of drones where they are, against the mission: PX4's land mode.
 
     The guard asks for it where a drone is in doubt.
 
@@ -840,7 +840,7 @@ class Release(Event):
 
     Attributes:
         cable: Number of the cable, from 1; left out for all cables.
-        at: Which end: "load" (the cable goes with the drone) or "drone" (with the load).
+        at: End that opens: "load" (the cable goes with the drone) or "drone" (with the load).
     """
 
     kind: Literal["release"] = "release"
@@ -876,7 +876,7 @@ class Attach(Event):
     """The open hook of a cable closes on the load, once it is close enough and slow enough.
 
     Attributes:
-        when: From when on the hook is ready to close.
+        when: Time or condition from which the hook is ready to close.
         cable: Number of the cable, from 1.
         distance_m: Largest distance of the hook from its place on the load.
         speed_m_s: Largest speed relative to it.
@@ -955,8 +955,8 @@ class WinchCommand(Event):
     Attributes:
         winch: Number of the winch, from 1.
         feed_m_s: Rate of the free length of a winch of kind feed, positive pays out.
-        torque_n_m: Of the motor of a drum, positive pays out.
-        speed_rad_s: Of a drum that the scenario drives by its speed.
+        torque_n_m: Torque of the motor of a drum, positive pays out.
+        speed_rad_s: Speed of a drum that the scenario drives by its speed.
         brake: Whether a drum's brake is closed; left out to leave it as it is.
         ramp_s: Time in which the rate, torque or speed goes to its new value; 0 for a jump.
     """

@@ -73,7 +73,7 @@ class _Px4Parameters:
     """Says in a JSON schema what PX4's parameters mean."""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Those that the cascade reads; a real PX4 knows more."""
+        """Schema of the parameters that the cascade reads; a real PX4 has more."""
         known = {
             name: {
                 "type": "number",
@@ -92,7 +92,7 @@ class Tracker(str, Enum):
 
     Attributes:
         GEOMETRIC: Geometric attitude control.
-        INDI: The same, incremental: accelerometer, gyro and rotor speeds tell what the model
+        INDI: Incremental tracker: accelerometer, gyro and rotor speeds show what the model
             leaves out, and the drones push against it.
     """
 
@@ -108,9 +108,9 @@ class AutopilotSpec:
         kind: "builtin" is the PX4-equivalent cascade, "px4" a real PX4 SITL per drone.
         parameters: PX4 parameters by their PX4 names that differ from PX4's x500 defaults.
             MPC_THR_HOVER defaults to the throttle that carries the drone alone, as a pilot sets it.
-        sensors: What a real PX4 measures; the built-in autopilot goes by `estimation` instead.
+        sensors: Sensors of a real PX4; the built-in autopilot uses `estimation` instead.
         flight_log: Whether a real PX4 writes its own flight log, kept as px4/drone_i.ulg.
-        tracker: What turns forces into thrust and moments, for controllers of level `forces`.
+        tracker: Law that converts forces to thrust and moments, for controllers of level `forces`.
     """
 
     kind: Annotated[
@@ -124,7 +124,7 @@ class AutopilotSpec:
 
 @spec
 class RecordingSpec:
-    """What is recorded, and at which rates.
+    """Recorded signals and their rates.
 
     Attributes:
         rate_hz: Rate of poses, twists, tensions and rotor speeds; must divide 250 Hz.
@@ -157,29 +157,29 @@ class Scenario(ShownResult):
 
     Attributes:
         name: Short name, also of the output folder.
-        description: What it is for, in one line.
+        description: Purpose of the scenario in one line.
         system: Load, drones, cables.
         extensions: Python files that are run first: they register trajectories, controllers,
             your own plants or events.
-        start: How the flight starts: "ground", "air", or a state.
+        start: Start of the flight: "ground", "air", or a state.
         formation: Places of the drones around the load; what a file leaves out follows from the
             system.
-        mission: What is flown: trajectories of the load, one after the other.
-        controller: What turns the reference of the load into commands for the drones.
+        mission: Mission: trajectories of the load, one after the other.
+        controller: Controller that converts the reference of the load to commands for the drones.
         autopilot: Flight stack of the drones.
-        estimation: What the drones know of their state; a real PX4 estimates it by itself.
+        estimation: State estimation of the drones; a real PX4 estimates its state by itself.
         sensors: Your own sensors, beside the load cells of the cables.
-        cable_model: How the cables are modelled; "rigid_links" is the seed paper's.
-        events: What happens to the system during the flight.
+        cable_model: Model of the cables; "rigid_links" is the seed paper's.
+        events: Events during the flight, such as failures and wind.
         imperfections: Faults of the drones and of their links, or the file that has them.
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
-        aerodynamics: What the air does besides drag: downwash, ground effect, your own models.
+        aerodynamics: Effects of the air besides drag: downwash, ground effect, your own models.
         world: Obstacles.
         physics: Step size of the physics and other numerical settings.
         limits: Limits that the flight must keep, such as the distance between drones.
-        contingency: What the formation does when it has lost a drone; left out for nothing.
-        recording: What is recorded.
+        contingency: Reaction of the formation to the loss of a drone; left out for none.
+        recording: Recorded signals and their rates.
         seed: Seed of all noise; the same seed gives the same run bit for bit.
     """
 
@@ -209,7 +209,7 @@ class Scenario(ShownResult):
 
     @cached_property
     def hanging(self) -> Hanging | None:
-        """How load and drones hang in formation where the mission begins.
+        """Equilibrium of load and drones in formation where the mission begins.
 
         `load_scenario` resolves it; None where no formation is flown (no `mission.stages`, or a
         rig that has none).
@@ -234,7 +234,7 @@ class Scenario(ShownResult):
 
     @cached_property
     def brief(self) -> Brief:
-        """What the flight is about, for everything that is decided before it."""
+        """Record of the planned flight, for all decisions before it starts."""
         brief = Brief(
             name=self.name,
             system=self.system,
@@ -299,7 +299,7 @@ def load_scenario(
 ) -> Scenario:
     """Read a scenario file, write out its system, apply overrides, check everything.
 
-    `source`: the file, or what it would hold; files that this names count from the current folder.
+    `source`: the file, or its contents; files that it names are relative to the current folder.
     `overrides`: `key.path=value` each, `system=NAME` or `imperfections=FILE`; a key below a list
     holds for all its elements unless an index picks one (`system.cables.links=29`,
     `system.cables.0.links=5`). Messages call an override `origin`, and the file `name`, if given.
@@ -418,7 +418,7 @@ def _imperfections_path(name: str, relative_to: Path) -> Path:
 
 
 def _resolve_files(data: dict[str, Any], folder: Path) -> None:
-    """Make the paths of files, which count from the scenario's folder, absolute."""
+    """Make paths of files absolute; they are relative to the scenario's folder."""
     if extensions := _texts(data.get("extensions")):
         data["extensions"] = [os.path.abspath(folder / name) for name in extensions]
     mission = data.get("mission")
@@ -440,6 +440,6 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """A list of names; of what is none, nothing: the validation says so."""
+    """Names in a list; empty for anything else, which validation reports."""
     names = value if isinstance(value, list) else []
     return names if all(isinstance(name, str) for name in names) else []

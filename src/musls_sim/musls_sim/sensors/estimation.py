@@ -63,7 +63,7 @@ class Truth:
     """Ground truth.
 
     Attributes:
-        noise: Standard deviation of what is added to it.
+        noise: Standard deviation of the added noise.
     """
 
     def __init__(self, state: PlantState, generator: np.random.Generator, noise: float) -> None:
@@ -130,7 +130,7 @@ class LoadCells:
     """Load cells of the cables that have some, see `LoadCell`.
 
     Attributes:
-        records: How each measures, (cells,) of `LOAD_CELL`.
+        records: Properties of each load cell, (cells,) of `LOAD_CELL`.
         measured_n: Tensions that they show at both ends, (cells, 2).
     """
 
@@ -296,7 +296,7 @@ class MotionCapture:
     """Motion capture fused with the IMU: poses with noise, delay and dropouts, velocities filtered.
 
     Attributes:
-        sensors: How each body is measured, (bodies,) of `SENSORS`.
+        sensors: Properties of each body's measurement, (bodies,) of `SENSORS`.
         ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
         first: The first body that is estimated: 0 with the load, else 1.
         relay: Judges samples before they are fused; None where nothing lets the capture lie.
@@ -528,7 +528,7 @@ class SensedState:
     point that motion capture reports; accelerations are the centre of mass's, where the IMU is.
 
     Attributes:
-        faults: Of the drones, (n,) of `FAULT`.
+        faults: Faults of the drones, (n,) of `FAULT`.
         state: The plant's state, with another memory for the motion.
     """
 

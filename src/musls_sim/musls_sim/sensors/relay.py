@@ -18,9 +18,9 @@ class CaptureRelay:
     """Spoils and judges the samples that arrive.
 
     Attributes:
-        judge: What is believed; `judge.doubts` is what the guard hears.
-        faults: What is wrong with the capture now, by who brought it about.
-        used_s: When a pose of a body was used last, by name.
+        judge: Filter of the poses; `judge.doubts` are given to the guard.
+        faults: Present faults of the capture, by the event that causes them.
+        used_s: Time when a pose of a body was used last, by name.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class CaptureRelay:
         return [text for _, _, text in self.judge.news(now_s)]
 
     def _sent(self) -> dict[str, Pose]:
-        """What the capture sends of all bodies."""
+        """Poses that the capture sends, of all bodies."""
         sent = dict(self._seen)
         for fault in self.faults.values():
             spoilt = {body: fault(body, sent) for body in sent}

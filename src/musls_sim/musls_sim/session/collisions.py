@@ -1,7 +1,7 @@
-"""Collisions: drones that hit each other, the load, a cable, the ground; all of them obstacles.
+"""Collisions of drones with each other, load, cables and ground, and of all bodies with obstacles.
 
-What hits each other in the air goes on through each other; which contacts a plant knows is its
-affair.
+They are only reported here: colliding bodies pass through each other. Contact forces depend on the
+plant.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Collision:
     """Two bodies that begin to touch.
 
     Attributes:
-        bodies: Their names; "ground", "cable_1", ... and obstacles among them.
+        bodies: Names of the bodies; also "ground", "cable_1", ... and obstacles.
         speed_m_s: Relative speed with which they meet; None for a cable.
-        place_enu_m: Where an obstacle is touched.
+        place_enu_m: Point where an obstacle is touched.
     """
 
     bodies: tuple[str, str]
@@ -81,7 +81,7 @@ class CollisionWatch:
     Attributes:
         obstacles: Obstacles that are watched.
         closest: Smallest distance to each obstacle so far, records of `CLOSEST`.
-        arrays: What compiled code looks at, by its name in `WORLD`.
+        arrays: Arrays that compiled code checks, by name in `WORLD`.
     """
 
     def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
@@ -150,7 +150,7 @@ class CollisionWatch:
         return tick + (-tick - 1) % CABLE_PERIODS
 
     def _new(self, tick: int, found: dict[tuple[str, str], Collision]) -> list[Collision]:
-        """Those that have not touched for half a second."""
+        """Collisions of pairs that have not touched for half a second."""
         new = []
         for pair, collision in found.items():
             if tick - self._touched.get(pair, -BOUNCE_PERIODS) >= BOUNCE_PERIODS:

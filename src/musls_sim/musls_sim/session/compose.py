@@ -54,7 +54,7 @@ class Components:
     Attributes:
         load_estimation: Estimates the load without seeing it, None where it is seen.
         sensed: The plant's state as the sensors find it, None where they find the truth.
-        controller: What flies the load, None for the formation's set-points alone.
+        controller: Controller of the load; None for the formation's set-points alone.
     """
 
     plant: Plant

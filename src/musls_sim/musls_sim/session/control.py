@@ -49,7 +49,8 @@ from musls_sim.session.guidance import Guidance
 from musls_sim.session.loop import NEVER, Parts
 
 ABSURD = 10.0
-"""Over the largest speed of a rotor, or thrust of a drone: a command beyond is a mistake."""
+"""Ratio to the largest speed of a rotor, or thrust of a drone, above which a command is a
+mistake."""
 
 REPORT_EVERY = 250
 """Control periods between two looks at what a controller in compiled code reports."""
@@ -74,12 +75,12 @@ class Control:
     Wrenches in the bodies' frames are those of one period; what acts beside adds to them.
 
     Attributes:
-        arrays: What the compiled stages work on, by their names in `WORLD`; `asked` are the
+        arrays: Arrays of the compiled stages, by their names in `WORLD`; `asked` are the
             controller's commands, `reference` the load's for a compiled one.
         late: Compiled stages that bring set-points to the autopilots late.
-        setpoints: Those from the controller's commands to the autopilots' set-points, while it
+        setpoints: Stages from the controller's commands to the autopilots' set-points, while it
             flies.
-        rotors: Those from there, or from its commands, to the rotors, likewise.
+        rotors: Stages from these set-points, or from its commands, to the rotors.
         level: Level of its commands; drone_setpoints without one.
     """
 

@@ -29,7 +29,7 @@ class _Waiting:
     """An event that has not happened yet.
 
     Attributes:
-        held_at_s: When its condition held first; None if it has not yet.
+        held_at_s: Time when its condition first held; None if it has not yet.
         at_once: Whether somebody has asked for it by hand.
     """
 
@@ -42,8 +42,8 @@ class EventQueue:
     """Watches for triggers; a step of the session.
 
     Attributes:
-        context: What events act on.
-        happened: What has happened so far.
+        context: Session parts that events act on.
+        happened: Events that have happened so far.
     """
 
     def __init__(

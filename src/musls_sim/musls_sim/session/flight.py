@@ -36,8 +36,8 @@ class TensionPeaks:
 
     Attributes:
         largest_n: Largest tension of each cable so far, (n_cables,).
-        recent_n: Of an interval of `periods` control periods, which begins anew when it is full:
-            what happened since the record before, where records are so far apart, (n_cables,).
+        recent_n: Largest tensions of an interval of `periods` control periods, which then restarts;
+            so it covers the time since the last record at that spacing, (n_cables,).
     """
 
     def __init__(self, n_cables: int, periods: int) -> None:
@@ -68,22 +68,22 @@ class Flight(Loop):
     """Parts of a `Session`, and the state that others read of it.
 
     Attributes:
-        scenario: What is simulated.
-        components: What it is made of.
+        scenario: Scenario that is simulated.
+        components: Components of the flight.
         guidance: Set-points over time.
-        links: What the drones hear of them.
+        links: Links between the drones and their guidance.
         latency: Motor commands that come late; None where they do not.
-        separation: How close the drones came; None for one drone.
-        collisions: What begins to collide; None without drones and obstacles.
-        contingency: What is done when a drone is lost; None without.
-        inputs: What acts on the plant; to push a body, write into `inputs.wrench_enu`.
-        driver: What anchors and winches are to do.
-        command: What the motors are told.
-        aerodynamics: What the air does besides drag.
-        events: What happens, and has happened, to the system.
+        separation: Watch of the distance of drones; None for one drone.
+        collisions: Watch of collisions that begin; None without drones and obstacles.
+        contingency: Reaction to the loss of a drone; None without.
+        inputs: Inputs of the plant; to push a body, write into `inputs.wrench_enu`.
+        driver: Driver of anchors and winches.
+        command: Motor commands.
+        aerodynamics: Effects of the air besides drag.
+        events: Events that wait, and those that have happened.
         tension_peaks: Largest tensions of all steps.
-        load_cells: Those of the cables, and what they show.
-        readings: What your own sensors show, one after the other.
+        load_cells: Load cells of the cables, and their readings.
+        readings: Readings of your own sensors, one after the other.
         plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
             which may compile.
     """

@@ -43,10 +43,10 @@ class Guidance:
     This base gives none: the drones get their set-points in another way.
 
     Attributes:
-        setpoint: What the autopilot is to follow now; the memory stays the same.
+        setpoint: Set-points that the autopilot is to follow now; the memory stays the same.
         stage: Name of the present phase or stage.
         landed: Whether the drones were found landed at the end.
-        arrays: That compiled code works on, by their names in `WORLD`.
+        arrays: Arrays that compiled code works on, by their names in `WORLD`.
     """
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
@@ -62,7 +62,7 @@ class Guidance:
 
     @property
     def planned_s(self) -> float:
-        """About how long the flight takes; infinite where it is not known."""
+        """Estimated duration of the flight; infinite if not known."""
         return float("inf")
 
     @property
@@ -77,12 +77,12 @@ class Guidance:
 
     @property
     def asks_s(self) -> float:
-        """Until when compiled code may run on, unless it finds a reason not to."""
+        """Time until which compiled code may run on, unless it finds a reason not to."""
         return self.next_s
 
     @property
     def begin_s(self) -> float:
-        """When the plan began, or would have begun without its waits."""
+        """Time when the plan began, or would have begun without its waits."""
         return 0.0
 
     @property
@@ -135,8 +135,8 @@ class MissionGuidance(Guidance):
     """Flies a mission: hands out its set-points, disarms after landing, ends the flight.
 
     Attributes:
-        flight: What decides; people's requests (pause, goals, abort) go to `flight.player`.
-        watch: What a delivery waits for, and what was weighed; None for other missions.
+        flight: Decisions in flight; requests (pause, goals, abort) go to `flight.player`.
+        watch: Watch and weighing of a delivery; None for other missions.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class MissionGuidance(Guidance):
 
     @property
     def planned_s(self) -> float:
-        """About how long the flight takes."""
+        """Estimated duration of the flight."""
         lands = self.plan.landing_speed_m_s is not None
         after_landing = DISARM_AFTER_LANDING_S + AFTER_DISARM_S if lands else 0.0
         return self.begin_s + self.plan.duration_s + after_landing
@@ -249,7 +249,7 @@ class MissionGuidance(Guidance):
 
     @property
     def _reaction_s(self) -> float:
-        """When faults are looked for next, or something is to be done about a loss."""
+        """Time of the next check for faults or reaction to a loss."""
         return min(self.flight.next_reaction_s, self._look_s)
 
     @property
@@ -260,7 +260,7 @@ class MissionGuidance(Guidance):
 
     @property
     def _landing_s(self) -> float:
-        """When the landing is over; in the past where a drone has been found landed, or not.
+        """Time when the landing is over; in the past if a drone's landing state has changed.
 
         Never after a goal, where the load hangs until somebody asks for something else.
         """
@@ -289,7 +289,7 @@ class MissionGuidance(Guidance):
 
     @property
     def _unheard(self) -> list[EventRecord]:
-        """What has happened since a delivery was told last; nothing for other missions."""
+        """Events since the last report to a delivery; none for other missions."""
         if self.watch is None or self._queue is None:
             return []
         return self._queue.happened[self._heard :]

@@ -106,7 +106,7 @@ class Pace(Observer):
     _begin_s: float | None = None
 
     def observe(self, time_s: float, loop: Loop) -> None:
-        """Wait if the run is ahead of real time, which counts from its first periods on.
+        """Wait if the run is ahead of real time, which starts with its first periods.
 
         They may compile; what that takes is not made good by flying faster.
         """
@@ -129,12 +129,12 @@ Parts = tuple[CompiledStage, ...]
 
 
 def always(tick: int) -> float:
-    """In every period."""
+    """Next due period of a stage that runs in every period."""
     return tick
 
 
 def never(tick: int) -> float:
-    """In no period."""
+    """Next due period of a stage that never runs."""
     return NEVER
 
 
@@ -143,15 +143,15 @@ class Stage:
     """A stage of the control period: a name, and a function in Python or in compiled code.
 
     Attributes:
-        step: Its function in Python; None where compiled code does everything.
-        due: From which period on, of those from one on, that function has something to do. In
+        step: Function in Python; None where compiled code does everything.
+        due: Next period, from a given one on, in which that function has something to do. In
             others it may be called, too.
-        compiled: What compiled code does instead of it.
+        compiled: Compiled functions that run instead of it.
         choose: Says, before each run, what compiled code does; None where that is `compiled`.
         tells: The function is called after a period, when compiled code says that it has something
             to do, or when it is due.
-        changes: It may change of what the plant consists; before it is due, what was recorded is
-            handed out.
+        changes: Whether it may change the structure of the plant; what was recorded is handed out
+            before it is due.
     """
 
     name: str

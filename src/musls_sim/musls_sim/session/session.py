@@ -63,8 +63,8 @@ class FlightResult:
 
 
 YARDSTICK_LINKS = 120
-"""Of all cables, up to which DART's own step is measured after a flight: its time grows with their
-third power, 0.1 s here."""
+"""Number of links of all cables up to which DART's own step is measured after a flight: its time
+grows with their third power, 0.1 s here."""
 
 MakeController = type[Controller] | Callable[..., Controller]
 
@@ -100,10 +100,10 @@ class Session(TiedToMemory, Flight):
         """Check the scenario and build everything.
 
         Args:
-            scenario: What to simulate.
+            scenario: Scenario to simulate.
             controller: Another controller than the scenario's: an object, or a class that needs
                 no arguments.
-            observers: What watches the run.
+            observers: Observers of the run.
             force: Fly in spite of too little thrust.
             autopilot_logs: Folder for what real autopilots print; default "px4" here.
             make_autopilot: Builds another autopilot than the scenario's.

@@ -36,8 +36,8 @@ class Entry:
     """A row of the table: condition, and function that makes the stage.
 
     Attributes:
-        what: What it does, for the documentation.
-        where: Its place in the period, likewise.
+        what: Description for the documentation.
+        where: Place of the code in the period, in the same form.
         make: Function that makes the stage of a flight; None where it needs none.
         asks: Key and value of a scenario that ask for it in Python where many worlds at once, which
             have no Python, cannot do without; "" for none.
@@ -71,7 +71,7 @@ def in_python(name: str, step: Step | None) -> Stage | None:
 
 
 def last_of(periods: int) -> Due:
-    """In the last one of so many periods, each time."""
+    """Schedule that is due in the last period of each group of `periods`."""
 
     def due(tick: int) -> float:
         return -(-(tick + 1) // periods) * periods - 1
@@ -80,7 +80,7 @@ def last_of(periods: int) -> Due:
 
 
 def at_times(flight: Flight, next_s: Callable[[], float]) -> Due:
-    """When a stage in Python is due: at the next of some times."""
+    """Schedule of a stage in Python: the first period at or after the next of some times."""
     period_s = flight.plant.period_s
 
     def due(tick: int) -> float:

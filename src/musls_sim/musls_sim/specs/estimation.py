@@ -19,8 +19,8 @@ class TruthSpec:
         kind: "truth".
         noise: Standard deviation of white noise on all components of load and drones, fresh each
             control period: positions [m], velocities [m/s], attitudes [rad], body rates [rad/s].
-        load: How the load is estimated: "mocap" knows it, "quasi_static" and "ekf" go by the
-            drones, and so may your own class.
+        load: Estimator of the load: "mocap" has its true state, "quasi_static" and "ekf" compute it
+            from the drones, and so may your own class.
     """
 
     kind: Literal["truth"] = "truth"
@@ -35,14 +35,14 @@ class MotionCaptureSpec:
     Attributes:
         kind: "mocap".
         rate_hz: Samples per second.
-        latency_s: From taking a sample until the drone has it.
-        position_noise_m: Per axis.
-        attitude_noise_rad: Per axis.
+        latency_s: Time from taking a sample until the drone has it.
+        position_noise_m: Noise per axis.
+        attitude_noise_rad: Noise per axis.
         dropout_fraction: Share of samples that get lost, at random.
-        gyro_noise_rad_s: Per axis and 4 ms sample.
-        accelerometer_noise_m_s2: Per axis and 4 ms sample.
-        load: How the load is estimated: "mocap" sees it, "quasi_static" and "ekf" go by the
-            drones, and so may your own class.
+        gyro_noise_rad_s: Noise per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Noise per axis and 4 ms sample.
+        load: Estimator of the load: "mocap" measures it, "quasi_static" and "ekf" compute it
+            from the drones, and so may your own class.
     """
 
     kind: Literal["mocap"] = "mocap"
@@ -72,14 +72,14 @@ class Px4SensorSpec:
     """Noise of the sensors that a real PX4 is given; standard deviations of white noise.
 
     Attributes:
-        gyro_noise_rad_s: Per axis and 4 ms sample.
-        accelerometer_noise_m_s2: Per axis and 4 ms sample.
-        magnetometer_noise_gauss: Per axis and 20 ms sample.
-        barometer_noise_hpa: Per 20 ms sample; 0.01 hPa are 9 cm.
+        gyro_noise_rad_s: Noise per axis and 4 ms sample.
+        accelerometer_noise_m_s2: Noise per axis and 4 ms sample.
+        magnetometer_noise_gauss: Noise per axis and 20 ms sample.
+        barometer_noise_hpa: Noise per 20 ms sample; 0.01 hPa are 9 cm.
         gps_rate_hz: Fixes per second.
-        gps_horizontal_noise_m: Per axis and fix, as of a receiver with corrections (RTK).
-        gps_vertical_noise_m: Per fix.
-        gps_velocity_noise_m_s: Per axis and fix.
+        gps_horizontal_noise_m: Noise per axis and fix, as of a receiver with corrections (RTK).
+        gps_vertical_noise_m: Noise per fix.
+        gps_velocity_noise_m_s: Noise per axis and fix.
     """
 
     gyro_noise_rad_s: NonNegative = 0.002

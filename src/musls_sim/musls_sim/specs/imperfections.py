@@ -54,14 +54,14 @@ class Imperfections:
     """Faults of the drones and of their links.
 
     Attributes:
-        drones: Of each drone, or one entry for all of them.
+        drones: Imperfections of each drone, or one entry for all of them.
         motor_spread: Standard deviation of the rotors' thrust and torque from rotor to rotor, as a
             share; drawn once, cut at three deviations.
-        motor_seed: Of that draw; another seed of the scenario flies the same motors.
-        setpoint_delay_s: From handing out a set-point until the autopilot has it.
+        motor_seed: Seed of that draw; another seed of the scenario flies the same motors.
+        setpoint_delay_s: Time from sending a set-point until the autopilot has it.
         setpoint_jitter_s: A further delay, evenly spread from 0 to this, fresh for each set-point
             and drone; none overtakes another.
-        command_latency_s: From a motor command until the motor has it.
+        command_latency_s: Time from a motor command until the motor has it.
     """
 
     drones: tuple[DroneImperfections, ...] = ()

@@ -79,7 +79,7 @@ class PhysicsSpec:
             are then several times those of a rope.
         cable_restitution: Share of the rate of separation with which the ends of a massless cable
             come back after a jerk; 0 for none.
-        contact: What the ground and obstacles hold up with dry friction: load, drones, cables.
+        contact: Bodies that ground and obstacles hold up with dry friction: load, drones, cables.
             Without "cables" these lie on soft ground and hang through obstacles; with it each of
             their nodes is a ball of the cable's radius. In rigid_links and elastic.
     """
@@ -116,8 +116,8 @@ class BodyState:
         orientation_wxyz: Body FLU to world ENU; by default that of kind "air" where the mission is
             flown in formation, else level with the nose to the east.
         omega_body_rad_s: Body frame.
-        rotor_speed_rad_s: Of the rotors of a drone; by default as it hovers in this pose, at rest
-            where it stands on something.
+        rotor_speed_rad_s: Speeds of a drone's rotors; by default those of hover in this pose, or
+            zero where it stands on something.
     """
 
     position_enu_m: Vector3
@@ -139,8 +139,8 @@ class CableStart:
     Attributes:
         shape: "equilibrium": as it hangs at rest between its ends; "straight": along the line
             between them, whatever its length; "nodes": as given.
-        strain: Of a straight cable: its free length becomes the distance over 1 + strain.
-        nodes_enu_m: For "nodes": all of them from end 1 to end 2, world, (segments + 1, 3).
+        strain: Strain of a straight cable: its free length becomes the distance over 1 + strain.
+        nodes_enu_m: Nodes for "nodes": all of them from end 1 to end 2, world, (segments + 1, 3).
     """
 
     shape: Literal["equilibrium", "straight", "nodes"] = "equilibrium"
@@ -168,8 +168,8 @@ class StartSpec:
         load: Motion of the load, for "state"; where to look for the place at which it hangs.
         drones: Motion of the drones, for "state" and "equilibrium", one each.
         cables: Shapes of the cables of a rig: one for all, or one each.
-        swing_deg: Of "air": load and cables are turned out by this angle about the middle of the
-            drones, from hanging at rest, and the drones' places with them; cables are taut.
+        swing_deg: Angle, for "air", by which load, cables and drones' places are turned about the
+            middle of the drones from hanging at rest; cables are taut.
         heading_deg: Direction in which the load is swung out, from east to north.
     """
 

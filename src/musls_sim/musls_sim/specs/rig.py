@@ -21,7 +21,7 @@ Vectors = Annotated[tuple[Vector3, ...], Field(min_length=1, max_length=MAX_KNOT
 
 
 class _Knots:
-    """Columns of numbers at times, one row a knot; base of specifications.
+    """Base of specifications that are tables: columns of numbers, one row for each time (knot).
 
     Attributes:
         jumps: Whether a time may be given twice.
@@ -50,11 +50,11 @@ class AnchorPath(_Knots):
 
     Attributes:
         kind: "path".
-        time_s: Of the knots.
+        time_s: Times of the knots.
         position_enu_m: World, or with `relative` from where the anchor is at the start, (k, 3).
         velocity_enu_m_s: (k, 3); left out for a stop at every knot.
         acceleration_enu_m_s2: (k, 3); makes the path quintic.
-        relative: Positions count from the anchor's place at the start.
+        relative: Positions are relative to the anchor's initial position.
     """
 
     kind: Literal["path"] = "path"
@@ -76,8 +76,8 @@ class AnchorRecording:
         file: CSV with a head line and the columns time_s, x_enu_m, y_enu_m, z_enu_m; or a bag or
             result folder with poses of `body`, whose first one is at time 0. A relative path counts
             from the scenario's folder.
-        body: Of a bag: "load", "drone_1", "anchor_1", ...
-        relative: Positions count from the anchor's place at the start.
+        body: Body in the bag: "load", "drone_1", "anchor_1", ...
+        relative: Positions are relative to the anchor's initial position.
     """
 
     kind: Literal["recording"] = "recording"
@@ -92,7 +92,7 @@ class AnchorForce(_Knots):
 
     Attributes:
         kind: "force".
-        time_s: Of the knots; before the first and after the last the force is held.
+        time_s: Times of the knots; before the first and after the last the force is held.
         force_enu_n: World, (k, 3).
     """
 
@@ -107,9 +107,9 @@ class AnchorThrust(_Knots):
 
     Attributes:
         kind: "thrust".
-        time_s: Of the knots; a time given twice is a jump.
+        time_s: Times of the knots; a time given twice is a jump.
         thrust_n: (k,).
-        moment_body_n_m: In the anchor's frame, (k, 3).
+        moment_body_n_m: Moments in the anchor's frame, (k, 3).
     """
 
     kind: Literal["thrust"] = "thrust"
@@ -142,10 +142,10 @@ class WinchDrive(_Knots):
     """Drive of a winch: one of its inputs over time, linear between the knots.
 
     Attributes:
-        time_s: Of the knots; a time given twice is a jump.
+        time_s: Times of the knots; a time given twice is a jump.
         feed_m_s: Rate of the free length of a winch of kind: feed, positive pays out, (k,).
-        torque_n_m: Of the motor of a drum, positive pays out, (k,).
-        speed_rad_s: Of a drum, positive pays out, (k,).
+        torque_n_m: Torque of the motor of a drum, positive pays out, (k,).
+        speed_rad_s: Speed of a drum, positive pays out, (k,).
         brake: Whether a drum's brake is closed, from each knot on, (k,).
     """
 
@@ -173,8 +173,8 @@ class RigSpec:
     """Drives of anchors and winches over time.
 
     Attributes:
-        anchors: By name; one that is not named is fixed.
-        winches: By name; one that is not named stands still.
+        anchors: Anchors by name; one that is not named is fixed.
+        winches: Winches by name; one that is not named stands still.
     """
 
     anchors: dict[str, AnchorDrive] = Field(default_factory=dict)
@@ -229,7 +229,7 @@ class RigSpec:
 def resolve_files(data: object, folder: os.PathLike[str]) -> None:
     """Make the paths of recorded motions in a scenario's `rig` absolute, in place.
 
-    They count from the scenario's folder.
+    They are relative to the scenario's folder.
     """
     anchors = data.get("anchors") if isinstance(data, dict) else None
     for drive in anchors.values() if isinstance(anchors, dict) else ():

@@ -202,7 +202,7 @@ def _in_si(
 
 
 def _quantity(name: str) -> str | None:
-    """Of what a column is: "time", "length" or "angle"; None of a quaternion."""
+    """Quantity of a column: "time", "length" or "angle"; None for a quaternion."""
     if _TIME.fullmatch(name.lower()):
         return "time"
     for pattern, prefix in _PATTERNS:

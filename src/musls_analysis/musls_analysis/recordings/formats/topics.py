@@ -22,11 +22,11 @@ class Transforms(NamedTuple):
 
     Attributes:
         stamp_s: (T,).
-        log_s: When each was logged (T,).
+        log_s: Time when each was logged (T,).
         parent: Frames as bytes (T,); empty where none was said.
         child: Frames, or topics, as bytes (T,).
-        position_m: In the parent (T, 3).
-        orientation_wxyz: To the parent (T, 4).
+        position_m: Position in the parent (T, 3).
+        orientation_wxyz: Rotation to the parent (T, 4).
     """
 
     stamp_s: np.ndarray
@@ -135,7 +135,7 @@ POSES: Mapping[str, Callable[[str, np.ndarray, Fields], Rows]] = {
     "px4_msgs/msg/VehicleLocalPosition": _of_px4_position,
     "px4_msgs/msg/VehicleAttitude": _of_px4_attitude,
 }
-"""What reads the poses of a message, by its type."""
+"""Functions that read the poses of a message, by message type."""
 
 
 def _rows(msgtype: str, topic: str, log: Log) -> list[Transforms]:
@@ -187,7 +187,7 @@ def _times(
 ) -> dict[str, np.ndarray]:
     """Times of each body: its stamps, on one clock; where they tell nothing, the times of logging.
 
-    A PX4 counts from its start, a driver may leave its stamps empty.
+    A PX4's clock begins at its start; a driver may leave its stamps empty.
     """
     times_s, late_s = {}, {}
     for name, which in rows.items():

@@ -28,7 +28,7 @@ def is_ulog(first_lines: Sequence[str]) -> bool:
 def read_ulog(path: Path, options: ReadOptions) -> Capture:
     """Read `vehicle_local_position` and `vehicle_attitude`, NED and FRD, as ENU and FLU.
 
-    Positions count from where the PX4 was started, see `ReadOptions.origins_m`.
+    Positions are relative to the place where the PX4 was started, see `ReadOptions.origins_m`.
     """
     notes: list[str] = []
     log = open_ulog(path, [_POSITION, _ATTITUDE], notes)
@@ -81,7 +81,7 @@ _HEADER_BYTES, _KINDS = 16, frozenset(b"BFIMPQARDLCSO")
 """Length of a log's head, and the kinds of its messages."""
 
 _RUN = 8
-"""So many messages one after the other are no chance."""
+"""Number of valid messages in a row that cannot be chance."""
 
 
 def whole_messages(data: bytes, notes: list[str]) -> bytes:
@@ -114,7 +114,7 @@ def whole_messages(data: bytes, notes: list[str]) -> bytes:
 
 
 def _after_message(data: bytes, at: int, sizes: dict[int, int]) -> int | None:
-    """Where the message at a place ends; None if there is none."""
+    """End of the message at a byte offset; None if there is no message."""
     size = int.from_bytes(data[at : at + 2], "little")
     end = at + 3 + size
     if not size or end > len(data) or data[at + 2] not in _KINDS:

@@ -1,1 +1,1 @@
-"""Commands on what was recorded: compare, replay, view, sweeps and the like."""
+"""Commands for recordings: compare, replay, view, sweeps and others."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
-"""Recordings may count from 1970."""
+"""Largest time; the clock of a recording may begin in 1970."""
 
 GIF_FPS, MP4_FPS = 20.0, 30.0
 

@@ -36,10 +36,10 @@ class NmpcSpec:
     Attributes:
         kind: "nmpc".
         output: "autopilot" flies by acceleration set-points, "direct" without an autopilot.
-        horizon_s: How far a plan looks ahead.
+        horizon_s: Time that a plan looks ahead.
         steps: Steps of a plan; they grow, the last is four times the first.
         rate_hz: Plans a second.
-        compute_delay: When a plan is there: "measured", after the processor time of its
+        compute_delay: Delay of a plan: "measured", after the processor time of its
             computation (flights are not repeatable); "fixed", after `delay_s`; "none", at once.
         delay_s: The fixed one.
         least_tension_n: Smallest tension that a plan keeps in every cable; by default a tenth of
@@ -342,7 +342,7 @@ class NmpcController(Controller):
 
 
 def _same_sign(x: Array) -> None:
-    """Of q and -q, which are the same attitude, take at each node the one nearer to the last."""
+    """Choose at each node the sign of the quaternion that is nearer to the last node's."""
     for k in range(1, len(x)):
         if x[k, 3:7] @ x[k - 1, 3:7] < 0.0:
             x[k, 3:7] *= -1.0

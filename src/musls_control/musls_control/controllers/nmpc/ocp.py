@@ -65,9 +65,9 @@ class SlungModel:
 
     Attributes:
         mass_kg: Load with half of all cables.
-        inertia_kg_m2: Of the same, (3, 3).
-        attachments_m: About its centre of mass, load frame, (n, 3).
-        lengths_m: Of the cables, (n,).
+        inertia_kg_m2: Inertia of load with half of all cables, (3, 3).
+        attachments_m: Attachments about its centre of mass, load frame, (n, 3).
+        lengths_m: Lengths of the cables, (n,).
         hooks_m: Level places of the cables' upper ends from the drones' centres, (n, 3).
         drone_mass_kg: Drones with half of their cable, (n,).
         box_m: Centre and half edges of the load's box about its centre of mass, (2, 3).
@@ -116,7 +116,7 @@ class Weights:
     Attributes:
         state: (13 + 11 n,); quaternions count as such, a quarter of the angle squared.
         control: (4 n,).
-        start: Of a, t and b where a plan begins, against the plan before, (5 n,).
+        start: Weights of a, t and b where a plan begins, against the plan before, (5 n,).
         slack: Linear and quadratic cost of breaking a group of constraints.
     """
 

@@ -31,11 +31,11 @@ class Sharing(NamedTuple):
 
     Attributes:
         shares: Forces of the cables per wrench, (3 n, 7), see `shares_of`.
-        null: What may be added, (n_free, 3 n), see `null_space_of`.
+        null: Directions that may be added, (n_free, 3 n), see `null_space_of`.
         places: Places of the drones, (n + pairs, 4), see `places_of`; empty where nothing keeps
             tensions and distances.
-        gradients: Of these constraints, (n + pairs, 3 n + n_free); written.
-        binding: Which of them bind, (n + pairs,); written.
+        gradients: Gradients of these constraints, (n + pairs, 3 n + n_free); written.
+        binding: Mask of the constraints that bind, (n + pairs,); written.
     """
 
     shares: Array

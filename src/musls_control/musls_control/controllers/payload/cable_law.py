@@ -97,7 +97,7 @@ class Law(NamedTuple):
     Attributes:
         load: One record, (1,) of `LOAD`.
         cables: (n,) of `CABLE`.
-        sharing: How its wrench is shared out.
+        sharing: Allocation of its wrench.
         forces: Forces of the cables and two derivatives, load frame, (3, n, 3).
         commands: (n,) of `COMMAND`.
     """
@@ -112,7 +112,7 @@ class Law(NamedTuple):
 TABLES = ("load", "cables", *Sharing._fields, "forces", "commands")
 
 LAW = np.dtype([(table, PLACE) for table in TABLES])
-"""Where all of them are."""
+"""Places of all tables of the law in memory."""
 
 load_of = opener("load", LOAD)
 cables_of = opener("cables", CABLE)

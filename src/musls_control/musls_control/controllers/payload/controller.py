@@ -130,7 +130,7 @@ class PayloadController(TiedToMemory, Controller):
 
     Attributes:
         gains: Gains in use.
-        shares: How a wrench is shared out to the cables, (3 n, 7).
+        shares: Shares of a wrench for the cables, (3 n, 7).
         memory: All that the law works on, (words,), a `cable_law.LAW` first.
     """
 
@@ -188,7 +188,7 @@ class PayloadController(TiedToMemory, Controller):
 
     @property
     def happened(self) -> list[tuple[str, str]]:
-        """Reports, emptied by whoever takes them; compiled flights fill the law's memory alone."""
+        """Reports, emptied by their reader; compiled flights only fill the law's memory."""
         if self._load["unkept"].any() and not self._gave_up:
             self._gave_up = True
             self._reports.append(
@@ -207,7 +207,7 @@ class RodController(Controller):
     Attributes:
         structure: The body that load and drones are; measured when it takes over.
         gains: Gains in use.
-        load: What the law works on, a record of `LOAD`.
+        load: Inputs of the law, a record of `LOAD`.
     """
 
     level = ControlLevel.THRUST_MOMENT

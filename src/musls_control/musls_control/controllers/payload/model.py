@@ -42,8 +42,8 @@ FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
 """Upper limits of the natural frequencies, for motion capture with some noise and latency."""
 
 LONG_CABLE_M = 3.0
-"""On longer cables all is slower, by the root of the length: drones would have to accelerate by the
-length times the squared frequency of the cables' directions."""
+"""Cable length above which the law is slower, by the root of the length: drones would have to
+accelerate by the length times the squared frequency of the cables' directions."""
 
 LEAD_RATIO = 2.5
 """An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD_RATIO). It halves the lag of the
@@ -124,8 +124,8 @@ def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -
 
 
 _BALANCE_WEIGHTS = np.repeat([1e3, 10.0], 3)
-"""Of the balance of forces, and of moments, against small tensions. Where cables meet in a point,
-small moments take tensions as uneven as they are large; the law's allocation gives what is left."""
+"""Weights of the balance of forces, and of moments, against small tensions. Where cables meet in a
+point, small moments need very uneven tensions; the law's allocation corrects the rest."""
 
 
 class PayloadModel:
@@ -133,15 +133,15 @@ class PayloadModel:
 
     Attributes:
         mass_kg: Load with half of all cables.
-        inertia_kg_m2: Of the same about its centre of mass, (3, 3).
-        attachments_m: About that centre, load frame, (n, 3).
+        inertia_kg_m2: Inertia of load and half cables about their centre of mass, (3, 3).
+        attachments_m: Attachments about that centre, load frame, (n, 3).
         drone_mass_kg: Drones with half of their cable, (n,).
         hooks_m: Attachments in the drones' frames, (n, 3).
-        level_hooks_m: The same of level drones in formation, load frame, (n, 3).
+        level_hooks_m: Attachments of level drones in formation, load frame, (n, 3).
         formation_m: Places of the drones in formation, from the load's own centre of mass, load
             frame, (n, 3).
         yaws_rad: Yaws of the drones, which look at the load, for a load at yaw zero, (n,).
-        lengths_m: Of the cables, (n,).
+        lengths_m: Lengths of the cables, (n,).
         resting_n: Cable forces that hold the level load at rest in formation, load frame, (n, 3).
     """
 
@@ -204,13 +204,13 @@ class PayloadModel:
 
     @property
     def swing_1_s2(self) -> float:
-        """Of the shortest cable's swing, load against drones."""
+        """Squared frequency of the shortest cable's swing, load against drones."""
         share = self.mass_kg / float(self.drone_mass_kg.sum())
         return self.gravity_m_s2 / float(self.lengths_m.min()) * (1.0 + share)
 
     @property
     def tilt_1_s2(self) -> Array:
-        """Of roll and pitch under the resting forces, which keep their direction, (2,).
+        """Squared frequencies of roll and pitch under resting forces of fixed direction, (2,).
 
         Drones above the load's attachments go up and down with it.
         """
@@ -222,7 +222,7 @@ class PayloadModel:
 
     @property
     def yaw_1_s2(self) -> float:
-        """Of the yaw under the resting forces, while the drones stay in place."""
+        """Squared frequency of the yaw under the resting forces, while the drones stay in place."""
         moment = float(np.sum(self.attachments_m[:, :2] * self.resting_n[:, :2]))
         return max(moment, 0.0) / float(self.inertia_kg_m2[2, 2])
 

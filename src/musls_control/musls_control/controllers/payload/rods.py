@@ -71,8 +71,8 @@ class Structure:
     """Masses and effect of the drones of a rigid structure, in the axes of its load.
 
     Attributes:
-        mass_kg: Of everything.
-        inertia_kg_m2: About its centre of mass, (3, 3).
+        mass_kg: Total mass.
+        inertia_kg_m2: Inertia about its centre of mass, (3, 3).
         load_m: The load's centre of mass from that of the whole, (3,).
         effect: Thrust along the load's z axis and moment about the centre of mass, per thrust and
             moment of each drone, (4, 4 n).

@@ -1,4 +1,4 @@
-"""The same mechanism in DART from ground to ground: `physics.engine: dart`.
+"""Simulation of the same mechanism by DART from ground to ground: `physics.engine: dart`.
 
 DART steps the tree as Gazebo's plugin for it does, semi-implicit Euler with hard contacts, so this
 engine is the yardstick beside Gazebo and the oracle of tests. Joints' damping and springs are

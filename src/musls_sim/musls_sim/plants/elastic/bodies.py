@@ -232,7 +232,7 @@ def external_wrenches(t, speed):
 
 @compiled()
 def balance(body, gravity):
-    """Right-hand side of a free body: outside wrench less the rates of its momenta."""
+    """Right-hand side of a free body: external wrench minus the rates of its momenta."""
     force = add_scaled(body.external.force, -body.mass, body.stage.acceleration)
     put(body.force, (force[0], force[1], force[2] - body.mass * gravity))
     put(body.moment, sub(body.external.moment, body.stage.torque))
@@ -395,7 +395,7 @@ def add_point(matrix, arm, block):
 
 @compiled()
 def settle_corners(t, body):
-    """After a step: corners in the air let go; the springs of those that slip are dragged along."""
+    """Release corners in the air and drag the springs of slipping ones, after a step."""
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         settle_corner(t, corner, point_position(body.stage, corner.place))

@@ -97,7 +97,7 @@ class DrumMemory:
         return length
 
     def _strain_at_exit(self) -> float:
-        """Of the segment at the drum; slack cable is wound on without strain."""
+        """Strain of the segment at the drum; slack cable is wound on without strain."""
         first, count = self._cable["first_node"], self._cable["segments"]
         near = first + (count if self._end == 1 else 0)
         far = near + (-1 if self._end == 1 else 1)
@@ -121,13 +121,13 @@ class Engine(Plant):
 
     Attributes:
         tables: All arrays.
-        memory: Of all of them.
+        memory: Memory of all arrays.
         period_s: Time of a step.
         substeps: Steps in a period.
         paths: Paths of prescribed bodies by their index; a body without one stands still, None for
             one whose motion somebody writes into `tables.bodies["path"]` before each step.
         wrench_body: Inputs in the bodies' frames, moment and force, (n_bodies, 6).
-        wrench_enu: The same in the world frame.
+        wrench_enu: Inputs in the world frame.
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wind_enu_m_s: (3,).
         feed: Drives of the winches at begin and end of a period, linear between, (n_winches, 2):
@@ -137,7 +137,7 @@ class Engine(Plant):
         drive_nm: Torques of the drives at the end of the step (force of a feed), positive pays out.
         angle_rad: Angles of winches, then pulleys, since the start (length out of a feed),
             (n_shafts,).
-        rate_rad_s: Their rates, (n_shafts,).
+        rate_rad_s: Rates of winches, then pulleys, (n_shafts,).
         halted: Direction in which they cannot turn on, (n_shafts,). 1: no cable left on the winch
             (on the first side of the pulley); -1: reeled in (none left on the second side).
         breaks: Segments that broke or were cut so far, in the order of time.
@@ -369,7 +369,7 @@ class Engine(Plant):
         return self.tables.nodes[..., first : first + count + 1]
 
     def nodes_enu_m(self, cable: int) -> Array:
-        """Their positions, (segments + 1, 3)."""
+        """Positions of a cable's nodes, (segments + 1, 3)."""
         return self.nodes(cable)["position"]
 
     def segments(self, cable: int) -> Records:

@@ -108,7 +108,7 @@ def momenta(tables: RigTables) -> tuple[Array, Array]:
 
 @compiled()
 def react(t):
-    """Force and moment that prescribed bodies need: inertia and weight less what else acts."""
+    """Force and moment that prescribed bodies need: inertia and weight minus all other loads."""
     for b in range(bodies_of(t).shape[0]):
         body = bodies_of(t)[b]
         if body.free:

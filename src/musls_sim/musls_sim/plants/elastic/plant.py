@@ -55,7 +55,7 @@ def rig_winches(system: RigSystem, drives: RigSpec) -> list[Winch]:
 
 
 def driven_by_rate(system: RigSystem, drives: RigSpec) -> set[int]:
-    """Which of them, from 0, are driven by their speed."""
+    """Indices, from 0, of the winches that are driven by their speed."""
     given = (drives.winches.get(f"winch_{i + 1}") for i in range(len(system.winches)))
     return {i for i, drive in enumerate(given) if drive and drive.speed_rad_s is not None}
 
@@ -325,7 +325,7 @@ class ElasticPlant(Engine):
         return float(np.linalg.norm(free - [0.0, 0.0, length_m] - place)), speed
 
     def winch_input(self, winch: int) -> str:
-        """Which input a winch (from 0) takes, see `interface.Plant`."""
+        """Name of the input that a winch (from 0) takes, see `interface.Plant`."""
         if self.system.winches[winch].kind == "feed":
             return "feed_m_s"
         return "speed_rad_s" if self.tables.shafts["by_rate"][winch] else "torque_n_m"

@@ -1,4 +1,4 @@
-"""How a rig hangs along a plan: its equilibria one after the other, each found from the last one.
+"""Equilibria of a rig along a plan, each computed from the last one.
 
 Drones stand still at the places of their set-points, anchors where their paths have them, and so
 much cable is out as the winches have paid out by then. Accelerations are left out.

@@ -76,7 +76,7 @@ MIN_INERTIA_SHARE = 1e-5
 """Least inertia of a shaft over mass of the rig and squared radius, for pulleys of slack cables."""
 
 MIN_RUBBING_SHARE = 1e-4
-"""The same with friction that grows with the tensions."""
+"""Least inertia, as above, with friction that grows with the tensions."""
 
 
 def sides_of(part: Winch | Pulley) -> list[tuple[int, int]]:
@@ -219,11 +219,11 @@ class RigBody:
 
     Attributes:
         mass_kg: Mass; may be 0 for a prescribed body.
-        inertia_kg_m2: About the centre of mass, body frame, (3, 3).
+        inertia_kg_m2: Inertia about the centre of mass, body frame, (3, 3).
         position_enu_m: Centre of mass at the start, (3,).
         rotation: Body frame to world at the start, (3, 3).
-        velocity_enu_m_s: At the start, (3,).
-        omega_enu_rad_s: At the start, world frame, (3,).
+        velocity_enu_m_s: Velocity at the start, (3,).
+        omega_enu_rad_s: Angular velocity at the start, world frame, (3,).
         drag_n_s_m: Linear drag per body axis, (3,).
         corners_m: Points that can touch the ground, body frame, (k, 3).
         drone: Row of its rotors, -1 for none.
@@ -253,7 +253,7 @@ class RigCable(LineProperties):
         length_m: Rest length.
         clamps: Directions, from end 1 towards end 2, in the frames of the bodies there in which the
             ends are clamped, None for a hinge.
-        velocities_enu_m_s: Of the nodes at the start, at rest by default.
+        velocities_enu_m_s: Velocities of the nodes at the start, at rest by default.
         contact_radius_m: Radius with which its inner nodes touch the ground and obstacles; None for
             one that lies on soft ground and hangs through obstacles.
     """
@@ -278,12 +278,12 @@ class Rig:
     """Everything that is simulated together.
 
     Attributes:
-        rotors: From `rotor_records`, (n_drones, n_rotors).
+        rotors: Rotors from `rotor_records`, (n_drones, n_rotors).
         ground_height_enu_m: Height of the ground, None for none.
         ground_friction: Friction coefficient of bodies on ground and obstacles.
         obstacles: Obstacles that bodies touch.
         winches: Each says how much cable is on it.
-        by_rate: Those drums (from 0) that are driven by their speed, not by a torque.
+        by_rate: Drums (from 0) that are driven by their speed, not by a torque.
         loaded: Whether body 0 is a load; without one the middle of the first cable is shown.
     """
 
@@ -301,7 +301,7 @@ class Rig:
 
     @property
     def mass_kg(self) -> float:
-        """Mass of all bodies and cables, also of what is wound up [kg]."""
+        """Mass of all bodies and cables, with the cable on the drums [kg]."""
         wound = 0.0
         for w in self.winches:
             cable = self.cables[w.cable - 1]

@@ -190,7 +190,7 @@ PROGRESS = _record(
     integers="""mode step steps level refinements trial finding start again fragile accurate rough
     parted""",
 )
-"""How far a control period is, of which `SYSTEM` may be rewound meanwhile."""
+"""Progress within a control period, of which `SYSTEM` may be rewound meanwhile."""
 
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Symmetric matrix of zeros, (xx, xy, xz, yy, yz, zz)."""
@@ -216,16 +216,16 @@ class RigTables(NamedTuple):
         rows: `ROW` of all cables.
         matrix: Matrix of the bodies and shafts, lower triangle.
         unknowns: `UNKNOWN`, one per row of the matrix.
-        rotors: From `rotor_records`, (n_drones, n_rotors).
+        rotors: Rotors from `rotor_records`, (n_drones, n_rotors).
         stage_speed: Rotor speeds within a stage.
         shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
         force: Forces at the ends of the cables, see `output.collect`, (n_cables, 2, 3).
         peak: Largest tension of each cable within the period, (n_cables,).
         held: Force and moment that hold or push each body, world, (n_bodies, 6).
-        free_length: Of each cable, (n_cables,).
+        free_length: Free length of each cable, (n_cables,).
         command: Rotor commands, (n_drones, n_rotors) [rad/s].
         wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
-        wrench_enu: The same in the world frame, (n_bodies, 6).
+        wrench_enu: Inputs in the world frame, (n_bodies, 6).
         fastest: Largest speed of each body so far, its edge's by turning among it, (n_bodies, 1).
         kept: Room for what changes at the begin of the period and at the begin of a step, (2, n).
         progress: `PROGRESS`, (1,).

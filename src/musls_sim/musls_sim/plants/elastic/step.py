@@ -148,7 +148,7 @@ ENERGY_SHARE = 5e-3
 """Share of what moves and is bent that a step may make where nothing begins to carry."""
 
 BEND = 0.5 * (1.0 - GAMMA)
-"""What is not foretold of the speed of a swing, over (w h)^2."""
+"""Unpredicted part of the speed of a swing, over (w h)^2."""
 
 JERK_SHARE = 0.1
 """Acceleration of a body over gravity beyond which the bend of its speed counts alone."""
@@ -160,7 +160,7 @@ ACCURATE_LEVELS = 8
 """Maximum halvings of a step for its accuracy alone."""
 
 COARSER = 0.125
-"""Share of what is allowed below which the next period begins with steps twice as long."""
+"""Share of the allowed error below which the next period begins with doubled steps."""
 
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
@@ -571,7 +571,7 @@ def _jerks(t):
 
 @compiled()
 def _bend(t, h):
-    """How far the motion of a body bends in a step, over what is allowed; the largest.
+    """Largest bend of a body's motion in a step, over the allowed one.
 
     The rotation of drones, which is their autopilots', does not count.
     """
@@ -644,7 +644,7 @@ def _plan(t, at, end, bracket):
 
 @compiled()
 def _part(t, at):
-    """Part what is due, and what is overloaded but was not found by trials; returns the number."""
+    """Break segments that are due, or overloaded but not found by trials; return the number."""
     if overload(t) > 1.0 + BREAK_TOLERANCE:
         mark_broken(t, 1.0)
     return part(t, at)
@@ -705,7 +705,7 @@ def _note_stops(t):
 
 @compiled()
 def _begin_period(t, substeps, refinements):
-    """Part what is due, keep the state to go back to, and begin with the first step."""
+    """Break segments that are due, save the state to return to, and begin the first step."""
     p, x, kept = progress_of(t)[0], _changing(t), table_at(t.kept)
     for segment in segments_of(t):
         segment.peak_tension = 0.0
@@ -789,7 +789,7 @@ def _end_last(t, solved):
 
 @compiled()
 def _end_step(t):
-    """Part what is due at the end of a step, and go on to the next one."""
+    """Break segments that are due at the end of a step, and begin the next one."""
     p, parted = progress_of(t)[0], 0
     if p.mode != _START:
         p.at = p.now

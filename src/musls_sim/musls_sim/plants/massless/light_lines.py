@@ -197,7 +197,7 @@ class MasslessPlant(LightLinesPlant):
 
     Attributes:
         happened: Cables that went slack or taut, see `interface.Plant`.
-        held_by: What holds each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
+        held_by: Holder of each cable: "both" ends, the "drone", the "load", or "nobody", (n,).
     """
 
     cable_model = "massless"

@@ -146,8 +146,8 @@ class MasslessTables(NamedTuple):
         rotors: (n, r) of `ROTOR`.
         events: (MAX_EVENTS,) of `EVENT`.
         speed: Rotor speeds at the begin of the period, (n, r).
-        middle_speed: The same in the middle of the step.
-        end_speed: The same at its end.
+        middle_speed: Rotor speeds in the middle of the step.
+        end_speed: Rotor speeds at its end.
         shown: `PlantState.motion`, (1 + n, 16).
         force: `PlantState.cable_force_n` as (n, 6).
         command: Rotor speeds commanded, (n, r).

@@ -43,13 +43,13 @@ MAX_LOCATED = 300
 """Events of a period that are located in time; the rest of it goes on in short steps."""
 
 SHORT_S = 1e-4
-"""Those steps."""
+"""Length of those short steps."""
 
 TURN = 0.25
 """Largest angle that the fastest motion turns through in a step [rad]."""
 
 MAX_STEPS = 20_000
-"""In a control period; more are asked for by a body that turns absurdly fast."""
+"""Largest number of steps in a control period; only a body that turns absurdly fast needs more."""
 
 BRACKET_S = 1e-11
 """Width to which an event is enclosed."""

@@ -113,7 +113,7 @@ class _Body:
         return -self.rotation @ (ca.DM(self.part.drag_n_s_m) * along)
 
     def accelerations(self, force: Any, moment: Any, gravity_m_s2: float) -> tuple[Any, Any]:
-        """Of the centre, world, and of the body's rates, for a moment in its frame."""
+        """Accelerations of the centre (world), and of the body rates for a moment in its frame."""
         linear = force / self.part.mass_kg - ca.vertcat(0, 0, gravity_m_s2)
         gyroscopic = ca.cross(self.omega, self.inertia @ self.omega)
         return linear, self.inverse_inertia @ (moment - gyroscopic)

@@ -68,7 +68,7 @@ def back_times9(h, a):
 
 @compiled()
 def sym_less(s, p, u):
-    """Symmetric matrix less p u^T, which is symmetric too."""
+    """Symmetric matrix minus p u^T; the product has to be symmetric."""
     return (
         s[0] - p[0] * u[0],
         s[1] - p[0] * u[1],
@@ -81,7 +81,7 @@ def sym_less(s, p, u):
 
 @compiled()
 def less9(h, p, v):
-    """Matrix less p v^T."""
+    """Matrix minus p v^T."""
     return (
         h[0] - p[0] * v[0],
         h[1] - p[0] * v[1],
@@ -247,7 +247,7 @@ def yield_at(body, arm, b):
 
 @compiled(inlined=True)
 def eliminate(t, k, h):
-    """Take a body's joint away and add what is left of the body to its parent.
+    """Eliminate a body's joint and add its remaining inertia and force to its parent.
 
     Joint damping acts on the mean rate of the step, v + h/2 a, carried a quarter of a step further
     along the change of the acceleration, h/4 (a - a1), which makes it stable for any damping;
@@ -406,7 +406,8 @@ STICK_RATE_RAD_S = 0.02
 
 STOP_STIFFNESS_N_M_RAD = 5.0
 STOP_DAMPING_N_M_S_RAD = 0.01
-"""Of the stop of a joint's second axis, `tree.STOP_RAD` on either side, where it is singular."""
+"""Damping of the stop of a joint's second axis, `tree.STOP_RAD` on either side, where it is
+singular."""
 
 # Coulomb friction: the torque -tau w / sqrt(w^2 + w_s^2) tends to Coulomb's law for rates above w_s
 # and creeps at w_s r / sqrt(1 - r^2), r = torque / tau, when it sticks. It enters as damping

@@ -82,7 +82,7 @@ from musls_sim.plants.rigid_links.momentum import add_impulses, keep_momenta, no
 from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
 
 MAX_EVALUATIONS = 12
-"""Of the dynamics in a step."""
+"""Largest number of evaluations of the dynamics in a step."""
 
 MISS = 0.5
 """Error of an angular acceleration by badly guessed rates that calls for another evaluation, over
@@ -217,7 +217,7 @@ def add_outside(t):
 
 @compiled()
 def end_step(t, h):
-    """After the last evaluation: tensions, work, rates and positions at the end of the step."""
+    """Update tensions, work, rates and positions after the last evaluation of a step."""
     rate, change = numbers_at(t.rate), numbers_at(t.change)
     last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
     note_cable_forces(t)

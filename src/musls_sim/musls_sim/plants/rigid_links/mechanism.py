@@ -130,7 +130,7 @@ COORDINATE = np.dtype(
         ("axis", float, 3),
         ("turning", float, 3),  # articulated inertia times the axis: moment, force
         ("pushing", float, 3),
-        ("left", float),  # what is left of the torque
+        ("left", float),  # remaining torque
         ("inverse", float),  # one over the inertia that the coordinate feels
         ("drift", float, 3),  # angular acceleration by the rates
     ]
@@ -152,7 +152,7 @@ EDGE = np.dtype(
 """A corner of a body that may touch a surface."""
 
 NONE, SLACK, STRETCHED = range(3)
-"""What the first link of a cable does in its joint at the load."""
+"""States of the joint between the load and the first link of a cable."""
 
 SLIDE = np.dtype(
     [
@@ -225,7 +225,7 @@ PIECE = np.dtype(
 LEDGER = np.dtype(
     [
         ("energy", float),  # mechanical energy now
-        ("balance", float),  # that less the work of all forces
+        ("balance", float),  # energy minus the work of all forces
         ("low", float),  # its lowest value so far
         ("spurious", float),  # its largest rise above that
         ("high", float),  # its highest value so far
@@ -246,28 +246,28 @@ class LinkTables(NamedTuple):
 
     Attributes:
         system: One record, (1,) of `SYSTEM`.
-        bodies: In the order of the tree, (b,) of `BODY`.
+        bodies: Bodies in the order of the tree, (b,) of `BODY`.
         coordinates: (c,) of `COORDINATE`.
-        edges: Those of each body for each surface, (k,) of `EDGE`.
-        slacks: Of all cables, (n,) of `SLIDE`.
-        pieces: Of the tree, (1,) if all bodies hang together, of `PIECE`.
+        edges: Edges of each body for each surface, (k,) of `EDGE`.
+        slacks: Slack of all cables, (n,) of `SLIDE`.
+        pieces: Pieces of the tree, (1,) if all bodies hang together, of `PIECE`.
         rotors: (n, r) of `ROTOR`.
         speed: Rotor speeds, (n, r) [rad/s].
-        begin_speed: The same at the begin of the period.
-        command: Commanded ones.
-        angle: Of the joints, 0 for free bodies, (c,).
+        begin_speed: Rotor speeds at the begin of the period.
+        command: Commanded rotor speeds.
+        angle: Angles of the joints, 0 for free bodies, (c,).
         rate: Rates of all coordinates, (c,).
-        change: Their accelerations in this step, (c,).
-        last_change: In the last step.
-        earlier_change: In the one before.
+        change: Accelerations of all coordinates in this step, (c,).
+        last_change: Accelerations in the last step.
+        earlier_change: Accelerations in the step before the last.
         middle_rate: Rates in the middle of the step, an estimate.
         begin: Angles, rates, last and earlier changes at the begin of the period, (4, c).
         selected: Body index of load and drones, (1 + n,).
         first_links: Body index of each cable's first link, (n,).
         wrench_body: Inputs, see `PlantInputs`, (1 + n, 6).
-        wrench_enu: The same, (1 + n, 6).
+        wrench_enu: Inputs in the world frame, (1 + n, 6).
         guide: Moment and force that move prescribed drones, (n, 6).
-        target: Their poses in the middle of the next step: place, quaternion, (n, 7).
+        target: Poses of prescribed drones in the middle of the next step, (n, 7).
         compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n).
         begin_force: `force` at the begin of the period, (n, 6).
         shown: `PlantState.motion`, (1 + n, 16).

@@ -326,8 +326,8 @@ def mechanical_energy(t):
 def account(t, period):
     """Enter a period into the ledger.
 
-    The balance is the energy less the work of all forces, dampers, springs and the ground included.
-    What the balance rises is spurious, what it falls is lost.
+    The balance is the energy minus the work of all forces, with dampers, springs and the ground.
+    A rise of the balance is spurious energy, a fall is lost energy.
     """
     kinetic, weight = mechanical_energy(t)
     ledger = t.ledger

@@ -36,7 +36,7 @@ class Pieces:
     Attributes:
         tree: The bodies; those with parent -1 are the first of their pieces.
         positions: Coordinates, of even joints their own, see `mechanism`, (n_dofs,).
-        velocities: Their rates, (n_dofs,).
+        velocities: Rates of the coordinates, (n_dofs,).
     """
 
     tree: Tree

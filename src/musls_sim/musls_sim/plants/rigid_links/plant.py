@@ -86,7 +86,8 @@ WEIGHTS = 20.0
 """Outside forces of so many times the weight of all bodies are named as the cause of a failure."""
 
 MOST_GUIDED = 3
-"""With more taut cables, the places of drones on paths may ask for lengths that no pose has."""
+"""Number of taut cables above which the places of drones on paths may need lengths that no pose
+has."""
 
 TRIAL_PERIODS = 60
 """Control periods for which a remedy is tried, a quarter of a second."""
@@ -96,7 +97,7 @@ HELPS = 0.5
 
 
 def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
-    """What is wrong at a verdict of `period`, the cause, and what would cure it."""
+    """Error message for a verdict of `period`: the failure, its cause, and a remedy."""
     when, t = f"at {plant.time_s:.3f} s", plant.records
     if verdict == AT_STOP:  # nothing holds a rope so
         return (
@@ -220,7 +221,7 @@ def _calmer(plant: RigidLinksPlant) -> str:
 
 
 def _bare(plant: RigidLinksPlant) -> str:
-    """That joints without damping are the cause, if they are."""
+    """Sentence that joints without damping are the cause, or ""."""
     bare = [k for k, c in enumerate(plant.system.cables, start=1) if c.is_hardly_damped]
     if not bare:
         return ""
@@ -290,7 +291,7 @@ class RigidLinksPlant(Plant):
         whole: The tree as it was built.
         tree: The tree as it is, with what has come loose.
         records: Bodies, coordinates and all else, see `mechanism.Tables`.
-        contact: What touches ground and obstacles, `physics.contact`.
+        contact: Bodies that touch ground and obstacles, `physics.contact`.
         happened: Cables that broke, see `interface.Plant`.
         bends_evenly: Whether joints of cables that are free to twist are even, see `mechanism`.
     """
@@ -577,7 +578,7 @@ class RigidLinksPlant(Plant):
         return memory, records
 
     def _placed(self, pieces: Pieces) -> LinkTables:
-        """Their records with all bodies placed and moved."""
+        """Records of the bodies, all placed and moved."""
         records = self._built(pieces)[1]
         restart(records.system.ctypes.data)
         return records

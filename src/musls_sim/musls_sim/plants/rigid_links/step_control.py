@@ -24,10 +24,11 @@ TENSION_MARGIN = 3.0
 """Tension over the static share of the load for which a step must hold (manoeuvres)."""
 
 ENGAGEMENT_MARGIN = 10.0
-"""The same for missions in which slack cables are jerked taut."""
+"""Margin as above for missions in which slack cables are jerked taut."""
 
 FIXED_STEP_MARGIN = 25.0
-"""The same for an integrator that never refines its step and must survive a fall with slack cables.
+"""Margin as above for an integrator that never refines its step and must survive a fall with slack
+cables.
 
 Gazebo Harmonic, x500_trio_unequal dropped from hover: aborts at 4 and 2 ms (margins 3 and 10), does
 not at 1 ms."""
@@ -154,11 +155,11 @@ class Levels:
     """Levels of one plant, and the one at which the next period begins.
 
     Attributes:
-        record: What a compiled step knows of them, (1,) of `LEVELS`.
+        record: Record of the levels for a compiled step, (1,) of `LEVELS`.
         last: Number of the finest level.
         substeps: Steps per period at each level.
-        step_s: Their length.
-        limits: Of a step of each level with each cable, (levels, n_cables) of `LIMIT`.
+        step_s: Length of a step at each level.
+        limits: Limits of a step of each level with each cable, (levels, n_cables) of `LIMIT`.
     """
 
     def __init__(

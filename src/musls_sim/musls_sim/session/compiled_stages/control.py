@@ -208,18 +208,19 @@ OF_LEVEL: dict[ControlLevel, CompiledStage] = {
     ControlLevel.ROTOR_SPEEDS: turn_rotors,
     ControlLevel.IDEAL_THRUST_MOMENT: push_bodies,
 }
-"""What turns commands of a level into speeds of the rotors or wrenches, without an autopilot."""
+"""Stages that convert commands of a level into rotor speeds or wrenches, without an autopilot."""
 
 
 # ---------- Controllers of the load: in each period they write what is commanded
 
 
 COLUMNS = 30
-"""Of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5, 2)."""
+"""Numbers of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5,
+2)."""
 
 
 def law_arrays(controller: Controller) -> dict[str, NDArray[Any]]:
-    """What the law of a controller that has taken over works on, by their names in `WORLD`."""
+    """Arrays of the law of a controller that has taken over, by their names in `WORLD`."""
     match controller:
         case PayloadController():
             return {"law": controller.memory}

@@ -249,7 +249,7 @@ class KeptRows:
     Attributes:
         every: Periods between two rows; 0 for none.
         keeps_every: Periods between two copies of `Plant.shaping`; 0 for none.
-        observers: Who gets them.
+        observers: Observers that receive the rows.
         arrays: Motion, speeds of rotors, forces of cables, recent peaks, load cells, anchors, what
             holds them, free lengths, (rows, ...).
     """
@@ -433,7 +433,7 @@ class World:
                 observer.record(times_s, _seen({k: array[due] for k, array in rows.arrays.items()}))
 
     def _due(self, apart: int, every: int, tick: int, count: int) -> tuple[slice, list[float]]:
-        """Of rows since a period, one every so many: those so many periods apart, their times."""
+        """Slice and times of the rows that are due: one every `apart` periods."""
         if not (apart and count):
             return slice(0), []
         first, step, period_s = -(-tick // every), apart // every, self._session.plant.period_s

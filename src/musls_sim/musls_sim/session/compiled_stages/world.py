@@ -301,7 +301,7 @@ def motion_of(w):
 
 @compiled()
 def sensed_of(w):
-    """Their motion as sensors find it, (1 + n, 16)."""
+    """Motion of load and drones as the sensors measure it, (1 + n, 16)."""
     return carray(beyond(w, w.sensed), (1 + w.n_drones, 16), np.float64)
 
 
@@ -328,7 +328,7 @@ def asked_of(w):
 
 @compiled()
 def play_of(w):
-    """Where a world is in its plan."""
+    """State of the plan of a world."""
     return carray(beyond(w, w.play), (1,), PLAY)[0]
 
 

@@ -119,8 +119,8 @@ class Break:
 
     Attributes:
         cable: Index of its cable, from 0.
-        segment: Its index from end 1, from 0.
-        tension_n: Its tension just before.
+        segment: Index of the segment from end 1, from 0.
+        tension_n: Tension of the segment just before.
         energy_j: Strain energy that it held, with the bending of the joints at its ends.
     """
 

@@ -48,7 +48,7 @@ MEMORY = np.dtype([("largest_strain", float), ("own", float, (MOST_NUMBERS,)), (
 """Memory of a segment; `own` and `energy` [J/m] with a user's law."""
 
 SMALL_STRAIN = 1e-8
-"""Over which the slope of a user's law is found."""
+"""Strain difference from which the slope of a user's law is computed."""
 
 LAW = np.dtype([("coefficients", float, (4,)), ("strain", float), ("energy", float)])
 """Piece of a tabulated axial law: strain where it begins, cubic of the force, energy up to it."""
@@ -79,7 +79,7 @@ class LineProperties:
         law_linear: Straight lines between the pairs.
         own_law: Law from a user's file instead of both.
         damping_n_s: Force per rate of strain.
-        permanent_share: Of the largest strain so far, the share that stays (see `axial_law`).
+        permanent_share: Share of the largest strain so far that stays (see `axial_law`).
         slack: Cannot push.
         ei_n_m2: Bending stiffness.
         bending_damping_n_m2_s: Moment per rate of curvature.

@@ -100,7 +100,7 @@ def _numbers(kind: type) -> list[str]:
 
 @cache
 def _parameters(law: CableLaw) -> Array:
-    """Its numbers, kept as long as the program runs, as compiled code reads them."""
+    """Numbers of a law for compiled code, kept as long as the program runs."""
     values = [getattr(law, name) for name in _numbers(type(law))]
     if any(not isinstance(value, (bool, int, float)) for value in values):
         raise ConfigError(f"{file_of(type(law))}: {type(law).__name__}: fields must be numbers")
