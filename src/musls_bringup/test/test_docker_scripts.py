@@ -241,6 +241,7 @@ def test_gazebo_runs_the_prepared_world(gazebo_script, tmp_path):
     assert {"world.sdf", "bridge.yaml", "nodes.yaml", "px4.list"} <= set(files)
 
 
+@pytest.mark.slow
 def test_a_second_flight_of_a_name_gets_a_folder_of_its_own(gazebo_script, tmp_path):
     """`up` twice, without cleaning: the other services follow the link to the newest."""
     for folder in ("flight", "flight_2"):

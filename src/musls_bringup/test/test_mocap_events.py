@@ -71,7 +71,7 @@ def test_a_flight_from_the_ground_ends_where_the_guard_has_landed_it():
     assert [stage.name for stage in run.stages][-2:] == ["land", "disarmed"]
 
 
-@pytest.mark.parametrize("duration_s", [0.05, 0.3])
+@pytest.mark.parametrize("duration_s", [0.05, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_a_short_lie_is_not_believed_and_the_guard_watches_on(duration_s):
     run = flown(LIES["jump"][0] | {"duration_s": duration_s})
     assert first(run, "guard", "landing") is None
@@ -91,6 +91,7 @@ def test_the_capture_is_in_the_loop_and_changes_nothing_until_it_lies():
     assert with_relay.events == without.events
 
 
+@pytest.mark.slow
 def test_one_of_six_in_doubt_lands_by_itself_and_the_others_go_on():
     run = flown(LIES["frozen"][0], {"start": "air"}, "hexa_survives")
     begin_s = first(run, "mocap_frozen").time_s

@@ -51,7 +51,11 @@ def test_drones_in_each_others_places_are_not_armed(nodes, probe, ground):
             {"px4_namespaces": ["px4_2", "px4_1", "px4_3"], "system_ids": [3, 2, 4]},
             "drone_1: doubted: not the drone of its poses: its PX4's estimate is ",
         ),
-        ({"system_ids": [3, 2, 4]}, "its PX4 has MAV_SYS_ID 2, not 3 (system_ids)"),
+        pytest.param(
+            {"system_ids": [3, 2, 4]},
+            "its PX4 has MAV_SYS_ID 2, not 3 (system_ids)",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["namespaces", "system ids"],
 )
@@ -80,6 +84,7 @@ def test_a_flight_is_asked_without_the_command_ros2(nodes, probe, ground, capsys
     assert "ask fly: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_when_one_cannot_be_armed_all_are_disarmed_and_the_start_is_given_up(nodes, probe, ground):
     """Two MAV_SYS_IDs are exchanged and nobody looks at them: commands reach no PX4."""
     nodes.start(processes.simulator(ground, realtime=False))

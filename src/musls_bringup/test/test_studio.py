@@ -130,7 +130,9 @@ server.serve_forever()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
+)
 def test_its_flight_ends_with_it(here, number):
     words = [sys.executable, "-c", STUDIO]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

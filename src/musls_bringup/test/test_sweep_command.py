@@ -73,7 +73,7 @@ def test_a_run_without_a_bag_has_the_figures_of_one_with_it(tmp_path):
         np.testing.assert_array_equal(track.position_enu_m, flown.bodies[body].position_enu_m)
 
 
-@pytest.mark.parametrize("keep", ["bag", "summary"])
+@pytest.mark.parametrize("keep", [pytest.param("bag", marks=pytest.mark.slow), "summary"])
 def test_a_run_that_is_cut_does_not_count(tmp_path, monkeypatch, capsys, keep):
     """A worker gets SIGTERM in its run: no number of it, and --resume makes it again."""
     monkeypatch.chdir(tmp_path)

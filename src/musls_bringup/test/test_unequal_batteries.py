@@ -57,7 +57,8 @@ def test_check_names_the_drone_that_runs_out_first(trio):
 
 
 def test_the_one_with_the_small_battery_falls_first(trio):
-    run = musls.fly(trio(start_charge=0.01))
+    with pytest.warns(UserWarning, match="the battery of drone_2 lasts for"):
+        run = musls.fly(trio(start_charge=0.01))
     (empty,) = [event for event in run.events if event.kind == "battery_empty"]
     assert empty.what == "drone_2"
     assert 1.0 < empty.time_s < 1.8

@@ -5,7 +5,7 @@ import pytest
 
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.spec import MissionSpec
-from musls_control.real_flight.before_arming import ArmingLimits, _check_plan
+from musls_control.real_flight.before_arming import ArmingLimits, _check_places, _check_plan
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
 from musls_description.hanging.cone import Cone
@@ -21,7 +21,8 @@ def check(places=None, *, yaw_rad=0.0, tied=True, limits=LIMITS, **mission):
         places = Cone(radius_m=1.5).offsets_m(3) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
     ground = GroundSpot(np.array([0.0, 0.0, 0.05]), yaw_rad, np.asarray(places))
     plan = compile_plan(build(MissionSpec, {"stages": [HOLD], **mission}, ""), CONE, ground)
-    _check_plan(SYSTEM, plan, limits, tied=tied)
+    _check_places(SYSTEM, plan, ground, limits, tied=tied)
+    _check_plan(SYSTEM, plan, limits)
 
 
 def standing(radius_m=1.5, turned_rad=0.0):

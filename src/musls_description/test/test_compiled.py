@@ -97,7 +97,9 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["musls_of_tests", "their_plants"])
+@pytest.mark.parametrize(
+    "name", ["musls_of_tests", pytest.param("their_plants", marks=pytest.mark.slow)]
+)
 def test_an_edit_of_a_helper_is_seen_by_its_callers(package, name):
     """Whichever way they import it, in this distribution and in other people's packages."""
     made = package(name)

@@ -197,7 +197,7 @@ LOST = (
 )
 
 
-@pytest.mark.parametrize("model", ["massless", "elastic"])
+@pytest.mark.parametrize("model", ["massless", pytest.param("elastic", marks=pytest.mark.slow)])
 def test_losses_are_answered_in_a_world_as_in_the_flight_alone(model):
     """Drones that fail at other times, one after the other, and a snapshot between two losses."""
     given = (

@@ -380,7 +380,8 @@ def refusal(chosen):
 def test_what_cannot_be_planned_is_refused_in_one_line(monkeypatch):
     narrow = {"kind": "gate", "name": "slot", "width_m": 3.0, "height_m": 0.2,
               "position_enu_m": [0, 0, 2]}  # fmt: skip
-    text = refusal(scenario(**{"world.obstacles": [narrow]}))
+    with pytest.warns(UserWarning, match="the plan brings load into slot"):
+        text = refusal(scenario(**{"world.obstacles": [narrow]}))
     assert "gate 'slot' opens 3 x 0.2 m, the load with clearance_m needs 0.35 x 0.65 m" in text
     for horizon in (0.0, -1.0):
         with pytest.raises(musls.ConfigError, match=r"controller\.horizon_s"):

@@ -265,7 +265,11 @@ def test_rows_of_many_set_points_are_equal_row_by_row(quad, script):
     check_equal(Flights(*quad).fly(script, 60.0))
 
 
-@pytest.mark.parametrize("before", [[], [(IN_CIRCLE - 60, "abort")]], ids=["", "aborted"])
+@pytest.mark.parametrize(
+    "before",
+    [[], pytest.param([(IN_CIRCLE - 60, "abort")], marks=pytest.mark.slow)],
+    ids=["", "aborted"],
+)
 def test_what_a_loss_leads_to_is_told_and_asked_for_alike(quad, before):
     """The examples above do what they are for; the load hangs on the way back, too."""
     flights = Flights(*quad).fly([*before, (IN_CIRCLE, "falls 2")], 36.0)

@@ -116,7 +116,11 @@ def test_hover_in_flight_draws_the_power_of_the_closed_form(name, mass_kg):
 
 
 def test_drone_falls_when_the_battery_is_empty():
-    with Session(flight({"system.drones.propulsion.battery.start_charge": 2e-4})) as session:
+    short = flight({"system.drones.propulsion.battery.start_charge": 2e-4})
+    with (
+        pytest.warns(UserWarning, match="the battery of drone_1 lasts for"),
+        Session(short) as session,
+    ):
         session.advance(200)
         happened = [(event.kind, event.what) for event in session.events.happened]
         assert happened == [("battery_empty", "drone_1")]

@@ -120,7 +120,14 @@ def test_a_flight_is_the_same_however_its_runs_are_cut(overrides, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "scenario", ["cable_cut", "hexa_survives", "release", "rotortm_rods_circle6", "snap_and_break"]
+    "scenario",
+    [
+        "cable_cut",
+        pytest.param("hexa_survives", marks=pytest.mark.slow),
+        "release",
+        "rotortm_rods_circle6",
+        "snap_and_break",
+    ],
 )
 def test_rows_are_what_was_seen_though_system_or_plan_have_changed_since(scenario):
     flown, looked = (session_of(kind=kind, scenario=scenario) for kind in (MemoryRecorder, Looker))

@@ -656,8 +656,8 @@ def check_charge(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     first_min, drone = min(minutes, default=(np.inf, 0))
     if 60.0 * first_min < plan.duration_s:
         yield Finding(
-            f"the flight takes {plan.duration_s / 60.0:.1f} min, drone_{drone} hovers "
-            f"{first_min:.1f} min",
+            f"the flight takes {plan.duration_s:.3g} s, the battery of drone_{drone} lasts for "
+            f"{60.0 * first_min:.3g} s of hover",
             refuses=False,
         )
 
