@@ -60,8 +60,8 @@ MAX_LEFT = 0.8
 ERROR_CAUSES = {
     "formation": (
         "The drones follow a moving set-point with the lag of PX4's position loop (about "
-        "1/MPC_XY_P, 1.05 s by default), and nothing feeds the load's own error back; "
-        "the controller “payload” does."
+        "1/MPC_XY_P, 1.05 s by default), and no controller acts on the load's own "
+        "error; “payload” does."
     ),
 }
 """Reason for the lag by the controller that flew."""

@@ -142,7 +142,7 @@ def _robust(residual: Array) -> Array:
 def geometry(replays: Sequence[Replay], system: SlungLoadSystem) -> ParameterEstimate:
     """Choose and fit the geometry of a system to the taut rows of two recordings or more."""
     if len(replays) < 2:
-        raise ConfigError("--geometry: takes two recordings or more, each held against the others")
+        raise ConfigError("--geometry: takes two recordings or more, each validated on the others")
     for replay in replays:
         replay.check(system)
     setup = Setup(system, replays[0].spec)

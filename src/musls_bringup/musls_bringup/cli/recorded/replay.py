@@ -319,7 +319,7 @@ def identify(
     files = list(paths([flights]))
     if len(files) < 2:
         raise ConfigError(
-            "identify: takes two recordings or more, since parameters are held against recordings "
+            "identify: takes two recordings or more, since parameters are validated on recordings "
             "that they were not fitted to; for one take `musls replay --fit`"
         )
     replays = [Replay(read(file, reading), spec) for file in files]
