@@ -578,16 +578,14 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     names += [f"cable_{k + 1}" for k in fastened]
     own, first = own_solids(brief.system)
     reach = np.full(n, np.inf)
-    closest, touching = (
-        np.zeros(len(obstacles), CLOSEST),
-        np.zeros((len(names), len(obstacles)), TOUCHING),
-    )
-    closest["gap"], touching["speed"], touching["body"] = (
-        np.inf,
-        -1.0,
-        np.arange(len(names))[:, None],
-    )
-    motion, found, solids = np.zeros((n, 16)), dict[tuple[int, int], int](), solids_of(obstacles)
+    closest = np.zeros(len(obstacles), CLOSEST)
+    closest["gap"] = np.inf
+    touching = np.zeros((len(names), len(obstacles)), TOUCHING)
+    touching["speed"] = -1.0
+    touching["body"] = np.arange(len(names))[:, None]
+    solids = solids_of(obstacles)
+    motion = np.zeros((n, 16))
+    found = dict[tuple[int, int], int]()
     for at, k in enumerate(rows):
         motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
         motion[1:, :3] = plan.drone_position_enu_m[k]
