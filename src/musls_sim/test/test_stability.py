@@ -119,7 +119,7 @@ def test_steadying_is_the_least_damping_that_holds_a_step(links, tension, step_s
     if damping == 0.0:
         assert largest_stable_tension_n(bare, step_s) >= tension * (1.0 - 1e-9)
     else:  # for the worst wave of any length, which chains have only nearly
-        assert tension * (1.0 - 1e-9) <= held <= 1.75 * tension
+        assert tension * (1.0 - 1e-9) <= held <= 1.8 * tension
 
 
 @pytest.mark.parametrize("weight_kg", [0.5, 2.3, 20.0])
