@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import musls
+from musls_analysis.comparison.summary import facts
 from musls_description.config.errors import ConfigError
 
 AIR = {"start": "air", "system.cables.links": 3}
@@ -62,6 +63,9 @@ def test_a_capture_that_lies_is_doubted_and_all_land_within_a_second(name):
     assert begin_s < doubt.time_s <= paused.time_s < landing.time_s < begin_s + 1.0
     check_safe(run, begin_s)
     assert [stage.name for stage in run.stages][-2:] == ["land", "disarmed"]
+    events = [{"time_s": e.time_s, "kind": e.kind, "what": e.what} for e in run.events]
+    told = dict(facts({"events": events}))["not as planned"]
+    assert told.startswith(f"the guard, at {landing.time_s:.1f} s: landing all drones: drone_")
 
 
 @pytest.mark.slow

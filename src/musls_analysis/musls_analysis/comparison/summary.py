@@ -602,6 +602,8 @@ def _cable(recording: Recording, cable: CableTrack, slack_threshold_n: float) ->
 
 def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and text of what a flight adds to the summary of its recording."""
+    if acts := [event for event in summary.get("events") or () if event["kind"] == "guard"]:
+        yield "not as planned", f"the guard, at {acts[-1]['time_s']:.1f} s: {acts[-1]['what']}"
     if closest := summary.get("separation"):
         i, j = closest["pair"]
         yield (
