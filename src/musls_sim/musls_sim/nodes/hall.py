@@ -30,14 +30,22 @@ from musls_control.nodes.stepped_node import (
     vector_of,
 )
 from musls_control.px4.frames import world_enu_ned
-from musls_control.px4.offboard import ARMING_STATE_ARMED, px4_topic, target_system
+from musls_control.px4.offboard import (
+    ARMING_STATE_ARMED,
+    COMMAND_LAND,
+    COMMAND_SET_MODE,
+    CUSTOM_MODE_ENABLED,
+    px4_topic,
+    target_system,
+)
 from musls_control.real_flight.capture_faults import Fault, Pose
 
 _EVERY = QoSProfile(depth=200, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TO_PX4 = (px4.OffboardControlMode, px4.TrajectorySetpoint, px4.VehicleCommand)
 _FROM_PX4 = (px4.VehicleStatus, px4.VehicleCommandAck, px4.VehicleOdometry, px4.VehicleAttitude)
-_LAND = 21
-_HOLD = (176, 1.0, 4.0, 3.0)
+_LAND = (COMMAND_LAND,)
+_HOLD = (COMMAND_SET_MODE, CUSTOM_MODE_ENABLED, 4.0, 3.0)
+"""Commands with their parameters; main mode 4 is auto, its sub-mode 3 hold."""
 
 
 class Hall:
@@ -133,7 +141,7 @@ class Hall:
 
     def as_pilot(self, drone: int, *, lands: bool) -> None:
         """Take a drone (from 1) out of offboard mode by its remote control: hold, or land."""
-        number, *given = (_LAND,) if lands else _HOLD
+        number, *given = _LAND if lands else _HOLD
         parameters = {f"param{k}": value for k, value in enumerate(given, start=1)}
         command = px4.VehicleCommand(
             command=number, target_system=target_system(drone), from_external=True, **parameters
