@@ -10,18 +10,21 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import pytest
+from interrupts import interruptions
 
 from musls_analysis.recordings.recording import PoseTrack, Recording
+from musls_analysis.sweep import store as store_module
 from musls_analysis.sweep.plan import load_sweep, make_plan
-from musls_analysis.sweep.run import run_sweep
-from musls_analysis.sweep.store import Store, SweepError
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_analysis.sweep.run import SweepProgress, run_sweep
+from musls_analysis.sweep.store import Outcome, Store, SweepError, make_rows, pack
+from musls_description.config.errors import ConfigError, MuslsError, lock, whole_file, writing
 
 FLYER = "test_sweep_run:fly"
 STANDS = Recording({"load": PoseTrack(np.zeros(1), np.zeros((1, 3)), np.eye(4)[:1])})
@@ -263,3 +266,78 @@ def test_no_dask_scheduler_is_one_line(study, monkeypatch, web):
         server.shutdown()
     assert f"no Dask scheduler at {address}: " in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+UNCLOSED = "ignore::pytest.PytestUnraisableExceptionWarning"
+"""A file whose interrupt came before its name."""
+
+
+def finished(mass):
+    record = {"id": "b", "status": "finished", "reason": None, "summary": {"mass": mass}}
+    return Outcome(record, pack(STANDS), b"new log")
+
+
+@pytest.mark.filterwarnings(UNCLOSED)
+def test_a_row_is_whole_or_not_there_whatever_a_signal_breaks_off(tmp_path):
+    """A run that had failed is stored again; its neighbour is not touched."""
+    number = 0
+
+    def new():
+        nonlocal number
+        number += 1
+        store = Store(tmp_path / f"{number}")
+        with store.opened("name: study\n"):
+            store.write(Outcome({"id": "a", "status": "failed", "reason": "old"}, log=b"old"), {})
+            store.write(Outcome({"id": "b", "status": "failed", "reason": "old"}, log=b"old"), {})
+        return lambda: store.write(finished(1.5), {"point": {}})
+
+    failed = {"id": "b", "status": "failed", "reason": "old"}
+    whole = finished(1.5).record | {"point": {}}
+    seen = []
+    storing = Store.write, store_module._write, whole_file, writing
+    for trace, interrupted in interruptions(new, *storing, every="opcode"):
+        work = new()
+        with suppress(KeyboardInterrupt):
+            interrupted(work)
+        store, damaged = Store(tmp_path / f"{number}"), []
+        done = store.finished(["a", "b"], failed_too=False, damaged=damaged)
+        record = store.record("b")
+        assert not damaged and record in (failed, whole), trace.at
+        assert done == ({"b"} if record == whole else set()), trace.at
+        assert record == failed or store.series("b") is not None, trace.at
+        assert store.record("a")["reason"] == "old", trace.at
+        seen.append(record == whole)
+    assert len(seen) > 100 and any(seen) and not all(seen)
+
+
+@pytest.mark.filterwarnings(UNCLOSED)
+@pytest.mark.slow
+def test_a_sweep_goes_on_after_a_signal_at_any_line(study, tmp_path):
+    """Each run is made once, or again if the signal came before its row was stored."""
+    plan, _, made = study([FINE, MISTAKE], "keep: bag\n")
+    number = 0
+
+    def new():
+        nonlocal number
+        number += 1
+        store = Store(tmp_path / f"out{number}")
+        return lambda: run(plan, store)
+
+    lines = run_sweep, Store, SweepProgress, store_module._write, whole_file, writing, lock
+    tried = 0
+    for trace, interrupted in interruptions(new, *lines):
+        work, before = new(), len(made())
+        with suppress(KeyboardInterrupt):
+            interrupted(work)
+        tried += 1
+        store = Store(tmp_path / f"out{number}")
+        kept = store.finished([r.id for r in plan.runs], damaged=(damaged := []))
+        assert not damaged, trace.at
+        again = len(made())
+        progress, _ = run(plan, store)
+        assert (progress.finished, progress.failed) == (1, 1), trace.at
+        assert progress.before == len(kept) and len(made()) - again == 2 - len(kept), trace.at
+        assert again - before <= 2 and not store.scratch.exists(), trace.at
+        rows = make_rows(plan, store)
+        assert [row["status"] for row in rows] == ["finished", "failed"], trace.at
+    assert tried > 60
