@@ -13,7 +13,7 @@ from musls_control.mission.guidance import KnownState
 from musls_control.mission.plan import GroundSpot, compile_plan
 from musls_control.mission.player import CommandRefusal, FlightPlayer, GoalSettings, PlayState
 from musls_control.mission.spec import MissionSpec
-from musls_control.real_flight.graph import contingency_of
+from musls_control.real_flight.graph import graph_contingency
 from musls_description.config.schema import build, to_data, to_yaml
 from musls_description.hanging.cone import Cone
 from musls_description.system.drone import tip_radius_m
@@ -247,7 +247,7 @@ def survives(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def prepared(survives):
-    return contingency_of(survives[0])
+    return graph_contingency(survives[0])
 
 
 @pytest.fixture

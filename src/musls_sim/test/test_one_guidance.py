@@ -16,7 +16,7 @@ from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import OFFBOARD, KnownState, guide
 from musls_control.mission.player import CommandRefusal, PlayState
-from musls_control.real_flight.graph import ReceivedMotion, contingency_of, guidance_of
+from musls_control.real_flight.graph import ReceivedMotion, graph_contingency, guidance_of
 from musls_description.config.schema import to_yaml
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
 
@@ -235,7 +235,7 @@ def quad(tmp_path_factory):
     file = tmp_path_factory.mktemp("quad") / "quad.yaml"
     file.write_text(to_yaml(scenario))
     found = read_brief(file)
-    way = contingency_of(found)
+    way = graph_contingency(found)
     assert isinstance(way, Contingency)
     return scenario, found, way
 

@@ -1,12 +1,14 @@
-"""The controller of a flight: one function makes it, for the session and for the ROS graph."""
+"""What flies a brief: controller and contingency, made alike for session and ROS graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from musls_control.brief.brief import Brief
 from musls_control.controllers import Controller, ControlSetup
 from musls_control.controllers.payload.controller import flying_controller
+from musls_control.mission.contingency import Contingency
 from musls_description.config.errors import ConfigError
 
 
@@ -52,3 +54,21 @@ def controller_of(
     if not isinstance(controller, Controller):
         raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
     return flying_controller(controller, setup)
+
+
+def contingency_of(brief: Brief, *, ahead: bool = False) -> Contingency | None:
+    """Make what answers the loss of a drone, None without one.
+
+    `ahead`: as a flight in real time needs it, see `Contingency`; its messages come late already,
+    so that no delay is added.
+
+    Raises:
+        ConfigError: There is no formation, or too few drones.
+    """
+    spec = brief.contingency
+    if spec is None:
+        return None
+    if ahead:
+        spec = replace(spec, delay_s=0.0)
+    hanging = brief.hanging_for("contingency")
+    return Contingency(spec, hanging, brief.mission, ahead=ahead)

@@ -77,8 +77,8 @@ from musls_control.real_flight.graph import (
     STEP_S,
     GraphControl,
     ReceivedMotion,
-    contingency_of,
     control_of,
+    graph_contingency,
     guidance_of,
 )
 from musls_description.config.errors import ConfigError, MuslsError
@@ -482,7 +482,7 @@ class FormationNode(ManagedNode):
         begin = time.perf_counter()
         if not isinstance(brief.controller, FormationSpec):
             self.get_logger().info("building the controller; compiling it may take a minute")
-        control, contingency = control_of(brief, STEP_S), contingency_of(brief)
+        control, contingency = control_of(brief, STEP_S), graph_contingency(brief)
         if control is not None:
             self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
         self._brief, self._control, self._contingency = brief, control, contingency

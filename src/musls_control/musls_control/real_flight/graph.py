@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.brief.brief import Brief
-from musls_control.brief.flown_by import controller_of
+from musls_control.brief.flown_by import contingency_of, controller_of
 from musls_control.chain import ForcesToSetpoints
 from musls_control.controllers import Controller, ControlLevel, level_of
 from musls_control.estimate import Estimate
@@ -206,7 +205,7 @@ def control_of(brief: Brief, period_s: float) -> GraphControl | None:
     return GraphControl(controller, system, period_s)
 
 
-def contingency_of(brief: Brief) -> Contingency | None:
+def graph_contingency(brief: Brief) -> Contingency | None:
     """Make what answers the loss of a drone, None without one and for a start in the air.
 
     Raises:
@@ -225,8 +224,7 @@ def contingency_of(brief: Brief) -> Contingency | None:
             f"contingency.hook = {spec.hook}: in the ROS graph hook: release is needed"
         )
     formation_of(brief.system, "contingency")
-    hanging = brief.hanging_for("contingency")
-    return Contingency(replace(spec, delay_s=0.0), hanging, brief.mission, ahead=True)
+    return contingency_of(brief, ahead=True)
 
 
 def guidance_of(

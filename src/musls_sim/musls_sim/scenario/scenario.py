@@ -40,7 +40,7 @@ from musls_description.config.strict_yaml import (
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.hang import Hanging, hang
 from musls_description.system.obstacles import WorldSpec
-from musls_description.system.slung_system import AnySystem, slung_system
+from musls_description.system.slung_system import AnySystem
 from musls_description.system.system_files import expand_system, read_system, system_path
 from musls_description.tables import ShownResult, Table
 from musls_sim.plants import PLANTS
@@ -218,10 +218,7 @@ class Scenario(ShownResult):
 
     def hanging_for(self, what: str) -> Hanging:
         """The hanging of a scenario with a formation; raises ConfigError where there is none."""
-        if self.hanging is None:
-            slung_system(self.system, what)
-            raise ConfigError(f"{what}: mission.stages is missing: no formation is flown")
-        return self.hanging
+        return self.brief.hanging_for(what)
 
     def _hang(self, formation: Cone | Mapping[str, Any]) -> Hanging | None:
         """Resolve a formation, or those of its keys that are given."""

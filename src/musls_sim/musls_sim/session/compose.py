@@ -10,9 +10,9 @@ import numpy as np
 
 from musls_control.autopilot import Autopilot, NoAutopilot
 from musls_control.brief.findings import refuse_or_warn, refuse_stages
+from musls_control.brief.flown_by import contingency_of
 from musls_control.controllers import Controller
 from musls_control.guard import Guard
-from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import OFFBOARD, KnownState, guide
 from musls_control.mission.plan import (
@@ -272,7 +272,7 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    scenario, out, contingency = components.scenario, Outlet(), None
+    scenario, out = components.scenario, Outlet()
     estimator = components.estimator
     known = KnownState.always(estimator.estimate, components.plant.state.rotor_speed_rad_s)
     guard = None
@@ -280,9 +280,6 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
         guard = Guard()
         known.doubts, known.heard_s = estimator.relay.judge.doubts, estimator.relay.used_s
         known.heard_s[OFFBOARD] = np.inf
-    if scenario.contingency is not None:
-        hanging = scenario.hanging_for("contingency")
-        contingency = Contingency(scenario.contingency, hanging, scenario.mission)
     flight = guide(
         components.plan,
         scenario.mission,
@@ -292,7 +289,7 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
         known,
         out,
         guard=guard,
-        contingency=contingency,
+        contingency=contingency_of(scenario.brief),
     )
     period_s = components.plant.period_s
     return MissionGuidance(flight, components.autopilot, observers, period_s, out)
