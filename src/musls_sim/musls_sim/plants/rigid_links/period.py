@@ -243,6 +243,7 @@ def check_step(t, limits):
         return RUNAWAY
     coarse = fastest_joint > limits[0].joint_rate or t.jump > limits[0].jump
     coarse |= t.stiff > limits[0].stiff
+    coarse |= norm(t.made) > limits[0].impulse
     for i in range(peak.shape[0]):
         if not np.isfinite(peak[i]):
             return RUNAWAY

@@ -8,7 +8,7 @@ first link of a cable has slid into its joint at the load, negative where the ca
     T = max(-w, T0 - k s - c s'),   k = EA / L,   c = EA-damping / L.
 
 It begins when the chain would push with more than the cable's weight w (T0 = -w), or when its
-tension rises within a step by more than `jerk` (T0 is the tension before): s = 0 is the cable at
+tension rises in a moment by more than `jerk` (T0 is the tension before): s = 0 is the cable at
 T0. The weight keeps a chain from sliding that only leans or lies. Steps follow the swing of the
 spring about its mean while it is more than `jerk`. Once the swing is over, T0 follows the tension
 until s is back at zero, and the chain has no slide any more: a calm flight has none, and costs
@@ -45,6 +45,9 @@ FOLLOW_S = 0.05
 
 FOLLOW_RATIO = 3.0
 """And over m / c of the spring's swing: following takes m / time from its damping c."""
+
+MOMENT_S = 0.002
+"""Time in which a tension rises by a jerk: however fine the steps are, a rope stretches."""
 
 FADES, RESTS = 0.05, 0.01
 """Shares of `jerk` below which the swing of the tension is over, and makes no difference."""
@@ -93,7 +96,6 @@ def begin_slack(t, h):
 def slacks_hold(t, h, turn):
     """Whether the right cables slid in this evaluation, by the right law; corrects that if not."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
-    force = table_at(t.force)
     hold = True
     for i in range(first.shape[0]):
         row, body = rows[i], bodies[first[i]]
@@ -102,13 +104,14 @@ def slacks_hold(t, h, turn):
         along = scale(-1.0, column(body.rotation, 0))
         row.tension = dot(along, transmitted_force(body))
         if row.state == NONE:
-            rises = row.tension - max(force[i, 0], -row.weight)
+            before = max(row.before, -row.weight)
+            rises = row.tension - before
             pushes = row.tension < -row.weight
             jerks = row.stretches != 0 and t.fresh == 0 and rises > row.jerk
             if turn < CHANGES and (pushes or jerks):
                 row.state, row.rest = SLACK, -row.weight
                 if not pushes:
-                    row.state, row.rest = STRETCHED, max(force[i, 0], -row.weight)
+                    row.state, row.rest = STRETCHED, before
                 row.mean = row.rest
                 body.slides, row.middle_rate = i, row.rate
                 put(row.along, along)
@@ -134,9 +137,12 @@ def move_slack(t, h):
 def end_slack(t, h):
     """Rates at the end of the step, work of the tensions along the slides, and where those end."""
     bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    force = table_at(t.force)
     t.stiff = 0.0
     for i in range(first.shape[0]):
         row = rows[i]
+        since = 1.0 if t.fresh != 0 else min(h / MOMENT_S, 1.0)
+        row.before += since * (force[i, 0] - row.before)
         if bodies[first[i]].slides < 0:
             continue
         row.lightness = 1.0 / row.beyond + first.shape[0] / bodies[0].mass  # a share of the load
@@ -166,6 +172,7 @@ def keep_slack(t):
         row = rows[i]
         row.begin_state, row.begin_rest, row.begin_mean = row.state, row.rest, row.mean
         row.begin_length, row.begin_rate, row.begin_change = row.length, row.rate, row.change
+        row.begin_before = row.before
         row.begin_slides = bodies[first[i]].slides
 
 
@@ -177,4 +184,5 @@ def rewind_slack(t):
         row = rows[i]
         row.state, row.rest, row.mean = row.begin_state, row.begin_rest, row.begin_mean
         row.length, row.rate, row.change = row.begin_length, row.begin_rate, row.begin_change
+        row.before = row.begin_before
         bodies[first[i]].slides = row.begin_slides

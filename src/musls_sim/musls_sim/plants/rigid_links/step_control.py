@@ -44,6 +44,11 @@ JUMP_SHARE = 0.5
 """Change of a tension from one step to the next, over its share of the load at rest, that calls for
 finer steps (the load leaves the ground or comes down on it)."""
 
+IMPULSE_SHARE = 1e-3
+"""Impulse that the steps of a control period make from nothing, over that of the weight, that calls
+for finer steps. It is given back at once (see `momentum`), but to the whole piece: where light
+links whip, drones and load that rest on the ground are moved by what their cables get wrong."""
+
 REFINEMENTS = 6
 """Maximum halvings of a step where an impact asks for it."""
 
@@ -145,6 +150,7 @@ LIMIT = np.dtype(
         ("stiff", float),  # squared frequency of a stretched cable [1/s2]
         ("period", float),  # control period [s]
         ("energy", float),  # that a period may make [J]
+        ("impulse", float),  # that it may make [N s]
         ("weight", float),  # of all bodies [N]
     ]
 )
@@ -192,10 +198,11 @@ class Levels:
             limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
             limit["stiff"] = accuracy * STRETCH_TURN2 / step**2
         self.limits["jump"] = JUMP_SHARE * share
-        self.limits["tension"][self.last] = self.limits["jump"][self.last] = np.inf
-        self.limits["stiff"][self.last] = np.inf
         self.limits["period"], self.limits["weight"] = period_s, weight_n
         self.limits["energy"] = PERIOD_LIFT_M * weight_n
+        self.limits["impulse"] = IMPULSE_SHARE * weight_n * period_s
+        self.limits["tension"][self.last] = self.limits["jump"][self.last] = np.inf
+        self.limits["stiff"][self.last] = self.limits["impulse"][self.last] = np.inf
 
     @property
     def present(self) -> int:
