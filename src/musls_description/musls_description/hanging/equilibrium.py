@@ -53,12 +53,44 @@ def root(
     """Find unknowns (n,) for which all residuals (m,) vanish; None where there are none.
 
     Steps of limited length do not jump from one root to another; where the solution is not unique,
-    the shortest of them lead to it.
+    the shortest of them lead to it. They are taken where Newton's do not lead straight to a root.
     """
+    if callable(jacobian):
+        near = newton(residual, guess, tolerance, jacobian)
+        if near is not None:
+            return near
     solution = scipy.optimize.least_squares(
         residual, guess, jacobian, x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=tries
     )
     return solution.x if np.abs(solution.fun).max() <= tolerance else None
+
+
+NEWTON_STEPS = 20
+"""Most of Newton's steps to a root."""
+
+
+def newton(
+    residual: Callable[[Array], Array],
+    guess: Array,
+    tolerance: float,
+    jacobian: Callable[[Array], Array],
+) -> Array | None:
+    """Root (n,) to which Newton's steps lead from a guess; None where one leads away from it.
+
+    Each step halves the largest residual at least, down to where rounding stops it.
+    """
+    x, left = guess, residual(guess)
+    for _ in range(NEWTON_STEPS):
+        size = np.abs(left).max()
+        try:
+            farther = x - np.linalg.solve(jacobian(x), left)
+        except np.linalg.LinAlgError:
+            return None
+        missing = residual(farther)
+        if not np.abs(missing).max() <= 0.5 * size:
+            return x if size <= tolerance else None
+        x, left = farther, missing
+    return None
 
 
 # ---------- Start at rest in the air: static equilibrium of load, chains and hovering drones
