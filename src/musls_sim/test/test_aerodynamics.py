@@ -18,6 +18,7 @@ from musls_sim.scenario.aerodynamics import (
     GroundEffect,
     add_downwash,
     add_ground_effect,
+    find_wakes,
     wake_velocity,
 )
 
@@ -66,7 +67,7 @@ def speed_below(z_m, off_m=0.0, wakes=1):
     table = np.zeros(wakes, WAKE)
     table["axis"], table["radius"], table["drone"] = (0.0, 0.0, -1.0), RADIUS_M, 1
     table["momentum"] = 2.0 * THRUST_N / (math.pi * RHO)
-    return -wake_velocity(table, (off_m, 0.0, -z_m), 0, GROWTH)[2]
+    return -wake_velocity(table, np.arange(wakes), (off_m, 0.0, -z_m), GROWTH)[2]
 
 
 def test_wake_has_the_speeds_of_momentum_theory():
@@ -265,3 +266,25 @@ def test_propellers_that_nobody_can_build_are_refused(kind, radius_m, message):
     air = [{"kind": kind, "propeller_radius_m": radius_m}]
     with pytest.raises(musls.ConfigError, match=message):
         musls.Session(musls.load_scenario("hold", {"aerodynamics": air}))
+
+
+def test_wakes_that_are_left_out_are_not_felt():
+    """At random places of a body of 0.3 m, beside wakes of 40 rotors that lean."""
+    draw = np.random.default_rng(3)
+    table = np.zeros(40, WAKE)
+    table["radius"], table["drone"] = RADIUS_M, 1
+    table["momentum"] = 2.0 * THRUST_N / (math.pi * RHO)
+    near, reach_m, counts = np.empty(len(table), np.int64), 0.3, []
+    for _ in range(100):
+        table["hub"] = draw.uniform(-2.0, 2.0, (len(table), 3))
+        axes = draw.normal((0.0, 0.0, -3.0), 1.0, (len(table), 3))
+        table["axis"] = axes / np.linalg.norm(axes, axis=1, keepdims=True)
+        counts.append(find_wakes(table, 2, np.zeros(3), reach_m, GROWTH, near))
+        away = draw.normal(size=3)
+        point = tuple(reach_m * draw.uniform() * away / np.linalg.norm(away))
+        chosen = wake_velocity(table, near[: counts[-1]], point, GROWTH)
+        assert chosen == pytest.approx(
+            wake_velocity(table, np.arange(len(table)), point, GROWTH), abs=1e-3
+        )
+    assert find_wakes(table, 1, np.zeros(3), reach_m, GROWTH, near) == 0  # its own
+    assert 2 < np.mean(counts) < 20

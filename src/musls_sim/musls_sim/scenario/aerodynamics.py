@@ -195,6 +195,7 @@ NEAR_GROUND = np.dtype([("radius", float), ("body_lift", float)])
 CELL = np.dtype(
     [
         ("body", np.int64),
+        ("reach", float),  # from the body's centre of mass to its farthest cell
         ("place", float, 3),  # in its frame
         ("drag", float, 3),  # rho C A / 2 along its axes
     ],
@@ -265,6 +266,7 @@ def _cells(body: int, box: Box, rho_drag: float, piece_m: float) -> Records:
     cells["place"][..., 0] += (((np.arange(x) + 0.5) / x - 0.5) * size[0])[:, None]
     cells["place"][..., 1] += ((np.arange(y) + 0.5) / y - 0.5) * size[1]
     cells["drag"] = 0.5 * rho_drag * np.prod(size) / size / (x * y)
+    cells["reach"] = np.linalg.norm(cells["place"], axis=-1).max()
     return cells.reshape(-1)
 
 
@@ -285,21 +287,47 @@ def shed_wakes(motion, rotors, speed, wind, density, wakes):
             put(wake.axis, axis)
 
 
+FAINT = 20.0
+"""Exponent 2 r^2 / b^2 beyond which a wake has less than 5e-5 of its speed and is left out."""
+
+
 @compiled()
-def wake_velocity(wakes, point, drone, growth):
-    """Velocity of the other drones' wakes at a point, world [m/s]; leaves out the row's own."""
-    flux, way = 0.0, (0.0, 0.0, 0.0)
+def find_wakes(wakes, body, place, reach, growth, near):
+    """Note the other drones' wakes that come within `reach` of a place; returns their number.
+
+    `body`: row of what is there, whose own wakes are left out; `near`: indices, written.
+    """
+    count = 0
     for k in range(len(wakes)):
         wake = wakes[k]
-        if wake.drone != drone:
-            reach = sub(point, wake.hub)
-            z, r2 = dot(reach, wake.axis), wake.radius * wake.radius
-            b2 = r2 + (growth * max(z, 0.0)) ** 2
-            built = 0.5 * (1.0 + z / np.sqrt(z * z + r2))
-            off2 = dot(reach, reach) - z * z
-            u2 = wake.momentum / b2 * np.exp(-2.0 * off2 / b2) * built * built
-            flux += u2
-            way = add_scaled(way, u2, wake.axis)
+        if wake.drone == body:
+            continue
+        way = sub(place, wake.hub)
+        z, r2 = dot(way, wake.axis), wake.radius * wake.radius
+        b2 = r2 + (growth * max(z + reach, 0.0)) ** 2
+        off = max(np.sqrt(max(dot(way, way) - z * z, 0.0)) - reach, 0.0)
+        if 2.0 * off * off <= FAINT * b2:
+            near[count] = k
+            count += 1
+    return count
+
+
+@compiled()
+def wake_velocity(wakes, near, point, growth):
+    """Velocity of the wakes of some indices at a point, world [m/s]."""
+    flux, way = 0.0, (0.0, 0.0, 0.0)
+    for index in near:
+        wake = wakes[index]
+        reach = sub(point, wake.hub)
+        z, r2 = dot(reach, wake.axis), wake.radius * wake.radius
+        b2 = r2 + (growth * max(z, 0.0)) ** 2
+        off2 = dot(reach, reach) - z * z
+        if 2.0 * off2 > FAINT * b2:
+            continue
+        built = 0.5 * (1.0 + z / np.sqrt(z * z + r2))
+        u2 = wake.momentum / b2 * np.exp(-2.0 * off2 / b2) * built * built
+        flux += u2
+        way = add_scaled(way, u2, wake.axis)
     size = norm(way)
     return scale(np.sqrt(flux) / size, way) if size > 0.0 else way
 
@@ -319,11 +347,18 @@ def add_downwash(motion, rotors, speed, wind, law, wakes, cells, wrench):
 @compiled()
 def press_on_bodies(motion, cells, wakes, wind, growth, wrench):
     """Add the drag of all cells in the wakes, less that without wakes."""
+    near = np.empty(len(wakes), np.int64)
+    row, count = -1, 0
     for k in range(len(cells)):
         cell = cells[k]
         body = motion[cell.body]
+        if cell.body != row:
+            row = cell.body
+            count = find_wakes(wakes, row, body, cell.reach, growth, near)
+        if count == 0:
+            continue
         q = body[6:10]
-        wake = wake_velocity(wakes, add(body, rotate_by(q, cell.place)), cell.body, growth)
+        wake = wake_velocity(wakes, near[:count], add(body, rotate_by(q, cell.place)), growth)
         turn = rotate_by(q, cross(body[10:13], cell.place))
         before = rotate_back_by(q, sub(wind, add(body[3:6], turn)))
         now = add(before, rotate_back_by(q, wake))
@@ -343,11 +378,15 @@ def lose_thrust(motion, rotors, speed, law, wakes, wrench):
         C = s (theta - l - w) = 2 l (l + w),   theta from C and w = 0 in free air.
     """
     every, slope = wakes.reshape(-1), law.slope
+    near = np.empty(len(every), np.int64)
     for i in range(wakes.shape[0]):
-        up = body_z_in_world(motion[i + 1, 6:10])
+        up, reach = body_z_in_world(motion[i + 1, 6:10]), 0.0
         for j in range(wakes.shape[1]):
+            reach = max(reach, norm(rotors[i, j].place))
+        count = find_wakes(every, i + 1, motion[i + 1], reach, law.growth, near)
+        for j in range(wakes.shape[1] if count > 0 else 0):
             wake = wakes[i, j]
-            down = -dot(up, wake_velocity(every, wake.hub, wake.drone, law.growth))
+            down = -dot(up, wake_velocity(every, near[:count], wake.hub, law.growth))
             if down > 0.0 and speed[i, j] > 0.0:
                 free = np.sqrt(0.5 * wake.coefficient)
                 theta = wake.coefficient / slope + free
