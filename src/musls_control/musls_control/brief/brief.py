@@ -97,6 +97,7 @@ class Brief:
         contact: Bodies that touch things, as `physics.contact`.
         parameters: Parameters of PX4 that differ from its defaults.
         rates_hz: Rates of recording, of everything and of the shapes of cables.
+        seed: Seed of what is drawn in flight.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Brief:
     contact: tuple[str, ...] = ("load", "drones")
     parameters: dict[str, Finite] = Field(default_factory=dict)
     rates_hz: tuple[float, float] = (50.0, 10.0)
+    seed: int = 0
 
     @property
     def lands(self) -> bool:
@@ -193,7 +195,7 @@ class Brief:
 
 FROM_FILE = (
     "name", "system", "mission", "formation", "controller", "contingency", "world", "limits",
-    "wind", "cable_model",
+    "wind", "cable_model", "seed",
 )  # fmt: skip
 """Keys of a scenario that a brief takes as they are; the others come out of mappings below."""
 

@@ -43,6 +43,7 @@ def controller_of(
         rods=brief.cable_model == "rigid_rods",
         obstacles=brief.world.obstacles,
         incremental=incremental,
+        seed=brief.seed,
     )
     maker = kind if given is None else repr(given)
     if given is None:

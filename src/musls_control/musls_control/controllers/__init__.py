@@ -79,6 +79,7 @@ class ControlSetup:
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
         obstacles: Obstacles of the world.
         incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
+        seed: Seed of the flight.
     """
 
     system: RigSystem
@@ -88,6 +89,7 @@ class ControlSetup:
     rods: bool = False
     obstacles: tuple[AnyObstacle, ...] = ()
     incremental: bool = False
+    seed: int = 0
 
     @property
     def slung(self) -> SlungLoadSystem:
@@ -214,9 +216,9 @@ class WatchedController:
         return commands
 
     def _check_sizes(self, time_s: float, commands: Array) -> None:
-        bad = np.abs(commands) > self._largest
+        bad = np.isinf(commands) | (np.abs(commands) > self._largest)
         if not self._takes_nan:
-            bad |= ~np.isfinite(commands)
+            bad |= np.isnan(commands)
         for place in np.argwhere(bad)[:1]:
             allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
             whose = "".join(f" for drone_{row + 1}" for row in place[:-1])
@@ -235,6 +237,7 @@ CONTROLLERS: Registry[Any] = Registry(
     "controller",
     "musls.controllers",
     {
+        "agents": "musls_control.agents.controller:AgentsSpec",
         "learned": "musls_control.controllers.learned:LearnedSpec",
         "nmpc": "musls_control.controllers.nmpc.controller:NmpcSpec",
         "payload": "musls_control.controllers.payload.controller:PayloadSpec",

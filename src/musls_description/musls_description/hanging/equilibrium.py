@@ -68,6 +68,10 @@ def root(
 NEWTON_STEPS = 20
 """Most of Newton's steps to a root."""
 
+UNDETERMINED = 1e-6
+"""Least over largest singular value of a Jacobian below which a direction is left as it is, such as
+the roll of a beam about the line through its hooks; differences make 1e-8 of it."""
+
 
 def newton(
     residual: Callable[[Array], Array],
@@ -77,15 +81,13 @@ def newton(
 ) -> Array | None:
     """Root (n,) to which Newton's steps lead from a guess; None where one leads away from it.
 
-    Each step halves the largest residual at least, down to where rounding stops it.
+    Each step halves the largest residual at least, down to where rounding stops it, and is the
+    shortest one.
     """
     x, left = guess, residual(guess)
     for _ in range(NEWTON_STEPS):
         size = np.abs(left).max()
-        try:
-            farther = x - np.linalg.solve(jacobian(x), left)
-        except np.linalg.LinAlgError:
-            return None
+        farther = x - np.linalg.lstsq(jacobian(x), left, rcond=UNDETERMINED)[0]
         missing = residual(farther)
         if not np.abs(missing).max() <= 0.5 * size:
             return x if size <= tolerance else None

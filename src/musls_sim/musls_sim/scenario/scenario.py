@@ -248,6 +248,7 @@ class Scenario(ShownResult):
             contact=self.physics.contact,
             parameters=self.autopilot.parameters,
             rates_hz=(self.recording.rate_hz, self.recording.shape_rate_hz),
+            seed=self.seed,
         )
         vars(brief)["hanging"] = self.hanging  # of the cached property: it knows what was given
         return brief

@@ -1,0 +1,215 @@
+"""`controller.kind: agents`: an agent on each drone, and the network between them."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from musls_control.agents.agent import AGENTS, Agent, Body, NotKnownError, Now, Post
+from musls_control.agents.network import Network, NetworkSpec
+from musls_control.controllers import (
+    Controller,
+    ControlLevel,
+    ControlSetup,
+    level_of,
+)
+from musls_control.estimate import Estimate
+from musls_control.reference import LoadReference
+from musls_description.config.errors import ConfigError
+from musls_description.config.registry import UserCodeError, file_of, load_class, user_code
+from musls_description.config.schema import spec
+from musls_description.numerics.arrays import Array
+from musls_description.numerics.vectors import body_z_in_world
+
+WIDTHS = {
+    ControlLevel.DRONE_SETPOINTS: (4,),
+    ControlLevel.FORCES: (3, 4),
+    ControlLevel.AUTOPILOT_FORCES: (3, 4),
+    ControlLevel.THRUST_MOMENT: (4,),
+    ControlLevel.THRUST_RATES: (4,),
+}
+"""Levels that a drone has for itself, and the numbers of a command."""
+
+Known = Literal["load", "reference"]
+
+
+@spec
+class AgentsSpec:
+    """Each drone decides for itself.
+
+    Attributes:
+        kind: "agents".
+        agent: Class of the agents: "my.py:Follower", "package.module:Follower" or a shipped one;
+            or one for each drone.
+        leader: Number of the drone that knows the load's set-point.
+        knows: Further knowledge of every drone: "load" for the load's motion, "reference" for its
+            set-point.
+        network: Network between them.
+        parameters: Arguments of the classes, by name.
+    """
+
+    kind: Literal["agents"] = "agents"
+    agent: str | tuple[str, ...]
+    leader: Annotated[int, Field(ge=1)] = 1
+    knows: tuple[Known, ...] = ()
+    network: NetworkSpec = Field(default_factory=NetworkSpec)
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def build(self, setup: ControlSetup) -> Controller:
+        """Make an agent for each drone."""
+        n = setup.system.n_drones
+        sources = (self.agent,) * n if isinstance(self.agent, str) else self.agent
+        if len(sources) != n:
+            raise ConfigError(f"controller.agent has {len(sources)} entries for {n} drones")
+        if self.leader > n:
+            raise ConfigError(f"controller.leader = {self.leader}: there are {n} drones")
+        agents = [_make(source, self.parameters) for source in sources]
+        return Agents(agents, self)
+
+
+def _make(source: str, parameters: dict[str, Any]) -> Agent:
+    """Make an agent of a class by its name or its place."""
+    kind = load_class(source) if ":" in source else AGENTS[source]
+    if not issubclass(kind, Agent):
+        raise ConfigError(f"controller.agent = {source}: the class must inherit musls.Agent")
+    if missing := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise ConfigError(f"controller.agent = {source}: the class has no method {missing[0]}")
+    with user_code(lambda: " before the flight", kind, "__init__"):
+        made: Agent = kind(**parameters)
+        return made
+
+
+class Agents(Controller):
+    """Asks each agent for its command, with what its drone knows and nothing else.
+
+    Attributes:
+        agents: One for each drone.
+        network: Network of this flight, from `prepare` on.
+    """
+
+    network: Network
+
+    def __init__(self, agents: list[Agent], spec: AgentsSpec) -> None:
+        self.agents, self._spec = agents, spec
+        levels = [level_of(agent) for agent in agents]  # type: ignore[arg-type]  # has a level, too
+        if len(set(levels)) > 1:
+            raise ConfigError(
+                f"controller.agent: drone_1 decides at level {levels[0].value}, another one at "
+                f"{next(x for x in levels if x is not levels[0]).value}; must be the same for all"
+            )
+        if levels[0] not in WIDTHS:
+            allowed = ", ".join(level.value for level in WIDTHS)
+            raise ConfigError(
+                f"{type(agents[0]).__name__}.level = {levels[0].value}: an agent commands its own "
+                f"drone; choose one of {allowed}"
+            )
+        self.level = levels[0]  # type: ignore[misc]  # by the classes
+
+    def prepare(self, setup: ControlSetup) -> None:
+        """Tell each agent its place among the others."""
+        super().prepare(setup)
+        system, n = setup.slung, len(self.agents)
+        places = setup.formation.offsets_m(n)
+        self._thrusts = np.full(n, np.nan)
+        for k, agent in enumerate(self.agents):
+            post = Post(
+                k + 1,
+                n,
+                self._spec.leader,
+                system.drones[k],
+                system.cables[k],
+                np.array(places[k]),
+                system.load.mass_kg,
+                setup.gravity_m_s2,
+                setup.period_s,
+            )
+            with user_code(lambda: " before the flight", type(agent), "prepare"):
+                agent.prepare(post)
+
+    def start(self, time_s: float, estimate: Estimate) -> None:
+        """Begin with a network on which nothing is under way."""
+        spec, n = self._spec, len(self.agents)
+        self.network = Network(spec.network, n, spec.leader, self.setup.seed)
+        self._thrusts[:] = np.nan
+        self._started = [False] * n
+
+    def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
+        """Commands of all agents, (n, 3) or (n, 4); they decide at the same time."""
+        self.network.arrive(time_s)
+        rows = []
+        for k, agent in enumerate(self.agents):
+            now = self._now(k, time_s, reference, estimate)
+            when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
+            if not self._started[k]:
+                self._started[k] = True
+                with user_code(when, type(agent), "start"):
+                    agent.start(now)
+            with user_code(when, type(agent), "decide"):
+                row = np.asarray(agent.decide(now), float)
+            if row.shape not in [(width,) for width in WIDTHS[self.level]]:  # type: ignore[index]
+                self._refuse(k, time_s, row)
+            rows.append(row)
+        if len({len(row) for row in rows}) > 1:
+            raise UserCodeError("agents return 3 numbers and 4: must be the same for all drones")
+        for k, agent in enumerate(self.agents):
+            self.network.send(time_s, k + 1, agent.outbox, estimate.drones.position_enu_m)
+            agent.outbox.clear()
+        commands = np.array(rows)
+        self._keep_thrusts(commands)
+        return commands
+
+    def numbers(self) -> dict[str, float]:
+        """Messages of the network."""
+        return self.network.numbers() if hasattr(self, "network") else {}
+
+    def _refuse(self, k: int, time_s: float, row: Array) -> None:
+        kind = type(self.agents[k])
+        allowed = " or ".join(map(str, WIDTHS[self.level]))  # type: ignore[index]
+        raise UserCodeError(
+            f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s returned "
+            f"an array of shape {row.shape}, must have {allowed} numbers"
+        )
+
+    def _now(self, k: int, time_s: float, reference: LoadReference, estimate: Estimate) -> Now:
+        """Knowledge of a drone; nothing of the estimate can be reached through it."""
+        spec, name = self._spec, type(self.agents[k]).__name__
+
+        def unknown(what: str, key: str) -> NotKnownError:
+            return NotKnownError(
+                f"{name} of drone_{k + 1} reads {what}, which it does not know: "
+                f"controller.knows: [{key}] gives it to every drone"
+            )
+
+        def load() -> Body:
+            if "load" not in spec.knows:
+                raise unknown("the load's motion", "load")
+            return Body(estimate.data[0])
+
+        def told() -> LoadReference:
+            if k + 1 != spec.leader and "reference" not in spec.knows:
+                raise unknown("the load's set-point", "reference")
+            return reference
+
+        own = Body(estimate.data[k + 1])
+        heard = self.network.heard_by(k + 1, time_s)
+        tension = float(estimate.tension_n[k, 1])
+        return Now(time_s, own, tension, self._pull(k, own), heard, load, told)
+
+    def _pull(self, k: int, own: Body) -> Array:
+        """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""
+        if not np.isfinite(self._thrusts[k]):
+            return np.zeros(3)
+        up = np.array(body_z_in_world(own.orientation_wxyz))
+        felt = own.acceleration_enu_m_s2 + [0.0, 0.0, self.setup.gravity_m_s2]
+        pull: Array = self.setup.system.drones[k].mass_kg * felt - self._thrusts[k] * up
+        return pull
+
+    def _keep_thrusts(self, commands: Array) -> None:
+        if self.level in (ControlLevel.FORCES, ControlLevel.AUTOPILOT_FORCES):
+            self._thrusts[:] = np.linalg.norm(commands[:, :3], axis=1)
+        elif self.level in (ControlLevel.THRUST_MOMENT, ControlLevel.THRUST_RATES):
+            self._thrusts[:] = commands[:, 0]
