@@ -43,6 +43,7 @@ def controller_of(
         rods=brief.cable_model == "rigid_rods",
         obstacles=brief.world.obstacles,
         incremental=incremental,
+        twist_held=brief.cable_model == "rigid_links",
     )
     maker = kind if given is None else repr(given)
     if given is None:
