@@ -488,10 +488,10 @@ def check_within_reach(hanging: Hanging, brief: Brief) -> Finding | None:
         times_s = np.linspace(0.0, min(stage.duration_s, stage.period_s), 200)
         yaw = stage.derivatives(times_s)[:, 0, 3]
         turns = np.column_stack([stage.tilt(times_s)[:, 0], yaw - yaw[0]])
-        if np.abs(turns @ beyond).max() > LEAST_TURN_RAD:
-            names = " and ".join(
-                name for k, name in enumerate(("roll", "pitch", "yaw")) if beyond[k, k] > 0.5
-            )
+        left_out = np.abs(turns @ beyond).max(axis=0) > LEAST_TURN_RAD
+        if left_out.any():
+            axes = zip(("roll", "pitch", "yaw"), left_out, strict=True)
+            names = " and ".join(name for name, left in axes if left)
             return Finding(
                 f"the set-point turns the load in {names}, which {system.n_drones} cable"
                 f"{'' if system.n_drones == 1 else 's'} cannot give: it is left out of what the "
