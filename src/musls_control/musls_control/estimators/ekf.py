@@ -15,8 +15,7 @@ load's frame and its length l, everything linear is made of the columns w(d) = (
     slope of that wrench by the load's pose        -(T / l) sum w(e) w(e)' + (the turn of R'u)
 
 Noises are those of the drones' estimates (`DroneErrors`), nothing else unless a key says so. The
-filter cannot know of contacts. Where its innovations say that it is lost it begins anew with the
-load hanging below the drones.
+filter cannot know of contacts. Where its innovations say that it is lost it begins anew.
 
 The idea of cable directions by the drones' IMUs is that of Sun et al. (Science Robotics 2025),
 which has the drones and elastic cables in the filter.
@@ -133,7 +132,7 @@ TWIST_RAD_S2 = 0.15
 TWIST_RAD_S = 0.001
 """Rate between the ends of a swinging cable that does not twist."""
 
-DRAG = 0.1
+DRAG = 0.2
 """Error of a cable's drag over the drag."""
 
 TAUT = 3.0
@@ -153,6 +152,10 @@ LIFT_S = 0.3
 
 LIFTED_M = 0.1
 """Rise from which a load has left its place: where it comes down it stays."""
+
+REACH, MOST_SPEED_M_S = 1.05, 20.0
+"""Distance of load and drone by the cable's length, and their relative speed, up to which a lost
+load's estimate is kept."""
 
 ANEW = 0.1, 0.5, 1.0, 1.0
 """Standard deviations of a new begin: position by the cables' length, turn [rad], velocity [m/s],
@@ -306,8 +309,8 @@ class Ekf(LoadEstimator):
         """
         if self.resets:
             return (
-                f"load estimator ekf: lost {self.resets} times, and begun anew with the load below "
-                "the drones: cables, contacts or noises are not those that it knows"
+                f"load estimator ekf: lost {self.resets} times, and begun anew: "
+                "cables, contacts or noises are not those that it knows"
             )
         total, number = self._state[0]["all_innovations"], self._state[0]["all_count"]
         independent = number / max(self._lasting, self._load[0]["sag_lasting"])
@@ -353,7 +356,8 @@ def advance(state, told, cables, loads, scratch, estimates, tensions):
         s.all_innovations += s.innovations
         s.all_count += s.count
         if is_lost(motion, covariance, s, c):
-            hang_below(motion, drones, cables, frames)
+            if not is_near(motion, drones, cables, c):
+                hang_below(motion, drones, cables, frames)
             begin(covariance, c.anew)
             s.strain = 0.0
             s.resets += 1
@@ -703,6 +707,18 @@ def is_lost(motion, covariance, s, c):
 
 
 @compiled()
+def is_near(motion, drones, cables, c):
+    """Whether the load is where its cables can reach, and moves as loads do: only too sure."""
+    near = norm(motion.omega) * c.period < MOST_TURN
+    for i in range(len(cables)):
+        away = norm(sub(drones[i].position, motion.position))
+        arm = norm(cables[i].attachment) + norm(cables[i].hook)
+        near = near and away < REACH * (cables[i].length + arm)
+        near = near and norm(sub(drones[i].velocity, motion.velocity)) < MOST_SPEED_M_S
+    return near
+
+
+@compiled()
 def hang_below(motion, drones, cables, frames):
     """Put the load below the drones, level, with its heading, at their mean velocity."""
     q, n = motion.attitude, len(cables)
@@ -716,7 +732,7 @@ def hang_below(motion, drones, cables, frames):
     for i in range(n):
         drone, cable = drones[i], cables[i]
         pull, _ = unit(frames[i].force)
-        if not pull[2] > 0.0:
+        if not pull[2] > 0.7:  # of a drone that touches something
             pull = (0.0, 0.0, 1.0)
         upper = add(drone.position, rotate_by(drone.attitude, cable.hook))
         lower = sub(add_scaled(upper, -cable.length, pull), rotate_by(q, cable.attachment))
