@@ -105,7 +105,7 @@ def test_without_rotor_speeds_the_weight_says_what_they_carry(flown):
         (["--cable-model", "rigid_rods"], "leave nothing to predict"),
         (["--estimator", "efk"], "did you mean 'ekf'"),
         (["--estimator", "mocap"], "the drones alone"),
-        (["--estimator", "{kind: ekf, force_noise_n: 0}"], "force_noise_n"),
+        (["--estimator", "{kind: ekf, force_noise_n: -1}"], "force_noise_n"),
         (["--estimator", "ekf", "--estimator", "ekf"], "given twice"),
         (["--with-fit", str(Path(__file__).parents[3] / "pyproject.toml")], "not valid JSON"),
     ],

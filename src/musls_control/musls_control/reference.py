@@ -15,7 +15,13 @@ import numpy as np
 
 from musls_control.trajectories.base import AT_A_CORNER_S, ORDERS, Trajectory, at_rest, polyline
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix
+from musls_description.numerics.rotations import (
+    from_roll_pitch_yaw,
+    from_rotation_vector,
+    matrix,
+    product,
+    rotation_vector,
+)
 from musls_description.tables import ShownResult, Table, vector
 
 _BLOCK = 512
@@ -32,11 +38,15 @@ class LoadReference(ShownResult):
             tilts the load. The attitude is yaw about z, then pitch, then roll (`rotation`).
         whole: The reference that this is one time of, and that time [s]; None where it is not
             known.
+        within_reach: Projection on the axes about which cables can turn the load, (3, 3), and its
+            attitude now, (4,): attitude, angular velocity and acceleration of the reference leave
+            the others out; the yaw stays, for the formation. None where they can turn it.
     """
 
     derivatives: Array
     tilt: Array = field(default_factory=lambda: np.zeros((ORDERS, 2)))
     whole: tuple[Reference, float] | None = None
+    within_reach: tuple[Array, Array] | None = None
 
     def coming(self, after_s: Array) -> tuple[Array, Array]:
         """Derivatives, (k, 5, 4), and tilts, (k, 5, 2), at times from now on [s], (k,).
@@ -107,18 +117,26 @@ class LoadReference(ShownResult):
     @property
     def orientation_wxyz(self) -> Array:
         """Attitude as a unit quaternion, the load's frame to the world, (4,)."""
-        return from_roll_pitch_yaw(np.array([*self.tilt[0], self.yaw_rad]))
+        whole = from_roll_pitch_yaw(np.array([*self.tilt[0], self.yaw_rad]))
+        if self.within_reach is None:
+            return whole
+        turnable, now = self.within_reach
+        asked = rotation_vector(product(now * [1.0, -1.0, -1.0, -1.0], whole))
+        return product(now, from_rotation_vector(turnable @ asked))
 
     @property
     def omega_body_rad_s(self) -> Array:
         """Angular velocity in the load's frame, (3,)."""
-        return self._turning()[0] @ self._rates(1)
+        return self._within_reach(self._turning()[0] @ self._rates(1))
 
     @property
     def alpha_body_rad_s2(self) -> Array:
         """Angular acceleration: derivative of `omega_body_rad_s`, (3,)."""
         by_rates, change = self._turning()
-        return by_rates @ self._rates(2) + change @ self._rates(1)
+        return self._within_reach(by_rates @ self._rates(2) + change @ self._rates(1))
+
+    def _within_reach(self, vector: Array) -> Array:
+        return vector if self.within_reach is None else self.within_reach[0] @ vector
 
     def _rates(self, order: int) -> Array:
         """A derivative of roll, pitch and yaw."""

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from musls_control.estimate import Estimate
-from musls_control.estimators import DroneSensors, EstimatorSetup
+from musls_control.estimators import DroneErrors, DroneSensors, EstimatorSetup
 from musls_control.estimators.quasi_static import QuasiStaticSpec
 from musls_control.estimators.taut import cable_records, load_record, taut_tensions
 from musls_description.system.system_files import load_system
@@ -15,7 +15,7 @@ G, DT = 9.80665, 0.004
 
 def setup(name="x500_trio_swivel"):
     system = load_system(name)
-    return EstimatorSetup(system, G, DT)
+    return EstimatorSetup(system, G, DT, DroneErrors(0.001, 0.001, 0.02, 0.002))
 
 
 def hanging(system, lean=0.45):

@@ -1,5 +1,7 @@
 """The continuous reference of a plan: through its rows, with consistent derivatives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,11 @@ from trajectory_examples import EXAMPLES
 from musls_control.mission.plan import GroundSpot, compile_air_plan, compile_plan
 from musls_control.mission.player import FlightPlayer, GoalSettings
 from musls_control.mission.spec import MissionSpec
-from musls_control.reference import Piece, Reference, Rest, StraightMove
+from musls_control.reference import LoadReference, Piece, Reference, Rest, StraightMove
 from musls_control.trajectories import Circle, Engage, Hold, Shm
 from musls_description.hanging.cone import Cone
+from musls_description.numerics.rotations import from_roll_pitch_yaw
+from musls_description.system.system_files import load_system
 
 CONE = Cone()
 SPOT = GroundSpot(
@@ -201,3 +205,45 @@ def test_a_paused_reference_rests_where_the_set_point_is_held():
     assert player.reference_at(now + 5.0).velocity_enu_m_s == pytest.approx(
         player.plan.reference.at(now).velocity_enu_m_s
     )
+
+
+# ---------- What cables can turn
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "axes"),
+    [
+        ("x500_solo", False, 0),
+        ("x500_solo", True, 1),  # its cable does not twist
+        ("x500_duo", False, 2),
+        ("x500_trio_swivel", False, 3),
+    ],
+)
+def test_cables_turn_a_load_about_as_many_axes_as_they_can(name, held, axes):
+    system = load_system(name)
+    turnable = system.turnable(twist_held=held)
+    assert np.trace(turnable) == pytest.approx(axes)
+    assert turnable @ turnable == pytest.approx(turnable, abs=1e-12)
+    # A second way: the moments of random forces without a resultant lie within.
+    arms = np.array(system.load.cable_attachments_m)
+    forces = np.random.default_rng(1).standard_normal((20, *arms.shape))
+    moments = np.cross(arms, forces - forces.mean(axis=1, keepdims=True)).sum(axis=1)
+    assert moments @ turnable == pytest.approx(moments, abs=1e-9)
+
+
+def test_reference_within_reach_keeps_what_cables_can_turn_and_the_yaw_of_the_formation():
+    derivatives, tilt = np.zeros((5, 4)), np.zeros((5, 2))
+    derivatives[:3, 3] = 0.7, 0.5, 0.2
+    tilt[0] = 0.1, -0.2
+    whole = LoadReference(derivatives, tilt)
+    now = from_roll_pitch_yaw(np.array([0.02, 0.03, 0.1]))
+    none = replace(whole, within_reach=(np.zeros((3, 3)), now))
+    assert none.orientation_wxyz == pytest.approx(now)
+    assert not none.omega_body_rad_s.any() and not none.alpha_body_rad_s2.any()
+    assert none.yaw_rad == 0.7 and none.yaw_rate_rad_s == 0.5
+    every = replace(whole, within_reach=(np.eye(3), now))
+    assert every.orientation_wxyz == pytest.approx(whole.orientation_wxyz)
+    assert every.omega_body_rad_s == pytest.approx(whole.omega_body_rad_s)
+    upright, about_z = np.array([1.0, 0.0, 0.0, 0.0]), np.diag([0.0, 0.0, 1.0])
+    level = LoadReference(derivatives, within_reach=(about_z, upright))
+    assert level.orientation_wxyz == pytest.approx(from_roll_pitch_yaw(np.array([0, 0, 0.7])))

@@ -28,7 +28,13 @@ from musls_analysis.replay.replay import (
     starts_slack,
 )
 from musls_control.estimate import Estimate
-from musls_control.estimators import LOAD_ESTIMATORS, DroneSensors, EstimatorSetup, LoadEstimator
+from musls_control.estimators import (
+    LOAD_ESTIMATORS,
+    DroneErrors,
+    DroneSensors,
+    EstimatorSetup,
+    LoadEstimator,
+)
 from musls_control.estimators.taut import cable_records, directions, load_record, taut_tensions
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.registry import user_code
@@ -39,6 +45,13 @@ from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.session.load_estimation import rotor_forces
 from musls_sim.specs.physics import CONTROL_PERIOD_S
+
+SMOOTHED = DroneErrors(0.014, 0.014, 0.35, 0.03)
+"""Errors of smoothed recorded poses, of the accelerations that follow, and of thrust: they last a
+tenth of a second, 2 mm and 0.05 m/s2 of them."""
+
+DISTURBANCE_M_S2, DISTURBANCE_RAD_S2 = 0.1, 0.5
+"""Accelerations of a recorded load that no model explains: wind, drag, what hangs on it."""
 
 
 class EstimateDivergedError(MuslsError):
@@ -74,7 +87,14 @@ def estimate_load(
     replay.check(system)
     spec = spec or replay.spec
     motion = ReplayMotion(replay.recorded, spec)
-    setup = EstimatorSetup(system, spec.gravity_m_s2, CONTROL_PERIOD_S)
+    setup = EstimatorSetup(
+        system,
+        spec.gravity_m_s2,
+        CONTROL_PERIOD_S,
+        SMOOTHED,
+        disturbance_m_s2=DISTURBANCE_M_S2,
+        disturbance_rad_s2=DISTURBANCE_RAD_S2,
+    )
     estimator: LoadEstimator = chosen.build(setup)
     periods = int(motion.duration_s / CONTROL_PERIOD_S)
     time_s: Array = CONTROL_PERIOD_S * np.arange(periods, dtype=np.float64)

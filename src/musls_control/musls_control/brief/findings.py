@@ -473,6 +473,34 @@ def check_twist(hanging: Hanging, brief: Brief) -> Finding | None:
     )
 
 
+LEAST_TURN_RAD = 0.01
+"""Turn of a set-point that cables cannot give the load, from which it is said."""
+
+
+def check_within_reach(hanging: Hanging, brief: Brief) -> Finding | None:
+    """Turns of the load that its cables cannot give, asked of a controller that knows the load."""
+    system = hanging.system
+    blind = brief.follows_plan or brief.controller.kind in ("formation", "pid", "open_loop")
+    if blind or brief.cable_model == "rigid_rods" or system.load.point_mass:
+        return None
+    beyond = np.eye(3) - system.turnable(twist_held=brief.cable_model == "rigid_links")
+    for stage in brief.mission.stages:
+        times_s = np.linspace(0.0, min(stage.duration_s, stage.period_s), 200)
+        yaw = stage.derivatives(times_s)[:, 0, 3]
+        turns = np.column_stack([stage.tilt(times_s)[:, 0], yaw - yaw[0]])
+        left_out = np.abs(turns @ beyond).max(axis=0) > LEAST_TURN_RAD
+        if left_out.any():
+            axes = zip(("roll", "pitch", "yaw"), left_out, strict=True)
+            names = " and ".join(name for name, left in axes if left)
+            return Finding(
+                f"the set-point turns the load in {names}, which {system.n_drones} cable"
+                f"{'' if system.n_drones == 1 else 's'} cannot give: it is left out of what the "
+                "controller follows, the drones' headings follow it",
+                refuses=False,
+            )
+    return None
+
+
 def check_bare_links(hanging: Hanging, brief: Brief) -> Finding | None:
     """Links that touch things and have joints without damping: such a chain cracks like a whip."""
     if brief.cable_model != "rigid_links" or "cables" not in brief.contact:
@@ -509,7 +537,7 @@ def check_segment_mass(hanging: Hanging, brief: Brief) -> Finding | None:
 AT_REST: tuple[Check, ...] = (
     check_stages, check_rise, check_lift, check_discs, check_upright, check_misfit, check_tilt,
     check_sag, check_ground, check_turn, check_drone_turn, check_duration, check_slack, check_wind,
-    check_twist, check_bare_links, check_segment_mass,
+    check_twist, check_within_reach, check_bare_links, check_segment_mass,
 )  # fmt: skip
 """Looks at how the system hangs."""
 

@@ -44,6 +44,7 @@ def controller_of(
         obstacles=brief.world.obstacles,
         incremental=incremental,
         seed=brief.seed,
+        twist_held=brief.cable_model == "rigid_links",
     )
     maker = kind if given is None else repr(given)
     if given is None:

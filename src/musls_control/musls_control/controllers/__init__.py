@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from time import perf_counter
@@ -78,6 +78,7 @@ class ControlSetup:
         period_s: Time between two calls of `Controller.step`.
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
         obstacles: Obstacles of the world.
+        twist_held: Whether the cable model knows of cables that do not twist (`rigid_links`).
         incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
         seed: Seed of the flight.
     """
@@ -90,6 +91,20 @@ class ControlSetup:
     obstacles: tuple[AnyObstacle, ...] = ()
     incremental: bool = False
     seed: int = 0
+    twist_held: bool = False
+
+    @cached_property
+    def turnable(self) -> Array | None:
+        """Projection on the axes about which the load can be turned; None for all of them.
+
+        What is left out of the reference of all controllers in Python follows from it; compiled
+        laws leave it out where they share out forces.
+        """
+        system = self.system
+        if self.rods or not isinstance(system, SlungLoadSystem):
+            return None
+        turnable = system.turnable(twist_held=self.twist_held)
+        return None if np.trace(turnable) > 2.5 else turnable
 
     @property
     def slung(self) -> SlungLoadSystem:
@@ -163,6 +178,17 @@ def level_of(controller: Controller) -> ControlLevel:
         ) from None
 
 
+def within_reach(
+    controller: Controller, reference: LoadReference, estimate: Estimate
+) -> LoadReference:
+    """Leave out of a controller's reference the turns of the load that cables cannot give."""
+    setup: ControlSetup | None = getattr(controller, "setup", None)  # of a class without our base
+    if setup is None or setup.turnable is None:
+        return reference
+    now_wxyz = estimate.orientation_wxyz[0].copy()
+    return replace(reference, within_reach=(setup.turnable, now_wxyz))
+
+
 class WatchedController:
     """Calls a controller, checks what it returns and measures how long it takes.
 
@@ -197,6 +223,7 @@ class WatchedController:
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Ask for the commands."""
         begin = perf_counter()
+        reference = within_reach(self._controller, reference, estimate)
         with user_code(lambda: f" at {time_s:.3f} s", type(self._controller), "step"):
             commands = self._controller.step(time_s, reference, estimate)
             if getattr(commands, "dtype", None) == np.complex128:

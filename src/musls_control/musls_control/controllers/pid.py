@@ -25,11 +25,12 @@ rotor a step overshoots by 16 %, else by 46 %. The defaults are the acceleration
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
@@ -37,9 +38,10 @@ from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import BodyMotion, Estimate
 from musls_control.reference import LoadReference
 from musls_description.config.schema import NonNegative, Positive, spec
-from musls_description.hanging.cone import drone_poses
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import matrix_to_body, roll_pitch_yaw, wrapped
+from musls_description.numerics.compiled import compiled
+from musls_description.numerics.rotations import matrix_to_body, roll_pitch_yaw
+from musls_description.numerics.vectors import wrapped
 from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
 from musls_description.system.slung_system import formation_of
 
@@ -71,12 +73,37 @@ def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
     return np.array(thrust), np.array(moments)
 
 
+PID = np.dtype(
+    [
+        ("height", float, 3),  # gains of proportion, integral and derivative
+        ("sideways", float, 3),
+        ("turn", float, (3, 3)),  # of roll, pitch and yaw
+        ("gravity", float),
+        ("period", float),
+        ("largest_tilt", float),
+    ]
+)
+"""Gains of all drones."""
+
+DRONE = np.dtype(
+    [
+        ("mass", float),  # all that it carries, its own included
+        ("inertia", float, (3, 3)),
+        ("most_thrust", float),
+        ("most_turn", float, 3),  # angular acceleration
+        ("most_rate", float, 2),  # of the tilt forward and to the left
+        ("lean", float, 2),  # tilt forward and to the left that is followed now
+        ("integrals", float, 6),  # of errors forward, left, up, and of roll, pitch, yaw
+    ]
+)
+"""A drone's constants and the memory of its PIDs."""
+
+
 class CascadedPid:
-    """The six PIDs of all drones, as compiled code runs them.
+    """The six PIDs of all drones.
 
     Attributes:
-        integrals: Integrals of the errors forward, left, up, and of roll, pitch, yaw, (n, 6)
-            [m s, rad s].
+        drones: Constants and memory of the drones, (n,) of `DRONE`.
     """
 
     def __init__(
@@ -97,15 +124,26 @@ class CascadedPid:
         derivative. Masses, (n,), are all that a drone carries, its own included; inertias, (n, 3,
         3), are about the centres of mass; limits are those of `limits_of`.
         """
-        self._gains = np.array(gains, np.float64)
-        self._mass = np.array(mass_kg, np.float64)
-        self._inertia = np.array(inertia_kg_m2, np.float64)
-        self._gravity, self._period_s, self._tilt = gravity_m_s2, period_s, largest_tilt_rad
-        self.integrals = np.zeros((len(self._mass), 6))
-        self._most_thrust, most_moment = limits
-        self._most_turn = most_moment / np.diagonal(self._inertia, axis1=1, axis2=2)
-        self._most_rate = (self._most_turn[:, :2] / self._gains[ROLL:YAW, DERIVATIVE])[:, ::-1]
-        self._lean_rad = np.zeros((len(self._mass), 2))
+        rows = np.array(gains, np.float64)
+        self._pid = np.zeros(1, PID)
+        self._pid["height"], self._pid["sideways"] = rows[HEIGHT], rows[SIDEWAYS]
+        self._pid["turn"] = rows[ROLL : YAW + 1]
+        self._pid["gravity"], self._pid["period"] = gravity_m_s2, period_s
+        self._pid["largest_tilt"] = largest_tilt_rad
+        self.drones = drones = np.zeros(len(np.atleast_1d(mass_kg)), DRONE)
+        drones["mass"], drones["inertia"] = mass_kg, inertia_kg_m2
+        drones["most_thrust"], most_moment = limits
+        drones["most_turn"] = most_moment / np.diagonal(drones["inertia"], axis1=1, axis2=2)
+        # Forward by the pitch, to the left by the roll.
+        rates = drones["most_turn"][:, :2] / rows[ROLL:YAW, DERIVATIVE]
+        drones["most_rate"] = rates[:, ::-1]
+        self._commands = np.zeros((len(drones), 4))
+
+    @property
+    def integrals(self) -> Array:
+        """Integrals of the errors forward, left, up, and of roll, pitch, yaw, (n, 6)."""
+        found: Array = self.drones["integrals"]
+        return found
 
     def start(self, drones: BodyMotion, moment_n_m: ArrayLike = 0.0) -> None:
         """Take over as after a long hover: the integrals hold tilt and given moments, (n, 3).
@@ -113,78 +151,109 @@ class CascadedPid:
         A drone that pulls at a cable leans in its place, and the cable turns it; these slow
         integrals would need a minute to find that.
         """
-        self.integrals[:] = 0.0
+        pid, own = self._pid[0], self.drones
+        own["integrals"] = 0.0
         roll, pitch, _ = roll_pitch_yaw(drones.orientation_wxyz).T
-        self._lean_rad = self._limited(np.stack([pitch, -roll], axis=1))
-        gain = self._gains[SIDEWAYS, INTEGRAL]
+        lean = np.stack([pitch, -roll], axis=1)
+        size = np.linalg.norm(lean, axis=1, keepdims=True)
+        own["lean"] = lean * np.minimum(1.0, pid["largest_tilt"] / np.maximum(size, 1e-12))
+        gain = pid["sideways"][INTEGRAL]
         if gain > 0.0:
-            self.integrals[:, :2] = self._lean_rad / gain
-        moments = np.broadcast_to(np.asarray(moment_n_m, np.float64), (len(self._mass), 3))
-        turns = np.linalg.solve(self._inertia, moments[:, :, None])[:, :, 0]
-        gains = self._gains[ROLL : YAW + 1, INTEGRAL]
-        turns = np.clip(turns, -self._most_turn, self._most_turn)
-        self.integrals[:, 3:] = np.where(gains > 0.0, turns / np.maximum(gains, 1e-12), 0.0)
+            own["integrals"][:, :2] = own["lean"] / gain
+        moments = np.broadcast_to(np.asarray(moment_n_m, np.float64), (len(own), 3))
+        turns = np.linalg.solve(own["inertia"], moments[:, :, None])[:, :, 0]
+        gains = pid["turn"][:, INTEGRAL]
+        turns = np.clip(turns, -own["most_turn"], own["most_turn"])
+        own["integrals"][:, 3:] = np.where(gains > 0.0, turns / np.maximum(gains, 1e-12), 0.0)
 
     def step(self, wanted: DroneSetpoints, drones: BodyMotion) -> Array:
         """Return thrust along the body's z axis and moment in the body's frame, (n, 4) [N, N m].
 
         Of the set-points place, velocity, yaw and yaw rate are followed.
         """
-        angles = roll_pitch_yaw(drones.orientation_wxyz)
-        gap = wanted.position_enu_m - drones.position_enu_m
-        speed = wanted.velocity_enu_m_s - drones.velocity_enu_m_s
-        thrust = self._thrust(gap[:, 2], speed[:, 2], angles)
-        lean, lean_rate = self._lean(*(_turned(e[:, :2], angles[:, 2]) for e in (gap, speed)))
-        asked = np.column_stack([-lean[:, 1], lean[:, 0], wanted.yaw_enu_rad])
-        rate = np.column_stack([-lean_rate[:, 1], lean_rate[:, 0], wanted.yaw_rate_enu_rad_s])
-        moment = self._moment(wrapped(asked - angles), rate - drones.omega_body_rad_s)
-        return np.column_stack([thrust, moment])
-
-    def _thrust(self, gap: Array, speed: Array, angles: Array) -> Array:
-        gains, integral = self._gains[HEIGHT], self.integrals[:, 2]
-        wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * integral + gains[DERIVATIVE] * speed
-        cosine = np.maximum(np.cos(angles[:, 0]) * np.cos(angles[:, 1]), MIN_COSINE)
-        asked = self._mass * (self._gravity + wanted) / cosine
-        given: Array = np.clip(asked, 0.0, self._most_thrust)
-        self._integrate(2, gap, (asked - given) * gap > 0.0)
-        return given
-
-    def _lean(self, gap: Array, speed: Array) -> tuple[Array, Array]:
-        """Tilt forward and to the left to follow, and its rate, (n, 2) each."""
-        p, i, d = self._gains[SIDEWAYS]
-        asked = p * gap + i * self.integrals[:, :2] + d * speed
-        wanted = self._limited(asked)
-        pushes = np.sum((asked - wanted) * gap, axis=1, keepdims=True) > 0.0
-        self._integrate(slice(0, 2), gap, pushes)
-        rate = np.clip((wanted - self._lean_rad) / TILT_LAG_S, -self._most_rate, self._most_rate)
-        self._lean_rad += self._period_s * rate
-        return self._lean_rad, rate
-
-    def _moment(self, gap: Array, rate: Array) -> Array:
-        gains = self._gains[ROLL : YAW + 1]
-        asked = gains[:, PROPORTIONAL] * gap + gains[:, DERIVATIVE] * rate
-        asked += gains[:, INTEGRAL] * self.integrals[:, 3:]
-        given = np.clip(asked, -self._most_turn, self._most_turn)
-        self._integrate(slice(3, 6), gap, (asked - given) * gap > 0.0)
-        moment: Array = np.einsum("nij,nj->ni", self._inertia, given)
-        return moment
-
-    def _limited(self, lean: Array) -> Array:
-        """A tilt of at most the largest, (n, 2)."""
-        size = np.linalg.norm(lean, axis=1, keepdims=True)
-        limited: Array = lean * np.minimum(1.0, self._tilt / np.maximum(size, 1e-12))
-        return limited
-
-    def _integrate(self, columns: int | slice, gap: Array, pushes: NDArray[np.bool_]) -> None:
-        """Advance integrals, except those whose output is limited and whose error pushes on."""
-        self.integrals[:, columns] += np.where(pushes, 0.0, self._period_s * gap)
+        command_drones(self._pid, self.drones, wanted.data, drones.records, self._commands)
+        return self._commands
 
 
-def _turned(vectors: Array, yaw_rad: Array) -> Array:
-    """Horizontal world vectors as seen at a heading: forward and left, (n, 2)."""
-    cos, sin = np.cos(yaw_rad), np.sin(yaw_rad)
-    x, y = vectors.T
-    return np.column_stack([cos * x + sin * y, cos * y - sin * x])
+@compiled()
+def command_drones(pids, drones, wanted, bodies, commands):
+    """Write thrust and moment of each drone, (n, 4), and advance its integrals.
+
+    `wanted`: rows of `DroneSetpoints`, (n, 12).
+    """
+    pid = pids[0]
+    for i in range(len(drones)):
+        drone, body, goal = drones[i], bodies[i], wanted[i]
+        roll, pitch, yaw = angles_of(body.attitude)
+        upright = math.cos(roll) * math.cos(pitch)
+        commands[i, 0] = thrust_of(pid, drone, goal[2], goal[5], body, upright)
+        cos, sin = math.cos(yaw), math.sin(yaw)
+        x, y = goal[0] - body.position[0], goal[1] - body.position[1]
+        vx, vy = goal[3] - body.velocity[0], goal[4] - body.velocity[1]
+        gap = (cos * x + sin * y, cos * y - sin * x)
+        speed = (cos * vx + sin * vy, cos * vy - sin * vx)
+        forward_rate, left_rate = lean_over(pid, drone, gap, speed)
+        angle = (-drone.lean[1] - roll, drone.lean[0] - pitch, goal[9] - yaw)
+        rate = (-left_rate, forward_rate, goal[10])
+        turn_back(pid, drone, angle, rate, body.omega, commands[i])
+
+
+@compiled()
+def angles_of(q):
+    """Return roll, pitch and yaw of a unit quaternion."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    pitch = math.asin(min(1.0, max(-1.0, 2.0 * (w * y - z * x))))
+    roll = math.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    return roll, pitch, math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+@compiled()
+def thrust_of(pid, drone, height, climb, body, cosine):
+    """Return the thrust that holds a height, and advance its integral."""
+    gap, speed, gains = height - body.position[2], climb - body.velocity[2], pid.height
+    wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[2]
+    wanted += gains[DERIVATIVE] * speed
+    asked = drone.mass * (pid.gravity + wanted) / max(cosine, MIN_COSINE)
+    thrust = min(max(asked, 0.0), drone.most_thrust)
+    if not (asked - thrust) * gap > 0.0:  # limited, and the error pushes on
+        drone.integrals[2] += pid.period * gap
+    return thrust
+
+
+@compiled()
+def lean_over(pid, drone, gap, speed):
+    """Follow the tilt forward and to the left that a place asks for; returns its rates."""
+    p, i, d = pid.sideways[PROPORTIONAL], pid.sideways[INTEGRAL], pid.sideways[DERIVATIVE]
+    forward = p * gap[0] + i * drone.integrals[0] + d * speed[0]
+    left = p * gap[1] + i * drone.integrals[1] + d * speed[1]
+    size = math.sqrt(forward * forward + left * left)
+    less = min(1.0, pid.largest_tilt / max(size, 1e-12))
+    pushes = (1.0 - less) * (forward * gap[0] + left * gap[1]) > 0.0
+    if not pushes:
+        drone.integrals[0] += pid.period * gap[0]
+        drone.integrals[1] += pid.period * gap[1]
+    most = drone.most_rate
+    forward_rate = (less * forward - drone.lean[0]) / TILT_LAG_S
+    left_rate = (less * left - drone.lean[1]) / TILT_LAG_S
+    forward_rate = min(max(forward_rate, -most[0]), most[0])
+    left_rate = min(max(left_rate, -most[1]), most[1])
+    drone.lean[0] += pid.period * forward_rate
+    drone.lean[1] += pid.period * left_rate
+    return forward_rate, left_rate
+
+
+@compiled()
+def turn_back(pid, drone, angle, rate, omega, command):
+    """Write the moment that turns a drone by angles, at rates, and advance the integrals."""
+    for k in range(3):
+        gap, gains = wrapped(angle[k]), pid.turn[k]
+        asked = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[3 + k]
+        asked += gains[DERIVATIVE] * (rate[k] - omega[k])
+        turn = min(max(asked, -drone.most_turn[k]), drone.most_turn[k])
+        if not (asked - turn) * gap > 0.0:
+            drone.integrals[3 + k] += pid.period * gap
+        for j in range(3):
+            command[1 + j] = (0.0 if k == 0 else command[1 + j]) + drone.inertia[j, k] * turn
 
 
 Pid = tuple[Positive, NonNegative, Positive]
@@ -250,8 +319,8 @@ class _FormationByPid(Controller):
         self._share_n = hanging / self._n * setup.gravity_m_s2
         self._attachments_m = np.array(system.load.cable_attachments_m)
         self._hooks_m = np.array([drone.cable_attachment_m for drone in system.drones])
-        self._offsets_m = setup.formation.offsets_m(self._n)
-        self._azimuths_rad = setup.formation.azimuths_rad(self._n)
+        offsets_m = setup.formation.offsets_m(self._n)
+        self._places = np.column_stack([offsets_m, setup.formation.azimuths_rad(self._n)])
         self._wanted = DroneSetpoints.zeros(self._n)
         self._pid = CascadedPid(
             [given.height, given.sideways, given.roll, given.pitch, given.yaw],
@@ -277,11 +346,26 @@ class _FormationByPid(Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4); the formation turns with the load."""
-        place, wanted = reference.position_enu_m, self._wanted
-        positions, yaws = drone_poses(place, reference.yaw_rad, self._offsets_m, self._azimuths_rad)
-        arms = positions - place
-        across = np.column_stack([-arms[:, 1], arms[:, 0], np.zeros(self._n)])
-        wanted.position_enu_m[:], wanted.yaw_enu_rad[:] = positions, yaws
-        wanted.velocity_enu_m_s[:] = reference.velocity_enu_m_s + reference.yaw_rate_rad_s * across
-        wanted.yaw_rate_enu_rad_s[:] = reference.yaw_rate_rad_s
-        return self._pid.step(wanted, estimate.drones)
+        write_places(self._places, reference.derivatives, self._wanted.data)
+        return self._pid.step(self._wanted, estimate.drones)
+
+
+@compiled()
+def write_places(places, reference, wanted):
+    """Write set-points of drones in their places round the load's reference, (n, 12).
+
+    `places`: offset and azimuth of each drone in the set-point's frame, (n, 4).
+    """
+    yaw, rate = reference[0, 3], reference[1, 3]
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    for i in range(len(places)):
+        x = cos * places[i, 0] - sin * places[i, 1]
+        y = sin * places[i, 0] + cos * places[i, 1]
+        wanted[i, 0] = reference[0, 0] + x
+        wanted[i, 1] = reference[0, 1] + y
+        wanted[i, 2] = reference[0, 2] + places[i, 2]
+        wanted[i, 3] = reference[1, 0] - rate * y
+        wanted[i, 4] = reference[1, 1] + rate * x
+        wanted[i, 5] = reference[1, 2]
+        wanted[i, 9] = yaw + places[i, 3] + math.pi  # each drone faces the load
+        wanted[i, 10] = rate

@@ -34,6 +34,26 @@ class LoadImuSpec:
 
 
 @dataclass(frozen=True)
+class DroneErrors:
+    """Errors of the drones' estimates, as their sensors are declared.
+
+    Standard deviations, per axis, of white noise that is fresh in each period and over longer
+    times has the same effect.
+
+    Attributes:
+        position_m: Error of a position.
+        attitude_rad: Error of an attitude.
+        acceleration_m_s2: Error of an acceleration, and of the rotors' force over the mass.
+        rate_rad_s: Error of a body rate.
+    """
+
+    position_m: float
+    attitude_rad: float
+    acceleration_m_s2: float
+    rate_rad_s: float
+
+
+@dataclass(frozen=True)
 class EstimatorSetup:
     """System and settings that a load estimator may know before the flight.
 
@@ -41,11 +61,20 @@ class EstimatorSetup:
         system: Masses, inertias, attachments, cables.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `LoadEstimator.step`.
+        errors: Errors of the drones' estimates.
+        cable_model: What is known of the cables beside their pull: `rigid_links` do not twist
+            where they say so, `elastic` ones have drag.
+        disturbance_m_s2: Acceleration of the load that no model explains, lasting 0.1 s.
+        disturbance_rad_s2: Angular acceleration of the load that no model explains.
     """
 
     system: SlungLoadSystem
     gravity_m_s2: float
     period_s: float
+    errors: DroneErrors
+    cable_model: str = "massless"
+    disturbance_m_s2: float = 0.0
+    disturbance_rad_s2: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,6 +178,6 @@ class OwnEstimatorSpec(OwnClass):
 
 
 __all__ = [
-    "LOAD_ESTIMATORS", "AnyLoadEstimator", "DroneSensors", "EstimatorSetup", "LoadEstimator",
-    "LoadImuSpec",
+    "LOAD_ESTIMATORS", "AnyLoadEstimator", "DroneErrors", "DroneSensors", "EstimatorSetup",
+    "LoadEstimator", "LoadImuSpec",
 ]  # fmt: skip

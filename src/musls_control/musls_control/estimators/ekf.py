@@ -7,12 +7,23 @@ a drone gives the force of its cable, f = m (a - g) - (rotors' force), whose par
 is the tension. Between measurements the load moves under these tensions. Measured are, of each
 taut cable, its length and the direction of f.
 
+With the direction u of a cable from load to drone, two axes e across it, its attachment a in the
+load's frame and its length l, everything linear is made of the columns w(d) = (d, a x R'd):
+
+    slope of the distance of the ends along d      -w(d)'
+    wrench of a tension T                           T w(u)
+    slope of that wrench by the load's pose        -(T / l) sum w(e) w(e)' + (the turn of R'u)
+
+Noises are those of the drones' estimates (`DroneErrors`), nothing else unless a key says so. The
+filter cannot know of contacts. Where its innovations say that it is lost it begins anew.
+
 The idea of cable directions by the drones' IMUs is that of Sun et al. (Science Robotics 2025),
 which has the drones and elastic cables in the filter.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -20,70 +31,163 @@ import scipy
 
 from musls_control.estimate import MOTION, Estimate
 from musls_control.estimators import DroneSensors, EstimatorSetup, LoadEstimator, LoadImuSpec
-from musls_control.estimators.taut import (
-    LOAD,
-    across,
-    add_wrench,
-    cable_records,
-    chord,
-    chord_slope,
-    load_record,
-    matrix_of,
-    shift,
-    skew,
-    wrench_slope,
-)
+from musls_control.estimators.taut import LOAD, cable_records, load_record
 from musls_description.config.schema import NonNegative, Positive, spec
-from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.arrays import Records
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.vectors import (
+    add,
+    add_scaled,
+    cross,
+    dot,
+    increase,
+    norm,
+    put,
+    put_quaternion,
+    rotate_back_by,
+    rotate_by,
+    scale,
+    sub,
+    turned,
+    unit,
+)
 
 FILTER = np.dtype(
     [
         *LOAD.descr,
-        ("taut", float),  # least tension of a cable whose length is measured [N]
-        ("force_noise", float),
+        ("position_noise", float),  # of a drone's estimate
+        ("attitude_noise", float),
+        ("drone_acceleration_noise", float),
+        ("force_noise", float),  # of a cable, beyond what follows from these
         ("length_noise", float),
+        ("twist_noise", float),  # of the rate between the ends of a cable that does not twist
+        ("twist_moment", float),  # of the angular acceleration that it gives the load
+        ("sag_lasting", float),  # variance of white noise over that of an error that lasts
         ("acceleration_noise", float),
         ("angular_acceleration_noise", float),
         ("gyro_noise", float),
         ("accelerometer_noise", float),
+        ("has_imu", np.int64),
+        ("start", float, 4),  # variances of position, turn, velocity, angular velocity
+        ("anew", float, 4),
     ]
 )
 """Constants of the load and variances of white noise that is fresh in each period."""
 
-NO_IMU = np.zeros(0)
+STATE = np.dtype(
+    [
+        ("from_ground", np.int64),  # whether the load stood at the begin
+        ("lift", float),  # of the cables, low-pass: taut cables jerk before they lift
+        ("lifted", np.int64),  # whether it has been higher than `LIFTED_M` since
+        ("innovations", float),  # sum of the squared normalised innovations of the last step
+        ("count", float),
+        ("all_innovations", float),
+        ("all_count", float),
+        ("strain", float),  # their mean, low-pass
+        ("resets", np.int64),
+    ]
+)
+"""What the filter remembers beside motion and covariance."""
+
+FRAME = np.dtype(
+    [
+        ("rotors", float, 3),  # force of the drone's rotors at the end of the last period, world
+        ("force", float, 3),  # of the cable at its middle, world, without what bends it
+        ("aside", float, 3),  # force on the load across the cable, world
+        ("along", float, 3),  # direction to the drone
+        ("axes", float, (2, 3)),  # two axes across
+        ("columns", float, (3, 6)),  # wrench of a unit force along these three, see above
+        ("length", float),  # between its ends
+        ("tension", float),  # negative if the measured force pushes
+        ("aside_noise", float),  # variance of that
+        ("friction", float, 3),  # moment of its joint on the load, load frame
+        ("effects", float, (3, 6)),  # accelerations of the load by the columns
+        ("noise", float),  # variance of the measured force, per axis
+    ]
+)
+"""A cable as load and drones are estimated."""
+
+WORK = np.dtype(
+    [
+        ("slope", float, (6, 6)),  # of the load's accelerations by its pose
+        ("noise", float, (6, 6)),  # covariance of the load's accelerations
+        ("step", float, (12, 12)),  # transition of the error over a period
+        ("half", float, (12, 12)),
+        ("error", float, 12),
+        ("row", float, 12),  # slope of a measured number by the error
+        ("weighed", float, 12),
+    ]
+)
+"""Memory for one step."""
 
 CHANCE = 0.995
 """Share of flights in which a consistent filter's mean innovation is not larger."""
 
+MODEL_S = 0.1
+"""Correlation time of sag and of other errors that no sensor makes, and of strain."""
+
+TWIST_RAD_S2 = 0.15
+"""Angular acceleration of a load about a cable that does not twist."""
+
+TWIST_RAD_S = 0.001
+"""Rate between the ends of a swinging cable that does not twist."""
+
+DRAG = 0.2
+"""Error of a cable's drag over the drag."""
+
 TAUT = 3.0
 """Tension of a taut cable over the standard deviation of its noise, at least."""
+
+OUTLIER = 25.0
+"""Squared normalised innovation beyond which a measurement counts as one of as many."""
+
+LOST = 100.0
+"""Mean squared normalised innovation over `MODEL_S` that says that the filter is lost."""
+
+MOST_TURN = 0.25
+"""Turn of the load in a period beyond which it is lost: no load spins that fast [rad]."""
+
+LIFT_S = 0.3
+"""Time constant of the low-pass on the cables' lift."""
+
+LIFTED_M = 0.1
+"""Rise from which a load has left its place: where it comes down it stays."""
+
+REACH, MOST_SPEED_M_S = 1.05, 20.0
+"""Distance of load and drone by the cable's length, and their relative speed, up to which a lost
+load's estimate is kept."""
+
+ANEW = 0.1, 0.5, 1.0, 1.0
+"""Standard deviations of a new begin: position by the cables' length, turn [rad], velocity [m/s],
+angular velocity [rad/s]."""
 
 
 @spec
 class EkfSpec:
     """Extended Kalman filter from the drones' motion, IMUs and rotor speeds, the load unseen.
 
-    Noises are standard deviations of errors that last `correlation_s`, per axis where there are
-    axes.
+    The noise of the drones' sensors is known from `estimation`. The keys below are errors that no
+    sensor declares: standard deviations, per axis where there are axes, that last `correlation_s`.
 
     Attributes:
         kind: "ekf".
-        force_noise_n: Noise of a cable's force, computed from IMU, attitude and rotor speeds.
-        length_noise_m: Noise of a taut cable's length between the measured ends: positions, sag.
-        acceleration_noise_m_s2: Unmodelled acceleration of the load: wind, drag.
-        angular_acceleration_noise_rad_s2: Unmodelled angular acceleration of the load.
+        force_noise_n: Error of a cable's force: thrust coefficients, drag and wind on drones.
+        length_noise_m: Error of a taut cable's length between its ends.
+        acceleration_noise_m_s2: Unmodelled acceleration of the load: wind, drag; left out: 0 in a
+            flight, 0.1 on recordings.
+        angular_acceleration_noise_rad_s2: Unmodelled angular acceleration of the load; left out:
+            0 in a flight, 0.5 on recordings.
         correlation_s: Correlation time of such errors; 0 for white noise.
-        start_noise_m: Uncertainty of the load's position at the start.
-        start_noise_rad: Uncertainty of its attitude at the start.
+        start_noise_m: Uncertainty of the load's position at the start; per second of its velocity.
+        start_noise_rad: Uncertainty of its attitude at the start; per second of its body rates.
         load_imu: IMU on the load, left out for none.
     """
 
     kind: Literal["ekf"] = "ekf"
-    force_noise_n: Positive = 0.1
-    length_noise_m: Positive = 0.002
-    acceleration_noise_m_s2: NonNegative = 0.1
-    angular_acceleration_noise_rad_s2: NonNegative = 0.5
+    force_noise_n: NonNegative = 0.0
+    length_noise_m: NonNegative = 0.0
+    acceleration_noise_m_s2: NonNegative | None = None
+    angular_acceleration_noise_rad_s2: NonNegative | None = None
     correlation_s: NonNegative = 0.1
     start_noise_m: Positive = 0.02
     start_noise_rad: Positive = 0.05
@@ -102,8 +206,6 @@ class Ekf(LoadEstimator):
     Attributes:
         covariance: Covariance of the error: position [m], turn [rad], velocity [m/s], angular
             velocity [rad/s], (12, 12).
-        innovations: Sum of the squared normalised innovations of the last step, and their number,
-            (2,).
     """
 
     needs_rotors = True
@@ -115,68 +217,103 @@ class Ekf(LoadEstimator):
     def prepare(self, setup: EstimatorSetup) -> None:
         """Make the tables."""
         super().prepare(setup)
-        options, period_s = self._options, setup.period_s
-        self._cables = cable_records(setup.system)
-        self._load = load = np.zeros(1, FILTER)
+        self._cables = cables = cable_records(setup.system)
+        locked = setup.cable_model == "rigid_links" and not setup.system.load.point_mass
+        cables["twists"] = [not locked or c.twist != "locked" for c in setup.system.cables]
+        if setup.cable_model == "rigid_links" and not setup.system.load.point_mass:
+            cables["damping"] = [c.joint_damping_n_m_s_rad for c in setup.system.cables]
+            twisting = [
+                c.twist == "free" and c.free_twist_damping_n_m_s_rad for c in setup.system.cables
+            ]
+            cables["twist_damping"] = twisting
+        if setup.cable_model == "elastic":
+            cables["drag"] = [c.drag_across_n_s2_m3 for c in setup.system.cables]
+            cables["compliance"] = [1.0 / c.ea_n for c in setup.system.cables]
+        self._load = self._constants(setup)
+        self._motion = np.zeros(2, MOTION)  # of the load, and where it stood at the begin
+        self._state = np.zeros(1, STATE)
+        self.covariance = np.zeros((12, 12))
+
+    def _constants(self, setup: EstimatorSetup) -> Records:
+        """Constants of the filter, (1,) of `FILTER`."""
+        options, errors, period_s = self._options, setup.errors, setup.period_s
+        load = np.zeros(1, FILTER)
         for name in LOAD.names or ():
             load[name] = load_record(setup.system, setup.gravity_m_s2, period_s)[name]
+        if not setup.system.load.point_mass:  # half of each cable moves with its attachment
+            for cable in self._cables:
+                arm = cable["attachment"]
+                moved = arm @ arm * np.eye(3) - np.outer(arm, arm)
+                load["inertia"] += 0.5 * cable["mass"] * moved
+            load["inverse_inertia"] = np.linalg.inv(load["inertia"][0])
+        load["position_noise"] = errors.position_m**2
+        load["attitude_noise"] = errors.attitude_rad**2
+        load["drone_acceleration_noise"] = errors.acceleration_m_s2**2
         # An error that lasts for a time T is, over longer times, as white noise of 2 T / period
         # times its variance.
         self._lasting = lasting = max(1.0, 2.0 * options.correlation_s / period_s)
-        load["taut"] = TAUT * options.force_noise_n
         load["force_noise"] = lasting * options.force_noise_n**2
         load["length_noise"] = lasting * options.length_noise_m**2
-        load["acceleration_noise"] = lasting * options.acceleration_noise_m_s2**2
-        self._turns = not setup.system.load.point_mass
-        turning = options.angular_acceleration_noise_rad_s2 if self._turns else 0.0
-        load["angular_acceleration_noise"] = lasting * turning**2
+        load["sag_lasting"] = 2.0 * MODEL_S / period_s
+        load["twist_moment"] = load["sag_lasting"] * TWIST_RAD_S2**2
+        load["twist_noise"] = errors.rate_rad_s**2 + load["sag_lasting"] * TWIST_RAD_S**2
+        turns = not setup.system.load.point_mass
+        pushed, turned = options.acceleration_noise_m_s2, options.angular_acceleration_noise_rad_s2
+        pushed = setup.disturbance_m_s2 if pushed is None else pushed
+        turned = setup.disturbance_rad_s2 if turned is None else turned
+        load["acceleration_noise"] = lasting * pushed**2
+        load["angular_acceleration_noise"] = lasting * turned**2 if turns else 0.0
         if self.load_imu is not None:
+            load["has_imu"] = True
             load["gyro_noise"] = self.load_imu.gyro_noise_rad_s**2
             load["accelerometer_noise"] = self.load_imu.accelerometer_noise_m_s2**2
-        self._motion = np.zeros(1, MOTION)
-        self.covariance = np.zeros((12, 12))
-        self.innovations, self._all_innovations = np.zeros(2), np.zeros(2)
-        self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
-        self._standing: Records | None = None
+        turn = options.start_noise_rad if turns else 0.0
+        load["start"] = np.square([options.start_noise_m, turn, options.start_noise_m, turn])
+        length_m = max(cable.length_m for cable in setup.system.cables)
+        position, turn, velocity, spin = ANEW
+        anew = [position * length_m, turn * turns, velocity, spin * turns]
+        load["anew"] = np.square(anew)
+        return load
 
     def start(self, sensors: DroneSensors, estimate: Estimate, *, on_ground: bool) -> None:
-        """Begin at rest; on the ground the load stays where it stands until it is lifted."""
+        """Begin at rest; on the ground the load rests until its cables carry its weight."""
         self._motion[:] = estimate.records[:1]
-        self._standing = self._motion.copy() if on_ground else None
-        self._begin()
-
-    def _begin(self) -> None:
-        options = self._options
-        turn = options.start_noise_rad if self._turns else 0.0
-        sigma = np.repeat([options.start_noise_m, turn, options.start_noise_m, turn], 3)
-        self.covariance[:] = np.diag(sigma**2)
+        self._state["from_ground"] = on_ground
+        begin(self.covariance, self._load[0]["start"])
+        imu = np.zeros(6) if sensors.load_imu is None else sensors.load_imu
+        told = sensors.drones.records, sensors.rotor_force_enu_n, imu
+        state = self._motion, self.covariance, self._state
+        frames = np.zeros(len(self._cables), FRAME)
+        frames["rotors"] = sensors.rotor_force_enu_n
+        scratch = frames, np.zeros(1, WORK)
+        self._arguments = state, told, self._cables, self._load, scratch
 
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Predict by the tensions, correct by lengths and directions."""
-        drones, cables, load = sensors.drones.records, self._cables, self._load
-        rotors, imu = sensors.rotor_force_enu_n, sensors.load_imu
-        force = cable_forces(drones, rotors, cables, load[0]["gravity"])
-        self.innovations[:] = 0.0
-        if self._stands(force):
-            self._motion[:] = self._standing
-            self._begin()
-        else:
-            state = self._motion, self.covariance
-            told = drones, force, NO_IMU if imu is None else imu
-            advance(state, told, cables, load, self.innovations)
-            self._all_innovations += self.innovations
-        estimate.records[:1] = self._motion
-        half = 0.5 * self._cables["mass"][:, None] * (self._motion["acceleration"] - self._gravity)
-        estimate.tension_n[:, 0] = np.linalg.norm(force - half, axis=1)
-        estimate.tension_n[:, 1] = np.linalg.norm(force + half, axis=1)
+        advance(*self._arguments, estimate.records, estimate.tension_n)
+
+    @property
+    def innovations(self) -> tuple[float, float]:
+        """Sum of the squared normalised innovations of the last step, and their number."""
+        return float(self._state[0]["innovations"]), float(self._state[0]["count"])
+
+    @property
+    def resets(self) -> int:
+        """Number of times that the filter was lost and began anew."""
+        return int(self._state[0]["resets"])
 
     def doubt(self) -> str:
-        """Whether the mean normalised innovation is above what chance gives a consistent filter.
+        """Whether the filter was lost, or its innovations are above what chance gives them.
 
         Below is no doubt: then the stated noises are larger than those of the flight.
         """
-        total, number = self._all_innovations
-        independent = number / self._lasting
+        if self.resets:
+            return (
+                f"load estimator ekf: lost {self.resets} times, and begun anew: "
+                "cables, contacts or noises are not those that it knows"
+            )
+        total, number = self._state[0]["all_innovations"], self._state[0]["all_count"]
+        independent = number / max(self._lasting, self._load[0]["sag_lasting"])
         if independent < 1.0:
             return ""
         most = 2.0 * scipy.special.gammaincinv(0.5 * independent, CHANCE) / independent
@@ -188,167 +325,420 @@ class Ekf(LoadEstimator):
             "estimate errs more than its covariance says"
         )
 
-    def _stands(self, force: Array) -> bool:
-        """Whether the load stands on the ground where the flight began."""
-        standing, load = self._standing, self._load[0]
-        height_m = self._motion["position"][0, 2]
-        low = standing is not None and height_m <= standing["position"][0, 2]
-        return bool(low and force[:, 2].sum() < load["mass"] * load["gravity"])
 
-
-# ---------- Forces of the cables on the load
+# ---------- The filter: a function for each of its steps, loops over cables and columns
 
 
 @compiled()
-def cable_forces(drones, rotors, cables, gravity):
-    """Forces in the middle of the cables towards the drones, by Newton's law for these, (n, 3)."""
-    out = rotors.copy()
+def advance(state, told, cables, loads, scratch, estimates, tensions):
+    """Predict, correct, and write the load's motion and the cables' tensions."""
+    motion, covariance, s, c = state[0][0], state[1], state[2][0], loads[0]
+    drones, rotors, imu = told
+    frames, work = scratch[0], scratch[1][0]
+    lift = measure_forces(drones, rotors, cables, frames, c)
+    s.lift += c.period / (LIFT_S + c.period) * (lift - s.lift)
+    s.innovations, s.count = 0.0, 0.0
+    standing = state[0][1]
+    rise = motion.position[2] - standing.position[2]
+    if rise > LIFTED_M:
+        s.lifted = 1
+    if s.from_ground != 0 and rise <= 0.0 and s.lift < c.mass * c.gravity:
+        if s.lifted == 0:
+            put(motion.position, standing.position)
+            put_quaternion(motion.attitude, standing.attitude)
+        put(motion.velocity, (0.0, 0.0, 0.0))
+        put(motion.omega, (0.0, 0.0, 0.0))
+        put(motion.acceleration, (0.0, 0.0, 0.0))
+        begin(covariance, c.start)
+    else:
+        predict(motion, covariance, drones, imu, cables, frames, work, c)
+        correct(motion, covariance, s, drones, imu, cables, frames, work, c)
+        s.all_innovations += s.innovations
+        s.all_count += s.count
+        if is_lost(motion, covariance, s, c):
+            if not is_near(motion, drones, cables, c):
+                hang_below(motion, drones, cables, frames)
+            begin(covariance, c.anew)
+            s.strain = 0.0
+            s.resets += 1
+    out = estimates[0]
+    put(out.position, motion.position)
+    put(out.velocity, motion.velocity)
+    put_quaternion(out.attitude, motion.attitude)
+    put(out.omega, motion.omega)
+    put(out.acceleration, motion.acceleration)
+    felt = add(motion.acceleration, (0.0, 0.0, c.gravity))
+    for i in range(len(cables)):
+        half = 0.5 * cables[i].mass
+        tensions[i, 0] = norm(add_scaled(frames[i].force, -half, felt))
+        tensions[i, 1] = norm(add_scaled(frames[i].force, half, felt))
+
+
+@compiled()
+def begin(covariance, variances):
+    """Set the covariance of a begin: independent errors."""
+    for j in range(12):
+        for k in range(12):
+            covariance[j, k] = variances[j // 3] if j == k else 0.0
+
+
+@compiled()
+def measure_forces(drones, rotors, cables, frames, c):
+    """Compute the forces in the middle of the cables by Newton's law for the drones; their lift.
+
+    Accelerations are means over the period, rotors' forces those at its end.
+    """
+    lift = 0.0
     for i in range(len(cables)):
         mass = cables[i].drone_mass + 0.5 * cables[i].mass
-        out[i] -= mass * drones[i].acceleration
-        out[i, 2] -= mass * gravity
-    return out
-
-
-# ---------- The filter
-
-
-@compiled()
-def advance(states, told, cables, loads, innovations):
-    """Predict, then correct."""
-    state, load = (states[0][0], states[1]), loads[0]
-    predict(state, told, cables, load)
-    correct(state, told, cables, load, innovations)
+        felt = add(drones[i].acceleration, (0.0, 0.0, c.gravity))
+        now = (rotors[i, 0], rotors[i, 1], rotors[i, 2])
+        push = scale(0.5, add(frames[i].rotors, now))
+        put(frames[i].rotors, now)
+        put(frames[i].force, add_scaled(push, -mass, felt))
+        frames[i].noise = mass * mass * c.drone_acceleration_noise + c.force_noise
+        lift += frames[i].force[2]
+    return lift
 
 
 @compiled()
-def pull(motion, drones, force, cables, c):
-    """Wrench of the cables on the load, (6,), its slope by the load's pose and its noise, (6, 6).
-
-    Forces in the world, moments in the load's frame. The noise is that of the tensions, and of the
-    cables' directions by that of the drones' positions.
-    """
-    wrench, slope, noise, column = np.zeros(6), np.zeros((6, 6)), np.zeros((6, 6)), np.zeros(6)
-    rotation = matrix_of(motion.attitude)
+def see(motion, drones, cables, frames, back, c):
+    """Compute the cables' directions and columns, the drones taken `back` in time [s]."""
+    q = motion.attitude
     for i in range(len(cables)):
-        cable = cables[i]
-        reach, _ = chord(motion, drones[i], cable)
-        length = np.linalg.norm(reach)
-        unit = reach / length
-        tension = max(0.0, force[i] @ unit)
-        by_load = tension * across(unit, length) @ chord_slope(rotation, cable)
-        slope += wrench_slope(tension * unit, by_load, rotation, cable)
-        column[:] = 0.0
-        add_wrench(column, unit, rotation, cable)
-        wrench += tension * column
-        noise += c.force_noise * np.outer(column, column)
-        aside = axes_across(unit)
-        for k in range(2):
-            column[:] = 0.0
-            add_wrench(column, aside[k], rotation, cable)
-            noise += (tension / length) ** 2 * c.length_noise * np.outer(column, column)
-    return wrench, slope, noise
+        drone, cable, frame = drones[i], cables[i], frames[i]
+        hook = rotate_by(drone.attitude, cable.hook)
+        moving = add(drone.velocity, rotate_by(drone.attitude, cross(drone.omega, cable.hook)))
+        upper = add_scaled(add(drone.position, hook), -back, moving)
+        reach = sub(upper, add(motion.position, rotate_by(q, cable.attachment)))
+        frame.length = max(norm(reach), 1e-6)
+        along = scale(1.0 / frame.length, reach)
+        # Across: by the world's axis that is farthest from the cable.
+        x, y, z = abs(along[0]), abs(along[1]), abs(along[2])
+        far = (1.0, 0.0, 0.0) if x <= y and x <= z else (0.0, 1.0, 0.0)
+        if z < x and z < y:
+            far = (0.0, 0.0, 1.0)
+        beside = cross(along, far)
+        beside = scale(1.0 / norm(beside), beside)
+        put(frame.along, along)
+        other = cross(along, beside)
+        for k in range(3):
+            frame.axes[0, k], frame.axes[1, k] = beside[k], other[k]
+            axis = along if k == 0 else beside if k == 1 else other
+            arm = cross(cable.attachment, rotate_back_by(q, axis))
+            turning = product(c.inverse_inertia, arm)
+            for j in range(3):
+                frame.columns[k, j], frame.columns[k, 3 + j] = axis[j], arm[j]
+                frame.effects[k, j] = axis[j] / c.mass
+                frame.effects[k, 3 + j] = turning[j]
+        frame.tension = dot(frame.force, along)
 
 
 @compiled()
-def predict(state, told, cables, c):
+def predict(motion, covariance, drones, imu, cables, frames, work, c):
     """Advance motion and covariance by a period, the load pulled along its cables."""
-    motion, covariance = state
-    drones, force, imu = told
     dt = c.period
+    omega = (motion.omega[0], motion.omega[1], motion.omega[2])
+    felt = add(motion.acceleration, (0.0, 0.0, c.gravity))
     # Forces are means over the period, so they act where load and drones are in its middle; the
     # drones are told at its end.
-    ahead = 0.5 * dt * np.concatenate((motion.velocity, motion.omega))
-    shift(motion, ahead)
-    middle = drones.copy()
+    move(motion, 0.5 * dt)
+    see(motion, drones, cables, frames, 0.5 * dt, c)
+    bend(motion, drones, cables, frames, c)
+    spin = product(c.inertia, omega)
+    push = (0.0, 0.0, 0.0)
+    moment = cross(spin, omega)
+    friction_by_rate = 0.0
+    slope, noise = work.slope, work.noise
+    for j in range(6):
+        for k in range(6):
+            slope[j, k], noise[j, k] = 0.0, 0.0
     for i in range(len(cables)):
-        shift(middle[i], -0.5 * dt * np.concatenate((drones[i].velocity, drones[i].omega)))
-    omega = motion.omega.copy()
-    wrench, slope, noise = pull(motion, middle, force, cables, c)
-    shift(motion, ahead)
-    rotation = matrix_of(motion.attitude)
-    spin = c.inertia @ omega
-    wrench[3:] -= np.cross(omega, spin)
-    by_mass = np.eye(6) / c.mass
-    by_mass[3:, 3:] = c.inverse_inertia
-    rates, slope, noise = by_mass @ wrench, by_mass @ slope, by_mass @ noise @ by_mass
-    if len(imu):  # felt instead of what the cables pull
-        rates[:3] = rotation @ imu[:3]
-        slope[:3] = 0.0
-        slope[:3, 3:] = -rotation @ skew(imu[:3])
-        noise[:3] = 0.0
-        noise[:, :3] = 0.0
-    rates[2] -= c.gravity
+        frame, cable = frames[i], cables[i]
+        tension = max(0.0, frame.tension)
+        by_turn = tension / frame.length
+        by_place = by_turn * by_turn * c.position_noise + frame.aside_noise
+        w, g = frame.columns, frame.effects
+        for j in range(6):
+            for k in range(6):
+                slope[j, k] -= by_turn * (g[1, j] * w[1, k] + g[2, j] * w[2, k])
+                noise[j, k] += frame.noise * g[0, j] * g[0, k]
+                noise[j, k] += by_place * (g[1, j] * g[1, k] + g[2, j] * g[2, k])
+        # Half of the cable hangs on its attachment; that it weighs is in the load's mass.
+        pull = add_scaled(frame.aside, tension, frame.along)
+        push = add(push, pull)
+        along = rotate_back_by(motion.attitude, frame.along)
+        pull = rotate_back_by(motion.attitude, add_scaled(pull, -0.5 * cable.mass, felt))
+        moment = add(add(moment, cross(cable.attachment, pull)), frame.friction)
+        friction_by_rate += cable.damping
+        # It turns in the load's frame: a x (f x turn), f the pull there.
+        level, turning = dot(cable.attachment, pull), product(c.inverse_inertia, pull)
+        for j in range(3):
+            for k in range(3):
+                slope[3 + j, 3 + k] += turning[j] * cable.attachment[k]
+                slope[3 + j, 3 + k] -= level * c.inverse_inertia[j, k]
+                if cable.twists == 0:  # its moment is as large as it must be
+                    noise[3 + j, 3 + k] += c.twist_moment * along[j] * along[k]
+    move(motion, 0.5 * dt)
+    rate = scale(1.0 / c.mass, push)
+    turn_rate = product(c.inverse_inertia, moment)
+    if c.has_imu != 0:
+        felt = (imu[0], imu[1], imu[2])
+        rate = rotate_by(motion.attitude, felt)
+        feel(motion, felt, slope, noise)
+    rate = sub(rate, (0.0, 0.0, c.gravity))
     for k in range(3):
-        noise[k, k] += c.accelerometer_noise if len(imu) else c.acceleration_noise
+        noise[k, k] += c.accelerometer_noise if c.has_imu != 0 else c.acceleration_noise
         noise[3 + k, 3 + k] += c.angular_acceleration_noise
-
-    step = np.eye(12)  # exp(A dt), to the second order in the slope
-    for k in range(6):
-        step[k, 6 + k] = dt
-    step[:6, :6] += 0.5 * dt * dt * slope
-    step[6:, :6] = dt * slope
-    step[3:6, 3:6] -= dt * skew(omega)
-    step[9:, 9:] += dt * (c.inverse_inertia @ (skew(spin) - skew(omega) @ c.inertia))
-    covariance[:] = step @ covariance @ step.T
-    covariance[6:, 6:] += dt * dt * noise
-
-    motion.acceleration[:] = rates[:3]
-    motion.velocity += dt * rates[:3]
-    motion.omega += dt * rates[3:]
-    shift(motion, 0.5 * dt * dt * rates)
+    spread(covariance, omega, spin, friction_by_rate, work, c)
+    put(motion.acceleration, rate)
+    increase(motion.velocity, scale(dt, rate))
+    increase(motion.omega, scale(dt, turn_rate))
+    increase(motion.position, scale(0.5 * dt * dt, rate))
+    turn(motion, scale(0.5 * dt * dt, turn_rate))
 
 
 @compiled()
-def correct(state, told, cables, c, innovations):
-    """Correct by taut cables' lengths, by cables' directions and by the load's gyro."""
-    motion, covariance = state
-    drones, force, imu = told
-    rotation = matrix_of(motion.attitude)
-    error, row = np.zeros(12), np.zeros(12)
+def turn(motion, angle):
+    """Turn the load by a rotation vector in its own frame."""
+    put_quaternion(motion.attitude, turned(motion.attitude, angle))
+
+
+@compiled()
+def move(motion, dt):
+    """Move on with present velocities."""
+    increase(motion.position, scale(dt, motion.velocity))
+    turn(motion, scale(dt, motion.omega))
+
+
+@compiled()
+def product(matrix, a):
+    """Return matrix times vector."""
+    x, y, z = a[0], a[1], a[2]
+    return (
+        matrix[0, 0] * x + matrix[0, 1] * y + matrix[0, 2] * z,
+        matrix[1, 0] * x + matrix[1, 1] * y + matrix[1, 2] * z,
+        matrix[2, 0] * x + matrix[2, 1] * y + matrix[2, 2] * z,
+    )
+
+
+@compiled()
+def feel(motion, felt, slope, noise):
+    """Take the slope of the acceleration that the load's IMU feels, instead of the cables'."""
+    q = motion.attitude
+    for k in range(3):
+        axis = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+        by_turn = rotate_by(q, cross(axis, felt))
+        for j in range(3):
+            slope[j, k], slope[j, 3 + k] = 0.0, by_turn[j]
+        for j in range(6):
+            noise[k, j], noise[j, k] = 0.0, 0.0
+
+
+@compiled()
+def spread(covariance, omega, spin, friction_by_rate, work, c):
+    """Advance the covariance by a period: exp(A dt) to the second order in the slope, symmetric."""
+    dt, slope, step, half = c.period, work.slope, work.step, work.half
+    for j in range(12):
+        for k in range(12):
+            step[j, k], half[j, k] = 1.0 if j == k else 0.0, 0.0
+    for j in range(6):
+        step[j, 6 + j] = dt
+        for k in range(6):
+            step[j, k] += 0.5 * dt * dt * slope[j, k]
+            step[6 + j, k] = dt * slope[j, k]
+    for k in range(3):
+        axis = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+        turning = cross(omega, axis)
+        moment = sub(cross(spin, axis), cross(omega, product(c.inertia, axis)))
+        change = product(c.inverse_inertia, add_scaled(moment, -friction_by_rate, axis))
+        for j in range(3):
+            step[3 + j, 3 + k] -= dt * turning[j]
+            step[9 + j, 9 + k] += dt * change[j]
+    for j in range(12):
+        for m in range(12):
+            factor = step[j, m]
+            if factor != 0.0:
+                for k in range(12):
+                    half[j, k] += factor * covariance[m, k]
+    for j in range(12):
+        for k in range(j + 1):
+            # The noise of an acceleration lasts for the period, so it moves the load, too.
+            total = dt * dt * work.noise[j % 6, k % 6]
+            total *= (1.0 if j >= 6 else 0.5 * dt) * (1.0 if k >= 6 else 0.5 * dt)
+            for m in range(12):
+                total += half[j, m] * step[k, m]
+            covariance[j, k], covariance[k, j] = total, total
+    # A turn that nothing measures is known to be less than half a turn.
+    for j in range(3, 6):
+        if covariance[j, j] > math.pi**2:
+            less = math.pi / math.sqrt(covariance[j, j])
+            for k in range(12):
+                covariance[j, k] *= less
+                covariance[k, j] *= less
+
+
+@compiled()
+def bend(motion, drones, cables, frames, c):
+    """Take what bends a cable out of its measured force: inertia across, and drag.
+
+    A thin rod between load and drone, accelerated by a and b at its ends, pulls across with
+    m (a / 3 + b / 6) at the load and m (a / 6 + b / 3) at the drone, where half of its mass at
+    each end would do so with m a / 2 and m b / 2.
+    """
     for i in range(len(cables)):
-        cable = cables[i]
-        reach, _ = chord(motion, drones[i], cable)
-        length = np.linalg.norm(reach)
-        unit = reach / length
-        tension = force[i] @ unit
-        by_load = chord_slope(rotation, cable)
-        if tension > c.taut or length > cable.length:  # none is longer than it is
-            row[:6] = unit @ by_load
-            take(error, covariance, row, cable.length - length, c.length_noise, innovations)
+        drone, cable, frame = drones[i], cables[i], frames[i]
+        swing = scale(cable.mass / 6.0, sub(motion.acceleration, drone.acceleration))
+        flow = scale(0.5, add(motion.velocity, drone.velocity))
+        flow = add_scaled(flow, -dot(flow, frame.along), frame.along)
+        drag = scale(-0.5 * cable.drag * cable.length * norm(flow), flow)
+        swing = add_scaled(swing, -dot(swing, frame.along), frame.along)
+        put(frame.aside, add(swing, drag))
+        put(frame.force, add(sub(frame.force, swing), drag))
+        frame.aside_noise = c.sag_lasting * DRAG**2 * dot(drag, drag)
+        put(frame.friction, friction(motion, drone, cable, frame))
+
+
+@compiled()
+def friction(motion, drone, cable, frame):
+    """Return the moment of a cable's joint on the load, load frame."""
+    if cable.damping == 0.0 and cable.twist_damping == 0.0:
+        return 0.0, 0.0, 0.0
+    along = frame.along
+    omega = rotate_by(motion.attitude, motion.omega)
+    upper = rotate_by(drone.attitude, drone.omega)
+    lower = add(motion.velocity, cross(omega, rotate_by(motion.attitude, cable.attachment)))
+    swing = scale(1.0 / frame.length, cross(along, sub(drone.velocity, lower)))
+    bending = sub(omega, swing)
+    twisting = scale(dot(bending, along), along)
+    moment = scale(-cable.damping, sub(bending, twisting))
+    moment = add_scaled(moment, -cable.twist_damping * dot(sub(omega, upper), along), along)
+    return rotate_back_by(motion.attitude, moment)
+
+
+@compiled()
+def correct(motion, covariance, s, drones, imu, cables, frames, work, c):
+    """Correct by taut cables' lengths, by cables' directions and by the load's gyro."""
+    see(motion, drones, cables, frames, 0.0, c)
+    error, row = work.error, work.row
+    for k in range(12):
+        error[k], row[k] = 0.0, 0.0
+    for i in range(len(cables)):
+        frame, cable = frames[i], cables[i]
+        tension, noise = frame.tension, frame.noise
+        length = cable.length * (1.0 + cable.compliance * max(0.0, tension))
+        if tension > TAUT * math.sqrt(noise) or frame.length > length:
+            hook, sag = dot(cable.hook, cable.hook), 0.0
+            if tension > 0.0:  # a parabola's, by the weight across the cable
+                across = cable.mass * c.gravity * (1.0 - frame.along[2] ** 2) ** 0.5 / tension
+                sag = min(cable.length, cable.length * across * across / 24.0)
+            by_place = c.position_noise + hook * c.attitude_noise
+            for k in range(6):
+                row[k] = -frame.columns[0, k]
+            variance = by_place + c.length_noise + c.sag_lasting * sag * sag
+            take(work, covariance, length - frame.length, variance, s)
         if tension > 0.0:
-            axes = axes_across(unit)
-            turns, miss_n = (tension / length) * axes @ by_load, axes @ force[i]
-            for k in range(2):
-                row[:6] = turns[k]
-                take(error, covariance, row, miss_n[k], c.force_noise, innovations)
-    row[:] = 0.0
-    for k in range(3 if len(imu) else 0):
-        row[8 + k], row[9 + k] = 0.0, 1.0
-        take(error, covariance, row, imu[3 + k] - motion.omega[k], c.gyro_noise, innovations)
-    shift(motion, error[:6])
-    motion.velocity += error[6:9]
-    motion.omega += error[9:]
+            by_turn = tension / frame.length
+            variance = noise + frame.aside_noise + tension * tension * c.attitude_noise
+            for axis in range(2):
+                miss_n = 0.0
+                for k in range(3):
+                    miss_n += frame.axes[axis, k] * frame.force[k]
+                for k in range(6):
+                    row[k] = -by_turn * frame.columns[1 + axis, k]
+                take(work, covariance, miss_n, variance, s)
+    for i in range(len(cables)):
+        if cables[i].twists == 0 and frames[i].tension > 0.0:
+            along = rotate_back_by(motion.attitude, frames[i].along)
+            upper = dot(rotate_by(drones[i].attitude, drones[i].omega), frames[i].along)
+            sideways = cross(motion.omega, along)
+            for k in range(3):
+                row[k], row[3 + k], row[9 + k] = 0.0, sideways[k], along[k]
+            take(work, covariance, upper - dot(motion.omega, along), c.twist_noise, s)
+            for k in range(3):
+                row[3 + k], row[9 + k] = 0.0, 0.0
+    if c.has_imu != 0:
+        for j in range(6):
+            row[j] = 0.0
+        for k in range(3):
+            row[9 + k] = 1.0
+            take(work, covariance, imu[3 + k] - motion.omega[k], c.gyro_noise, s)
+            row[9 + k] = 0.0
+    increase(motion.position, (error[0], error[1], error[2]))
+    turn(motion, (error[3], error[4], error[5]))
+    increase(motion.velocity, (error[6], error[7], error[8]))
+    increase(motion.omega, (error[9], error[10], error[11]))
 
 
 @compiled()
-def axes_across(unit):
-    """Two axes across a direction, (2, 3)."""
-    axes = np.zeros((2, 3))
-    axes[0, np.abs(unit).argmin()] = 1.0
-    axes[0] -= (axes[0] @ unit) * unit
-    axes[0] /= np.linalg.norm(axes[0])
-    axes[1] = np.cross(unit, axes[0])
-    return axes
-
-
-@compiled()
-def take(error, covariance, row, miss, variance, innovations):
+def take(work, covariance, miss, variance, s):
     """Take one measured number into error and covariance; `miss`: measured minus predicted."""
-    spread = covariance @ row
-    size = row @ spread + variance
-    innovation = miss - row @ error
-    innovations[0] += innovation * innovation / size
-    innovations[1] += 1.0
-    error += innovation / size * spread
-    covariance -= np.outer(spread, spread) / size
+    error, row, weighed = work.error, work.row, work.weighed
+    size, innovation = variance, miss
+    for j in range(12):
+        total = 0.0
+        for k in range(12):
+            total += covariance[j, k] * row[k]
+        weighed[j] = total
+        size += row[j] * total
+        innovation -= row[j] * error[j]
+    s.innovations += innovation * innovation / size
+    s.count += 1.0
+    size = max(size, innovation * innovation / OUTLIER)
+    for j in range(12):
+        gain = weighed[j] / size
+        error[j] += innovation * gain
+        for k in range(j + 1):
+            covariance[j, k] -= gain * weighed[k]
+            covariance[k, j] = covariance[j, k]
+
+
+@compiled()
+def is_lost(motion, covariance, s, c):
+    """Whether innovations, spin or covariance say that the filter has lost the load."""
+    if s.count > 0.0:
+        s.strain += c.period / MODEL_S * (s.innovations / s.count - s.strain)
+    well = s.strain < LOST and norm(motion.omega) * c.period < MOST_TURN
+    sizes = norm(motion.position) + norm(motion.velocity)
+    for k in range(12):
+        well = well and covariance[k, k] >= 0.0
+        sizes += covariance[k, k]
+    return not (well and sizes < math.inf)
+
+
+@compiled()
+def is_near(motion, drones, cables, c):
+    """Whether the load is where its cables can reach, and moves as loads do: only too sure."""
+    near = norm(motion.omega) * c.period < MOST_TURN
+    for i in range(len(cables)):
+        away = norm(sub(drones[i].position, motion.position))
+        arm = norm(cables[i].attachment) + norm(cables[i].hook)
+        near = near and away < REACH * (cables[i].length + arm)
+        near = near and norm(sub(drones[i].velocity, motion.velocity)) < MOST_SPEED_M_S
+    return near
+
+
+@compiled()
+def hang_below(motion, drones, cables, frames):
+    """Put the load below the drones, level, with its heading, at their mean velocity."""
+    q, n = motion.attitude, len(cables)
+    size = math.sqrt(q[0] * q[0] + q[3] * q[3])
+    if size > 1e-6:
+        put_quaternion(q, (q[0] / size, 0.0, 0.0, q[3] / size))
+    else:
+        put_quaternion(q, (1.0, 0.0, 0.0, 0.0))
+    place = (0.0, 0.0, 0.0)
+    velocity = (0.0, 0.0, 0.0)
+    for i in range(n):
+        drone, cable = drones[i], cables[i]
+        pull, _ = unit(frames[i].force)
+        if not pull[2] > 0.7:  # of a drone that touches something
+            pull = (0.0, 0.0, 1.0)
+        upper = add(drone.position, rotate_by(drone.attitude, cable.hook))
+        lower = sub(add_scaled(upper, -cable.length, pull), rotate_by(q, cable.attachment))
+        place = add(place, scale(1.0 / n, lower))
+        velocity = add_scaled(velocity, 1.0 / n, drone.velocity)
+    put(motion.position, place)
+    put(motion.velocity, velocity)
+    put(motion.omega, (0.0, 0.0, 0.0))
+    put(motion.acceleration, (0.0, 0.0, 0.0))

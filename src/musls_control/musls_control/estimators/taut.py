@@ -28,6 +28,11 @@ CABLE = np.dtype(
         ("length", float),
         ("mass", float),
         ("drone_mass", float),
+        ("drag", float),  # across it, per length and squared speed [N s2/m3]
+        ("compliance", float),  # strain per force [1/N]
+        ("damping", float),  # of its joint with the load [N m s]
+        ("twist_damping", float),
+        ("twists", np.int64),  # whether its ends turn about it independently
     ]
 )
 

@@ -11,7 +11,7 @@ from musls_control.autopilot import DroneSetpoints
 from musls_control.brief.brief import Brief
 from musls_control.brief.flown_by import contingency_of, controller_of
 from musls_control.chain import ForcesToSetpoints
-from musls_control.controllers import Controller, ControlLevel, level_of
+from musls_control.controllers import Controller, ControlLevel, level_of, within_reach
 from musls_control.estimate import Estimate
 from musls_control.mission.contingency import Contingency
 from musls_control.mission.delivery import Outlet
@@ -178,6 +178,7 @@ class GraphControl:
             self._ask.start(speeds, estimate.drones)
             self.controller.start(time_s, estimate)
             self.flies = True
+        reference = within_reach(self.controller, reference, estimate)
         forces = self.controller.step(time_s, reference, estimate)
         self._ask(forces, self._ask.throttle(speeds))
         return self._setpoints.data[:, 6:9], self._setpoints.data[:, 9]

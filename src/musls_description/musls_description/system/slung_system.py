@@ -37,6 +37,7 @@ from musls_description.config.schema import (
     adapter,
     spec,
 )
+from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.cable_law import AnyCableLaw
 from musls_description.system.drone import (
@@ -902,6 +903,25 @@ class SlungLoadSystem(RigSystem):
     def formation(self) -> SlungLoadSystem:
         """Itself."""
         return self
+
+    def turnable(self, *, twist_held: bool) -> Array:
+        """Projection on the axes about which the cables can turn the load, its frame, (3, 3).
+
+        Forces of cables turn a load about all axes, of two cables not about the line through their
+        attachments, of one cable about none; a cable that does not twist (`twist_held`: and whose
+        model knows of it) turns it about the vertical.
+        """
+        axes = np.zeros((3, 0))
+        if not self.load.point_mass:
+            places = np.array(self.load.cable_attachments_m, np.float64)
+            left, sizes, _ = np.linalg.svd(grasp_matrix(places - places.mean(axis=0))[3:])
+            axes = left[:, : len(sizes)][:, sizes > 1e-6]
+            if twist_held and any(cable.twist == "locked" for cable in self.cables):
+                with_twist = np.column_stack([axes, [0.0, 0.0, 1.0]])
+                left, sizes, _ = np.linalg.svd(with_twist)
+                axes = left[:, : len(sizes)][:, sizes > 1e-6]
+        found: Array = axes @ axes.T
+        return found
 
     def carried_by(self, drones: Sequence[int]) -> SlungLoadSystem:
         """The load on the cables of some drones (from 0) alone."""

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from musls_control.estimate import MOTION, Estimate
+from musls_control.estimators import DroneErrors
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError, file_of, user_code
 from musls_description.numerics.arrays import Array, Records
@@ -41,7 +42,7 @@ from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantState
 from musls_sim.sensors.custom import SensorModel, SensorSetup
 from musls_sim.sensors.relay import CaptureRelay
-from musls_sim.specs.estimation import MotionCaptureSpec
+from musls_sim.specs.estimation import MotionCaptureSpec, TruthSpec
 from musls_sim.specs.imperfections import Imperfections
 
 
@@ -394,6 +395,43 @@ def _gains(spec: MotionCaptureSpec, period_s: float) -> tuple[float, float, floa
     turn = gyro**2 * interval * np.eye(1)
     (on_attitude,) = stationary_gains(np.eye(1), turn, attitude**2)
     return float(on_position), float(on_velocity), float(on_attitude)
+
+
+MEMORY_S = 0.2
+"""Time over which those who use the estimates average; errors that last longer count as such."""
+
+LEAST_ERRORS = DroneErrors(2e-4, 2e-4, 5e-3, 1e-3)
+"""Errors of exact estimates, so that a filter has something to weigh by."""
+
+
+def drone_errors(
+    spec: MotionCaptureSpec | TruthSpec, period_s: float, gravity_m_s2: float
+) -> DroneErrors:
+    """Errors of the drones' estimates that follow from the declared noise, see `DroneErrors`.
+
+    Over long times an estimated place follows the samples, with an error as large as theirs, and
+    the IMU's noise behind the filter's gain; an attitude error forgets itself more slowly than
+    filters remember.
+    """
+    if isinstance(spec, TruthSpec):
+        # A thrust that is turned by the noise of the attitude: about the weight, and as much again.
+        noise, turned_m_s2 = spec.noise, 2.0 * gravity_m_s2 * spec.noise
+        errors = noise, noise, turned_m_s2, noise
+    else:
+        interval_s = max(1.0 / spec.rate_hz, period_s)
+        _, on_velocity, on_attitude = _gains(spec, period_s)
+        seen_s = interval_s / (1.0 - spec.dropout_fraction)
+        place = spec.position_noise_m**2 * seen_s
+        place += spec.accelerometer_noise_m_s2**2 * period_s * (seen_s / on_velocity) ** 2
+        lasts_s = seen_s / on_attitude
+        turn = spec.attitude_noise_rad**2 * seen_s
+        turn += spec.gyro_noise_rad_s**2 * period_s * lasts_s**2
+        turn *= min(1.0, MEMORY_S / lasts_s)
+        white = np.sqrt([place / period_s, turn / period_s])
+        errors = *white, spec.accelerometer_noise_m_s2, spec.gyro_noise_rad_s
+    least = LEAST_ERRORS
+    floors = least.position_m, least.attitude_rad, least.acceleration_m_s2, least.rate_rad_s
+    return DroneErrors(*(max(float(e), floor) for e, floor in zip(errors, floors, strict=True)))
 
 
 @cache

@@ -26,7 +26,7 @@ from musls_description.system.slung_system import formation_of
 from musls_sim.plants.interface import PlantState
 from musls_sim.plants.rigid_body import rotor_records
 from musls_sim.scenario.scenario import Scenario
-from musls_sim.sensors.estimation import check_estimate
+from musls_sim.sensors.estimation import check_estimate, drone_errors
 
 
 class LoadEstimation:
@@ -73,7 +73,9 @@ class LoadEstimation:
         system = formation_of(scenario.system, what)
         if scenario.cable_model == "massless":
             system = weightless(system)
-        setup = EstimatorSetup(system, scenario.physics.gravity_m_s2, period_s)
+        gravity = scenario.physics.gravity_m_s2
+        errors = drone_errors(scenario.estimation, period_s, gravity)
+        setup = EstimatorSetup(system, gravity, period_s, errors, scenario.cable_model)
         estimator = chosen.build(setup)
         return cls(estimator, state, estimate, scenario, period_s, generator)
 

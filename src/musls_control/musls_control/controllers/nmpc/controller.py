@@ -311,7 +311,7 @@ class NmpcController(Controller):
         derivatives, tilts = reference.coming(problem.times_s)
         x = np.zeros((len(derivatives), problem.nx))
         for k, (row, tilt) in enumerate(zip(derivatives, tilts, strict=True)):
-            then = LoadReference(row, tilt)
+            then = replace(reference, derivatives=row, tilt=tilt)
             turn = then.rotation
             push = model.mass_kg * (row[2, :3] - self._gravity) - problem.disturbance_n[0]
             push = turn.T @ push
