@@ -13,11 +13,12 @@ from musls_bringup.api import (
 )
 from musls_bringup.shipped import VERSION as __version__
 from musls_bringup.verify import verify
+from musls_control.agents.agent import EVERYBODY, Agent
 from musls_control.controllers import CONTROLLERS as controllers
 from musls_control.controllers import Controller, ControlLevel, ControlSetup
 from musls_control.estimate import Estimate
 from musls_control.estimators import LOAD_ESTIMATORS as load_estimators
-from musls_control.estimators import LoadEstimator
+from musls_control.estimators import LoadEstimator, LoadImuSpec
 from musls_control.reference import LoadReference
 from musls_control.trajectories import TRAJECTORIES as trajectories
 from musls_control.trajectories import Trajectory
@@ -45,7 +46,9 @@ from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 
 __all__ = [
+    "EVERYBODY",
     "AerodynamicModel",
+    "Agent",
     "Batch",
     "Cable",
     "CableLaw",
@@ -59,6 +62,7 @@ __all__ = [
     "InvalidFlightWarning",
     "Load",
     "LoadEstimator",
+    "LoadImuSpec",
     "LoadReference",
     "MuslsError",
     "Observer",

@@ -1,5 +1,8 @@
 """Drones that decide for themselves: closed forms, what they know, and the network between them."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ from musls_bringup.api import load_scenario
 from musls_control.agents.agent import EVERYBODY, Agent
 from musls_control.agents.network import HEADER_BYTES, Network, NetworkSpec
 from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.strict_yaml import parse_yaml
 
 G = 9.80665
 MASS_KG, HALF_M, LENGTH_M, RADIUS_M = 1.2, 0.8, 1.5, 1.0
@@ -262,3 +266,26 @@ def test_a_mistake_of_an_agent_is_one_line_that_names_it(mistake):
 def test_agents_that_cannot_fly_are_refused_in_one_line(keys, text):
     with pytest.raises(ConfigError, match=text):
         musls.Session(load_scenario("hold", {"controller": {"kind": "agents", **keys}}))
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="docs/ come with a checkout")
+def test_the_agent_and_the_keys_of_the_page_fly_as_they_stand(tmp_path, monkeypatch):
+    code, keys = (
+        re.search(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)[1]
+        for language in ("py", "yaml")
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("spring.py").write_text(code, encoding="utf-8")
+    controller = parse_yaml(keys, "docs/agents.md")["controller"]
+    scenario = load_scenario(
+        "hold", {"controller": controller, "start": "air", "cable_model": "massless"}
+    )
+    session = musls.Session(scenario)
+    before = session.plant.state.position_enu_m.copy()
+    session.advance(1250)
+    assert np.abs(session.plant.state.position_enu_m - before).max() < 0.2
+    numbers = session.flying.numbers()
+    assert 0.1 < numbers["messages_lost"] / numbers["messages_sent"] < 0.35
