@@ -67,6 +67,9 @@ BANDWIDTH = 0.3
 """Natural frequency of roll and pitch times the time constant of the rotors; 12 rad/s for an x500.
 Higher ones let the lag of the rotors eat up the damping."""
 
+DAMPING = 0.8
+"""Damping ratio of the attitude."""
+
 
 def tilting_rad_s(drones: Sequence[Drone]) -> float:
     """Natural frequency of roll and pitch that suits the rotors of all drones."""
@@ -96,7 +99,7 @@ class GeometricAttitude:
         self,
         inertia_kg_m2: ArrayLike,
         natural_frequency_rad_s: Sequence[float] = (12.0, 12.0, 4.0),
-        damping_ratio: Sequence[float] = (0.8, 0.8, 0.8),
+        damping_ratio: Sequence[float] = (DAMPING, DAMPING, DAMPING),
     ) -> None:
         """Choose gains.
 

@@ -27,8 +27,9 @@ def heard():
     controller = PayloadSpec().build(ControlSetup(system, cone, G, 0.02))
     control, motion = GraphControl(controller, system, 0.02), ReceivedMotion(3, 4)
     places = np.vstack([np.zeros(3), cone.offsets_m(3)]) + [0.0, 0.0, 1.0]
+    half = 0.5 * np.r_[0.0, cone.azimuths_rad(3) + np.pi]  # drones face the load
     for body, place in enumerate(places):
-        motion.on_pose(body, 5.0, place, (1.0, 0.0, 0.0, 0.0))
+        motion.on_pose(body, 5.0, place, (np.cos(half[body]), 0.0, 0.0, np.sin(half[body])))
         motion.on_twist(body, 5.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         if body:
             motion.on_rotors(body, 5.0, [700.0] * 4)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from ideal_cables import IdealCables
 
-from musls_control.controllers.payload.allocation import share_out, shares_of
+from musls_control.controllers.nmpc.controller import DisturbanceObserver
+from musls_control.controllers.payload.allocation import givable_of, share_out, shares_of
 from musls_control.controllers.payload.cable_law import CABLE, COMMAND, LAW, payload_step
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
+from musls_control.controllers.payload.observer import observe
 from musls_control.estimate import MOTION
 from musls_description.numerics.arrays import grasp_matrix
 from musls_description.numerics.records import pack_tables
@@ -40,6 +42,7 @@ class Flight:
         load, cables = np.zeros(1, LOAD), np.zeros(n, CABLE)
         load["mass"], load["gravity"], load["period"] = self.mass, G, 0.005
         load["inertia"], load["inverse_inertia"] = self.inertia, np.linalg.inv(self.inertia)
+        load["givable"] = givable_of(self.arms, self.inertia)
         load["reach"], load["integral_reach"], load["integral_turn"] = 50, 2, 20
         load["position_gains"] = [2, 2, 4], [3, 3, 4], [integral] * 3
         load["attitude_gains"] = [16, 16, 6], [8, 8, 5], [integral] * 3
@@ -58,7 +61,8 @@ class Flight:
 
     def force(self, state, reference):
         bodies = np.ascontiguousarray(state).view(MOTION).reshape(-1)
-        payload_step(self.memory.ctypes.data, bodies, *parts(reference))
+        present, tilt = parts(reference)
+        payload_step(self.memory.ctypes.data, bodies, present, tilt, present)
         return self.views["commands"]["force"].copy()
 
     def start(self, shift=0.0):
@@ -259,6 +263,56 @@ def test_integrals_remove_what_a_constant_push_leaves():
     assert with_them[-1] < 5e-3
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_the_observer_finds_what_is_missing_and_shares_it_as_that_of_nmpc(n):
+    """Bodies at rest although forces are counted on; `nmpc` finds the same by least squares."""
+    flight, rng = Flight(n), np.random.default_rng(n)
+    load, cables = flight.load[0], flight.cables
+    load["observer_rate"], load["observes_drones"], load["observes"] = 3.0, 1.0, 1.0
+    cables["direction"] = -flight.up
+    missing = rng.normal(size=(1 + n, 3)) * 0.5
+    bodies = np.zeros(1 + n, MOTION)
+    for _ in range(600):  # of 5 ms: nine time constants
+        load["seen"]["force"] = load["seen"]["missing"] - missing[0]
+        cables["seen"]["force"] = cables["seen"]["missing"] - missing[1:]
+        observe(load, cables, bodies)
+    found = np.vstack([load["seen"]["missing"], cables["seen"]["missing"]])
+    np.testing.assert_allclose(found, missing, atol=1e-3)
+    other = object.__new__(DisturbanceObserver)
+    other._mass_kg = np.r_[flight.mass, cables["drone_mass"]][:, None]
+    other._weight_n = other._mass_kg * [0.0, 0.0, -G]
+    other.missing_n = found
+    shared = np.vstack([load["seen"]["disturbance"], cables["seen"]["disturbance"]])
+    np.testing.assert_allclose(shared, other.disturbances_n(-flight.up), atol=1e-9)
+    load["observes_drones"] = 0.0  # an incremental tracker looks after them
+    observe(load, cables, bodies)
+    assert not cables["seen"]["disturbance"].any()
+    hidden = -flight.up @ load["seen"]["disturbance"]
+    np.testing.assert_allclose(hidden, 0.0, atol=1e-4)  # nothing that cables could give
+
+
+def test_drones_are_spared_together():
+    """One weak drone of three: all horizontal parts shrink alike, heights stay, no moment."""
+    flight = Flight(3, REFERENCE)
+    state = flight.start()
+    asked = rest(0.0)
+    asked[2, :2] = 3.0, 1.0
+    wanted = flight.force(state, asked)
+    weight = flight.mass * G * np.array([0.0, 0.0, 1.0])
+    resting = (flight.shares @ np.r_[weight, np.zeros(3), 1.0]).reshape(3, 3)
+    flight.cables["resting"] = resting
+    sizes = np.linalg.norm(wanted, axis=1)
+    flight.cables["most_thrust"] = sizes * [0.98, 1.2, 1.2]
+    flight.cables["steepest"] = 5.0
+    found = flight.force(state, asked)
+    assert np.linalg.norm(found, axis=1)[0] == pytest.approx(0.98 * sizes[0])
+    np.testing.assert_allclose(found[:, 2], wanted[:, 2])
+    share = (found - resting)[:, :2] / (wanted - resting)[:, :2]
+    np.testing.assert_allclose(share, share[0, 0])
+    assert 0.0 < share[0, 0] < 1.0
+    assert flight.load["saturated"][0] == 1.0
+
+
 def test_integrals_stop_at_their_limit_and_while_the_feedback_is_limited():
     flight = Flight(3, integral=1.0)
     flight.load["reach"] = 0.5, 0.5
@@ -307,6 +361,7 @@ def test_each_derivative_of_the_demand_is_fed_by_the_error_one_derivative_on():
     """The integral's part in the second derivatives is the speed and the spin that are left."""
     load, gained = np.zeros(1, LOAD)[0], np.array([0.3, 0.4, 0.5])
     load["mass"], load["free"], load["feed_position"], load["feed_attitude"] = 2.0, 1.0, 1.0, 1.0
+    load["givable"] = np.eye(3)
     load["position_gains"]["integral"] = load["attitude_gains"]["integral"] = gained
     names = "gap", "speed", "turn", "spin"
     for name, row in zip(names, np.arange(1.0, 13.0).reshape(4, 3), strict=True):

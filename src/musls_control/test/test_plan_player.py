@@ -255,3 +255,19 @@ def test_the_states_are_those_of_the_documented_diagram():
     found.add(("flying", player.state.value, "end in the air"))
     drawn = re.findall(r"^    (\w+) --> (\w+) : (.+)$", PAGE.read_text(), re.M)
     assert len(drawn) == len(set(drawn)) and set(drawn) == found
+
+
+def test_drones_come_back_to_the_plan_from_where_they_are():
+    """After a controller: no jump, what is not known stays planned, and the plan after a while."""
+    player = ground_player()
+    begin_s = time_of(player, "hold")
+    planned, before = player.at(begin_s), player.plan
+    off_m = np.array([[0.3, 0.0, -0.1], [0.0, 0.05, 0.0], [np.nan] * 3])
+    player.begin_at(planned.drones.position_enu_m + off_m)
+    found = player.setpoint.drones.position_enu_m
+    np.testing.assert_allclose(found, planned.drones.position_enu_m + np.nan_to_num(off_m))
+    row, rate_hz = player.row, player.plan.rate_hz
+    moved = player.plan.drone_position_enu_m - before.drone_position_enu_m
+    steps_m = np.linalg.norm(np.diff(moved[row:], axis=0), axis=2)
+    assert steps_m.max() < 1.9 * 0.32 / (3.0 * rate_hz)  # of a smooth way of 3 s
+    assert not moved[:row].any() and not moved[row + round(3.3 * rate_hz) :].any()

@@ -15,13 +15,14 @@ from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
     from musls_bringup.before.verdict import Verdict
     from musls_control.brief.margins import DroneMargins, Margins
+    from musls_sim.scenario.scenario import Scenario
 
 
 def run(
@@ -171,6 +172,8 @@ def modes(
     where = "at rest in formation" if at is None else f"at {model.time_s:.3f} s"
     print(f"{chosen.name}: open loop, {where}")
     print(model)
+    for line in _closed_loops(chosen):
+        print(line)
     if out is None:
         return
     with writing(out):
@@ -181,6 +184,31 @@ def modes(
         )  # fmt: skip
         draw(model, chosen.name, out / "modes.png")
     print(f"{out / 'model.npz'}, {out / 'modes.png'}")
+
+
+def _closed_loops(chosen: Scenario) -> Iterator[str]:
+    """Gains and margins of the controller `payload`; nothing for others."""
+    import numpy as np
+
+    from musls_control.controllers.payload.controller import PayloadController
+    from musls_control.controllers.payload.model import ATTITUDE, POSITION
+    from musls_sim.session.control import make_controller
+    from musls_sim.specs.physics import CONTROL_PERIOD_S
+
+    controller = make_controller(chosen, CONTROL_PERIOD_S)
+    if not isinstance(controller, PayloadController):
+        return
+    gains, lag_s = controller.gains, controller.derived.actuator.lag_s
+    yield f"closed loop: controller payload, drones answer after {1e3 * lag_s:.0f} ms"
+    for name in (*POSITION, *ATTITUDE, "cable_direction_1_s2", "cable_rate_1_s"):
+        values = np.atleast_1d(getattr(gains, name))
+        yield f"  {name}: {', '.join(f'{value:.3g}' for value in values)}"
+    for name, loop in controller.derived.loops.items():
+        told = loop.numbers
+        yield (
+            f"  loop {name}: gain margin {told['gain_margin']:.1f}, phase margin "
+            f"{told['phase_margin_deg']:.0f} deg, delay margin {told['delay_margin_ms']:.0f} ms"
+        )
 
 
 # ---------- `musls formation`, `musls draw`

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from musls_control.brief.brief import Brief
-from musls_control.controllers import Controller, ControlSetup
+from musls_control.controllers import USUAL_LATENCY_S, Controller, ControlSetup
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.mission.contingency import Contingency
 from musls_description.config.errors import ConfigError
@@ -18,6 +18,8 @@ def controller_of(
     given: Controller | Callable[..., Controller] | None = None,
     *,
     incremental: bool = False,
+    latency_s: float = USUAL_LATENCY_S,
+    setpoint_delay_s: float = 0.0,
 ) -> Controller | None:
     """Make the controller of a flight, None for the formation's set-points alone.
 
@@ -26,6 +28,8 @@ def controller_of(
         period_s: Time between two calls.
         given: Another controller than the brief's, an object or what makes it.
         incremental: Whether an incremental law (INDI) tracks its forces.
+        latency_s: Time by which the load's measured motion is late.
+        setpoint_delay_s: Time from a command until the autopilot has it.
 
     Raises:
         ConfigError: It cannot fly this system, or is no controller.
@@ -45,6 +49,8 @@ def controller_of(
         incremental=incremental,
         seed=brief.seed,
         twist_held=brief.cable_model == "rigid_links",
+        latency_s=latency_s,
+        setpoint_delay_s=setpoint_delay_s,
     )
     maker = kind if given is None else repr(given)
     if given is None:

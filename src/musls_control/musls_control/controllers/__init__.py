@@ -30,6 +30,10 @@ from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
 
+USUAL_LATENCY_S = 0.035
+"""Time by which a load's motion is late where nobody says it: motion capture with 20 ms, of 100 Hz,
+and its filter."""
+
 
 class ControlLevel(str, Enum):
     """Kinds of commands; adapters complete the chain down to the rotors.
@@ -81,6 +85,8 @@ class ControlSetup:
         twist_held: Whether the cable model knows of cables that do not twist (`rigid_links`).
         incremental: Whether the tracker makes up for disturbances (`autopilot.tracker: indi`).
         seed: Seed of the flight.
+        latency_s: Time by which the load's measured motion is late.
+        setpoint_delay_s: Time from a command until the autopilot has it.
     """
 
     system: RigSystem
@@ -90,6 +96,8 @@ class ControlSetup:
     rods: bool = False
     obstacles: tuple[AnyObstacle, ...] = ()
     incremental: bool = False
+    latency_s: float = USUAL_LATENCY_S
+    setpoint_delay_s: float = 0.0
     seed: int = 0
     twist_held: bool = False
 

@@ -268,6 +268,10 @@ class FlightGuidance:
         guarded = guard is not None and guard.step in _GUARDED
         return flying and not guarded and player.stage not in GROUND_PHASES and age_s <= TOO_OLD_S
 
+    def hand_back(self) -> None:
+        """Take the drones over from a controller of the load, where they are."""
+        self.player.begin_at(self.known.estimate.position_enu_m[1:])
+
     # ---------- Faults and losses
 
     @property

@@ -116,6 +116,10 @@ class GroundSpot:
         return rotate(back, self.drone_position_enu_m - self.load_position_enu_m)
 
 
+LEAST_RETURN_S, RETURN_M_S = 3.0, 0.1
+"""Time in which drones go to their places after a controller has flown them, and mean speed."""
+
+
 @dataclass(frozen=True)
 class FlightPlan:
     """Set-points of a whole flight, sampled; row k holds from k / rate_hz to the next.
@@ -163,6 +167,20 @@ class FlightPlan:
     def duration_s(self) -> float:
         """Time to the last planned set-point."""
         return len(self.stage) / self.rate_hz
+
+    def from_places(self, row: int, places_enu_m: Array) -> FlightPlan:
+        """The same plan with drones that are elsewhere in a row, places (n, 3), NaN if not known.
+
+        It begins where they are, so that the load hangs on as it does, and leads them to where
+        they should be. What has been flown before the row stays.
+        """
+        off_m = np.nan_to_num(places_enu_m - self.drone_position_enu_m[row])
+        takes_s = max(LEAST_RETURN_S, float(np.linalg.norm(off_m, axis=1).max()) / RETURN_M_S)
+        share = np.arange(len(self.stage) - row) / (takes_s * self.rate_hz)
+        left = np.where(share < 1.0, 1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2), 0.0)
+        moved = self.drone_position_enu_m.copy()
+        moved[row:] += left[:, None, None] * off_m
+        return replace(self, drone_position_enu_m=moved)
 
     @cached_property
     def load_pose(self) -> Array:

@@ -272,6 +272,10 @@ class FlightPlayer:
         """Set-point of the load at a time, with derivatives; at rest while paused or idle."""
         return self.reference.at(time_s - self.begin_s)
 
+    def begin_at(self, places_enu_m: Array) -> None:
+        """Lead the drones to the plan from where they are, (n, 3), NaN for what is not known."""
+        self.plan = self.plan.from_places(self.row, places_enu_m)
+
     def pause(self, time_s: float, *, by_guard: bool = False) -> None:
         """Hold the present set-points; a pause of the guard's may become a person's.
 

@@ -165,6 +165,8 @@ class GraphControl:
         """Last command of the controller, as of `step`; None where the formation flies."""
         if flight.controls(motion.oldest_s(time_s)):
             return self.step(time_s, flight.player.reference_at(time_s), motion)
+        if self.flies:
+            flight.hand_back()
         self.rest()
         return None
 

@@ -66,7 +66,15 @@ def make_controller(
 ) -> Controller | None:
     """Make the controller of a scenario, see `controller_of`."""
     incremental = scenario.autopilot.tracker is Tracker.INDI
-    return controller_of(scenario.brief, period_s, given, incremental=incremental)
+    faults = scenario.imperfections
+    return controller_of(
+        scenario.brief,
+        period_s,
+        given,
+        incremental=incremental,
+        latency_s=scenario.estimation.load_latency_s,
+        setpoint_delay_s=faults.setpoint_delay_s + 0.5 * faults.setpoint_jitter_s,
+    )
 
 
 class Control:

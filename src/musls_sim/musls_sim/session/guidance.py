@@ -374,14 +374,12 @@ class MissionGuidance(Guidance):
             observer.on_acceleration(tick * self._period_s, acceleration_enu_m_s2)
 
     def on_controller_end(self, tick: int) -> None:
-        """Announce the formation's poses again."""
-        if self._headings is not None:
-            self._headings = None
-            self._tell_planned(tick * self._period_s, self.row)
-        if self._by_controller:
-            self._by_controller = False
-            self._fly_row(self.flight.player.setpoint.drones.data)
-            self._tell_planned(tick * self._period_s, self.row)
+        """Lead the drones from where they are, and announce the formation's poses again."""
+        self._headings = None
+        self._by_controller = False
+        self.flight.hand_back()
+        self._fly_row(self.flight.player.setpoint.drones.data)
+        self._tell_planned(tick * self._period_s, self.row)
 
     def keep_headings(self, time_s: float, yaw_enu_rad: Array) -> None:
         """Announce these headings instead of the formation's."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from musls_control.controllers import USUAL_LATENCY_S
 from musls_control.estimators import AnyLoadEstimator, SeenLoadSpec
 from musls_description.config.schema import Fraction, NonNegative, spec
 
@@ -26,6 +27,11 @@ class TruthSpec:
     kind: Literal["truth"] = "truth"
     noise: NonNegative = 0.0
     load: AnyLoadEstimator = Field(default_factory=SeenLoadSpec)
+
+    @property
+    def load_latency_s(self) -> float:
+        """Time by which the load's motion is late: nothing, or what estimators need."""
+        return 0.0 if self.load.kind == "mocap" else USUAL_LATENCY_S
 
 
 @spec
@@ -54,6 +60,11 @@ class MotionCaptureSpec:
     gyro_noise_rad_s: NonNegative = 0.002
     accelerometer_noise_m_s2: NonNegative = 0.02
     load: AnyLoadEstimator = Field(default_factory=SeenLoadSpec)
+
+    @property
+    def load_latency_s(self) -> float:
+        """Time by which the load's motion is late: on its way, and in the filter of velocities."""
+        return self.latency_s + 1.5 / self.rate_hz
 
 
 def _of_mocap(value: Any) -> Any:

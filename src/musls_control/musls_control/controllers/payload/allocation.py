@@ -65,6 +65,13 @@ def shares_of(attachments_m: Array, preferred_n: Array | None = None) -> Array:
     return shares
 
 
+def givable_of(attachments_m: Array, inertia_kg_m2: Array) -> Array:
+    """Matrix, (3, 3), that leaves of an angular acceleration what forces of cables can give."""
+    spread = grasp_matrix(attachments_m - attachments_m.mean(axis=0))[3:]
+    moments = spread @ np.linalg.pinv(spread, rcond=1e-6)
+    return np.asarray(np.linalg.solve(inertia_kg_m2, moments @ inertia_kg_m2))
+
+
 @compiled()
 def inner(a, b):
     """Return the inner product of two vectors of any length."""

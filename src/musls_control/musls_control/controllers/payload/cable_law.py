@@ -11,8 +11,16 @@ transporting a cable-suspended rigid body", IEEE TCST 2018):
 
 with e_q = q_d x q, e_w = w + q x (q x w_d), w = q x q', w_d = q_d x q_d' and a the acceleration of
 the load's attachment with gravity added. Authors' code sets w_d and w_d' to zero. Here they are the
-derivatives of mu, for which the load's wrench is differentiated twice; the acceleration of the load
-is the one that the parts of mu along the cables give.
+derivatives of mu, for which the load's wrench is differentiated twice.
+
+The acceleration of the load is the one that is asked of it. The one that the parts of mu along the
+cables give (`feed_forward: full`) would be exact for drones that turn at once. Of real ones it asks
+to take away the swing of the load against them, which comes late and drives it.
+
+Drones that cannot give their force, by thrust or tilt, are spared together: the horizontal parts of
+all forces go by the same share from those that carry the load at rest towards those that are
+wanted, and where that is not enough the vertical ones, too. What is left of the load's wrench is a
+share of its feedback, and has no moment that nobody asked for.
 
 Three records of an array hold a vector with its first two derivatives.
 """
@@ -35,7 +43,9 @@ from musls_control.controllers.payload.load_law import (
     feed_back,
     gyroscopic,
     integrate,
+    planned,
 )
+from musls_control.controllers.payload.observer import OBSERVED, count_on, observe
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import (
@@ -82,6 +92,13 @@ CABLE = np.dtype(
         ("along", float, (2, 3)),  # its part along the present cable, and its derivative
         ("lean", float, 2),  # smoothed tilt of `lead_tilt`
         ("leans", float),  # 0 before the first one
+        ("resting", float, 3),  # force of the cable on a load at rest, load frame,
+        ("most_thrust", float),  # largest force of the drone, 0 for no limit,
+        ("steepest", float),  # and tangent of its largest tilt
+        ("lag_share", float),  # share of a new command in what acts,
+        ("thrust", float),  # which is this,
+        ("pull", float, 3),  # and this on the load,
+        ("seen", OBSERVED),  # and memory of the `observer`
     ]
 )
 
@@ -130,13 +147,18 @@ def open_law(t):
 
 
 @compiled()
-def payload_step(address, bodies, reference, tilt):
+def payload_step(address, bodies, present, tilt, coming):
     """Write the commands of all drones, and whether tensions and distances are kept.
 
-    `address`: of the law's record, `LAW`. `bodies` are the motion of load and drones, `reference`
-    and `tilt` those of a `LoadReference`.
+    `address`: of the law's record, `LAW`. `bodies` are the motion of load and drones, `present` and
+    `tilt` those of a `LoadReference`; `coming` are its derivatives of the time when the drones will
+    have answered, of which accelerations and beyond count.
     """
     t = open_law(record_at(address, LAW))
+    reference = present.copy()
+    put(t.load[0].gained, scale(t.load[0].latency_s, present[2]))
+    for order in range(2, 5):
+        put(reference[order], coming[order])
     load, cables = t.load[0], t.cables
     write_matrix(load.rotation, body_axes_in_world(bodies[0].attitude))
     attitude_reference(load, reference, tilt)
@@ -144,18 +166,24 @@ def payload_step(address, bodies, reference, tilt):
     feed_back(load, bodies[0], reference)
     for i in range(len(cables)):
         look_along(cables[i], load, bodies[0], bodies[1 + i])
+    observe(load, cables, bodies)
     if not share_wrench(t, bodies[0].omega, reference):
         load.unkept = 1.0
-    integrate(load)
     put(load.acceleration, add(load.acceleration, (0.0, 0.0, load.gravity)))
     if load.feed_attitude == 0.0:
         # With the acceleration that the forces give a small load, fast and late, drones drive it.
         # The yaw they cannot follow: over before they have turned.
         asked = load.wanted_turn[0]
         put(load.angular_acceleration, (asked[0], asked[1], load.ahead[2]))
+        put(load.acceleration, planned(load, reference))
+    for i in range(len(cables)):
+        cable, force = cables[i], t.commands[i].force
+        put(force, sub(drone_force(cable, load, bodies[0].omega), cable.seen.disturbance))
+    spare(load, cables, t.commands)
+    integrate(load)
+    count_on(load, cables, t.commands, bodies)
     for i in range(len(cables)):
         cable, command = cables[i], t.commands[i]
-        put(command.force, drone_force(cable, load, bodies[0].omega))
         weight = (0.0, 0.0, cable.drone_mass * load.gravity)
         put(command.counted, scale(-1.0, add(cable.along[0], weight)))
         if load.lead_gain > 0.0:
@@ -166,6 +194,75 @@ def payload_step(address, bodies, reference, tilt):
 
 
 @compiled()
+def spare(load, cables, commands):
+    """Scale all forces down to what every drone can give, see the module's docstring."""
+    load.calls += 1.0
+    upright = True
+    level = share_of_all(load, cables, commands, upright)
+    if level == 1.0:
+        return
+    load.saturated += 1.0
+    put(load.free, (0.0, 0.0, 0.0))
+    if level < 0.0:  # not even the height can be kept
+        upright = False
+        level = max(share_of_all(load, cables, commands, upright), 0.0)
+    for i in range(len(cables)):
+        cable = cables[i]
+        r, c = away(load, cable, commands[i].force, upright)
+        put(commands[i].force, add_scaled(r, level, c))
+        if not upright:
+            resting = rotate(load.wanted_rotation, cable.resting)
+            change = sub(cable.along[0], resting)
+            put(cable.along[0], add_scaled(resting, level, change))
+
+
+@compiled()
+def share_of_all(load, cables, commands, upright):
+    """Return the share of the wanted forces that all drones can give; -1 where none is enough.
+
+    With the force r at rest and the wanted one r + c: the largest share x <= 1 with |r + x c| below
+    the drone's force and the horizontal part below the vertical one times the slope.
+    """
+    share = 1.0
+    for i in range(len(cables)):
+        cable = cables[i]
+        if cable.most_thrust <= 0.0:
+            continue
+        r, c = away(load, cable, commands[i].force, upright)
+        share = min(share, reaching(dot(c, c), dot(r, c), dot(r, r) - cable.most_thrust**2))
+        steep = cable.steepest**2
+        level = c[0] * c[0] + c[1] * c[1] - steep * c[2] * c[2]
+        mixed = r[0] * c[0] + r[1] * c[1] - steep * r[2] * c[2]
+        rest = r[0] * r[0] + r[1] * r[1] - steep * r[2] * r[2]
+        share = min(share, reaching(level, mixed, rest))
+    return share
+
+
+@compiled()
+def away(load, cable, force, upright):
+    """Return the force of a drone that carries the load at rest, and what is wanted beyond it.
+
+    `upright`: the former with the height of the wanted one, so that the latter is horizontal.
+    """
+    r = rotate(load.wanted_rotation, cable.resting)
+    r = add(r, (0.0, 0.0, cable.drone_mass * load.gravity))
+    if upright:
+        r = (r[0], r[1], force[2])
+    return r, sub(force, r)
+
+
+@compiled()
+def reaching(a, b, c):
+    """Return the largest x <= 1 up to which a x^2 + 2 b x + c <= 0; -1 where x = 0 is beyond it."""
+    if a + 2.0 * b + c <= 0.0:
+        return 1.0
+    if c >= 0.0:
+        return -1.0
+    root = math.sqrt(b * b - a * c) if b * b > a * c else 0.0
+    return min(max(-c / (b + root), 0.0), 1.0) if b + root > 0.0 else 1.0
+
+
+@compiled()
 def look_along(cable, load, body, drone):
     """Write direction from drone to load, its derivative and the distance of the cable's ends."""
     arm, hook = rotate(load.rotation, cable.attachment), rotate_by(drone.attitude, cable.hook)
@@ -173,7 +270,7 @@ def look_along(cable, load, body, drone):
     swing = rotate_by(drone.attitude, cross(drone.omega, cable.hook))
     gap = sub(add(body.position, arm), add(drone.position, hook))
     q, cable.length = unit(gap)
-    v = sub(add(body.velocity, spin), add(drone.velocity, swing))
+    v = sub(add(add(body.velocity, load.gained), spin), add(drone.velocity, swing))
     put(cable.direction, q)
     across = add_scaled(v, -dot(q, v), q)
     put(cable.direction_rate, scale(1.0 / max(cable.length, 1e-6), across))
@@ -231,7 +328,8 @@ def frame_terms(w, alpha, a, a1, order):
 @compiled()
 def load_motion(load, cables, w, order):
     """Write the acceleration that the cables' forces give the load, or its derivative."""
-    linear = 0.0, 0.0, -load.gravity if order == 0 else 0.0
+    linear = scale(1.0 / load.mass, load.seen.disturbance) if order == 0 else (0.0, 0.0, 0.0)
+    linear = add(linear, (0.0, 0.0, -load.gravity if order == 0 else 0.0))
     moment = scale(-1.0, gyroscopic(load.inertia, w, load.angular_acceleration, w, order))
     for i in range(len(cables)):
         cable = cables[i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from musls_control.controllers import (
     level_of,
     prepare_controller,
 )
-from musls_control.controllers.payload.allocation import null_space_of, shares_of
+from musls_control.controllers.payload.allocation import givable_of, null_space_of, shares_of
 from musls_control.controllers.payload.cable_law import COMMAND, LAW, payload_step
 from musls_control.controllers.payload.load_law import LOAD
 from musls_control.controllers.payload.model import (
@@ -28,15 +28,16 @@ from musls_control.controllers.payload.model import (
     POSITION,
     GainSpec,
     PayloadModel,
-    attitude_lag_s,
     derive_gains,
 )
 from musls_control.controllers.payload.rods import Structure, rod_commands
+from musls_control.controllers.payload.synthesis import observer_rate_1_s
 from musls_control.estimate import Estimate
+from musls_control.px4.allocation import rotor_lag_s
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
-from musls_description.numerics.arrays import Array
+from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.records import TiedToMemory, pack_tables
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import formation_of
@@ -52,6 +53,12 @@ _AHEAD = {
     "full": (1.0, 1.0, 1.0),
 }
 """Share of reference, position feedback and attitude feedback, by `feed_forward`."""
+
+THRUST_SHARE = 0.95
+"""Largest thrust that is commanded over that of the rotors: some is left to turn the drones."""
+
+LARGEST_TILT_RAD = 0.785
+"""Largest tilt that is commanded, as PX4's own limit (MPC_TILTMAX_AIR)."""
 
 _DISTANCE_FACTOR = 1.2
 """Least distance of two drones over the one at which their rotor tips can touch."""
@@ -74,10 +81,11 @@ class PayloadSpec:
             reference; "position", the feedback of position and velocity too; "full", that of the
             attitude too: exact, errors vanish exponentially, but it needs drones that turn at once
             and a well known attitude of the load.
-        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical;
-            the former also of drones across long cables.
+        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
+        disturbance_1_s: Bandwidth of the observer of the forces that nobody knows (a push, wind, a
+            heavier load, weak rotors); 0 for none; by default derived from the system.
         least_tension_n: Smallest tension that every cable keeps; by default a tenth of its share of
             the load's weight.
         apart_m: Least distance of the centres of two drones with `qp`; default 1.2 times the one
@@ -92,6 +100,7 @@ class PayloadSpec:
     reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
     integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
     integral_rad_s2: NonNegative = 10.0
+    disturbance_1_s: Annotated[float, Field(ge=0.0, le=10.0)] | None = None
     least_tension_n: NonNegative | None = None
     apart_m: NonNegative | None = None
 
@@ -130,6 +139,7 @@ class PayloadController(TiedToMemory, Controller):
 
     Attributes:
         gains: Gains in use.
+        derived: Gains with their margins.
         shares: Shares of a wrench for the cables, (3 n, 7).
         memory: All that the law works on, (words,), a `cable_law.LAW` first.
     """
@@ -142,7 +152,8 @@ class PayloadController(TiedToMemory, Controller):
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         system, n, model = setup.slung, setup.slung.n_drones, PayloadModel(setup)
         spread = given.allocation == "formation"
-        self.gains = derive_gains(given.gains, system, model, direct=direct, spread=spread)
+        self.derived = derive_gains(given.gains, setup, model, direct=direct)
+        self.gains = self.derived.gains
         self._least_n = given.least_tension_n
         if self._least_n is None:
             self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
@@ -154,15 +165,20 @@ class PayloadController(TiedToMemory, Controller):
                 self._apart_m = _DISTANCE_FACTOR * 2.0 * max(map(tip_radius_m, system.drones))
             places = model.places(self._apart_m)
         load = _load(given, setup, model.mass_kg, model.inertia_kg_m2, self.gains)
-        if not direct:
-            smoothing_s = attitude_lag_s(system, model.gravity_m_s2, direct) / LEAD_RATIO
-            load["lead_share"] = setup.period_s / (smoothing_s + setup.period_s)
-            load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
+        cables = model.cables(self.gains, self._least_n)
+        shares = shares_of(model.attachments_m, model.resting_n if spread else None)
+        load["givable"] = givable_of(model.attachments_m, model.inertia_kg_m2)
+        self._answer_late(given, setup, load, cables)
+        weight_n = np.array([0.0, 0.0, model.mass_kg * model.gravity_m_s2, 0.0, 0.0, 0.0, 1.0])
+        cables["resting"] = (shares @ weight_n).reshape(n, 3)
+        cables["most_thrust"] = [THRUST_SHARE * drone.max_thrust_n for drone in system.drones]
+        cables["steepest"] = np.tan(LARGEST_TILT_RAD)
+        cables["most_across"] = model.gravity_m_s2 * np.tan(LARGEST_TILT_RAD)
         self.memory, views = pack_tables({
             "system": np.zeros(1, LAW),
             "load": load,
-            "cables": model.cables(self.gains, self._least_n, given.reach_m_s2[0]),
-            "shares": shares_of(model.attachments_m, model.resting_n if spread else None),
+            "cables": cables,
+            "shares": shares,
             "null": null,
             "places": places,
             "gradients": np.zeros((len(places), 3 * n + len(null))),
@@ -176,15 +192,63 @@ class PayloadController(TiedToMemory, Controller):
         self._reports: list[tuple[str, str]] = []
         self._gave_up = False
 
+    def _answer_late(
+        self, given: PayloadSpec, setup: ControlSetup, load: Records, cables: Records
+    ) -> None:
+        """Write what makes up for the lag of the drones, and what the observer needs."""
+        derived, period_s = self.derived, setup.period_s
+        smoothing_s = derived.attitude_lag_s / LEAD_RATIO
+        load["lead_share"] = period_s / (smoothing_s + period_s)
+        load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
+        arriving_s = derived.actuator.delay_s - setup.latency_s
+        if given.feed_forward == "reference":
+            load["ahead_s"] = derived.actuator.turn_s + arriving_s
+            load["latency_s"] = setup.latency_s
+        rate = given.disturbance_1_s
+        if rate is None:
+            rate = observer_rate_1_s(derived.hangs, derived.actuator)
+        load["observer_rate"], load["observes_drones"] = rate, float(not setup.incremental)
+        rotors_s = np.array([rotor_lag_s(drone) for drone in setup.slung.drones]) + arriving_s
+        cables["lag_share"] = period_s / (period_s + rotors_s)
+        load["late_share"] = period_s / (period_s + setup.latency_s)
+
     def start(self, time_s: float, estimate: Estimate) -> None:
-        """Begin without integrals."""
+        """Begin without integrals, and with nothing observed."""
         self._load["position_integral"] = self._load["attitude_integral"] = 0.0
+        self._load["observes"] = 0.0
+        self._load["seen"]["disturbance"] = self._cables["seen"]["disturbance"] = 0.0
         self._cables["leans"] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
-        payload_step(self._address, estimate.records, reference.derivatives, reference.tilt)
+        present = coming = reference.derivatives
+        if reference.whole is not None:
+            coming = reference.coming(self._load["ahead_s"])[0][0]
+        payload_step(self._address, estimate.records, present, reference.tilt, coming)
         return self._commands
+
+    def numbers(self) -> dict[str, float]:
+        """Gains with the margins of their loops, and how often drones had to be spared."""
+        gains, derived = self.gains, self.derived
+        assert gains.position_1_s2 and gains.velocity_1_s and gains.attitude_1_s2 and gains.rate_1_s
+        assert gains.cable_direction_1_s2 and gains.cable_rate_1_s
+        found = {
+            "cable_direction_1_s2": gains.cable_direction_1_s2,
+            "cable_rate_1_s": gains.cable_rate_1_s,
+            "horizontal_1_s2": gains.position_1_s2[0],
+            "horizontal_1_s": gains.velocity_1_s[0],
+            "height_1_s2": gains.position_1_s2[2],
+            "roll_1_s2": gains.attitude_1_s2[0],
+            "yaw_1_s2": gains.attitude_1_s2[2],
+            "yaw_1_s": gains.rate_1_s[2],
+            "observer_1_s": float(self._load["observer_rate"][0]),
+            "lag_ms": 1e3 * derived.actuator.lag_s,
+        }
+        for name, loop in derived.loops.items():
+            found |= {f"{name}_{key}": value for key, value in loop.numbers.items()}
+        calls = float(self._load["calls"][0])
+        found["saturated_share"] = float(self._load["saturated"][0]) / max(calls, 1.0)
+        return found
 
     @property
     def happened(self) -> list[tuple[str, str]]:
@@ -279,7 +343,11 @@ class LoadAcceleration(Controller):
     """
 
     def __init__(self, asking: Controller, setup: ControlSetup) -> None:
-        spec = PayloadSpec(output="direct" if setup.rods else "autopilot", integral_m_s2=(0.0, 0.0))
+        spec = PayloadSpec(
+            output="direct" if setup.rods else "autopilot",
+            integral_m_s2=(0.0, 0.0),
+            disturbance_1_s=0.0,
+        )
         self._asking, self._payload = asking, spec.build(setup)
         self.level = self._payload.level  # type: ignore[misc]  # by the scenario
         self.keeps_headings = bool(getattr(asking, "keeps_headings", False))  # type: ignore[misc]

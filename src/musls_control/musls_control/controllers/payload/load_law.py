@@ -5,11 +5,12 @@ error, e_R = 1/2 vee(Q - Q^T) and e_W = Q W_d - W (desired minus actual, so that
 with a plus; eq. 69, 70, 73 of G. Li, R. Ge, G. Loianno and others, "RotorTM", IEEE T-RO 2023, whose
 (73) has the wrong sign):
 
-    F = m (a_d + g e3 + Kp e_x + Kd e_v + Ki int e_x)
+    F = m (a_d + g e3 + Kp e_x + Kd e_v + Ki int e_x) - d
     M = J (Q W_d' - W x Q W_d + K_R e_R + K_W e_W + K_I int e_R) + W x J W
 
-The derivatives need acceleration and jerk of the load. They are not measured: they follow from the
-cable forces that act now. Gains are accelerations per error, so that they hold for any mass.
+with the disturbance d of the `observer`. The derivatives need acceleration and jerk of the load.
+They are not measured: they follow from the cable forces that act now. Gains are accelerations per
+error, so that they hold for any mass.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 import numpy as np
 
 from musls_control.chain import attitude_error
+from musls_control.controllers.payload.observer import OBSERVED
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
     add,
@@ -43,6 +45,7 @@ LOAD = np.dtype(
         ("mass", float),
         ("inertia", float, (3, 3)),
         ("inverse_inertia", float, (3, 3)),
+        ("givable", float, (3, 3)),  # part of an angular acceleration that cables can give
         ("gravity", float),
         ("period", float),
         ("place", float, 3),  # of the load in a rigid structure, from the centre of mass
@@ -57,7 +60,18 @@ LOAD = np.dtype(
         ("lead_gain", float),  # of `lead_tilt`: its time times the smoothing's rate, 0 for none,
         ("lead_share", float),  # share of a new tilt in the smoothed one,
         ("lead_most", float),  # and largest slope that is added
+        ("ahead_s", float),  # time after which drones have answered,
+        ("latency_s", float),  # by which the measured motion is late,
+        ("gained", float, 3),  # and change of the velocity since then, by the reference
         ("unkept", float),  # 1 once tensions or distances could not be kept
+        ("calls", float),  # of the law so far,
+        ("saturated", float),  # and those of them in which drones had to be spared
+        ("observer_rate", float),  # K of the `observer`, 0 for none,
+        ("observes_drones", float),  # 1 or 0: whether it looks at the drones, too,
+        ("observes", float),  # 0 before the first call,
+        ("late_share", float),  # share of a new pull in the one that the load's motion shows,
+        ("pull", float, 3),  # this one,
+        ("seen", OBSERVED),  # and its memory
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame
@@ -109,7 +123,7 @@ def attitude_errors(load, body):
 def feed_back(load, body, reference):
     """Write the acceleration that position and velocity errors ask for, within its limits."""
     put(load.gap, sub(reference[0], body.position))
-    put(load.speed, sub(reference[1], body.velocity))
+    put(load.speed, sub(reference[1], add(body.velocity, load.gained)))
     gains, free = load.position_gains, load.free
     x, y, z = respond(gains, load.gap, load.speed, (0.0, 0.0, 0.0))
     put(free, (1.0, 1.0, 1.0))
@@ -138,15 +152,21 @@ def integrate(load):
 
 
 @compiled()
+def planned(load, reference):
+    """Return the acceleration that is asked of the load, with gravity added."""
+    return add(add(reference[2], (0.0, 0.0, load.gravity)), load.feedback)
+
+
+@compiled()
 def demand(load, reference, order):
     """Return the force on the load and its angular acceleration, or a derivative of both."""
     gap, speed, turn, spin = load.gap, load.speed, load.turn, load.spin
     slow = sub(reference[2], load.acceleration)
     lag = sub(load.ahead, load.angular_acceleration)
     if order == 0:
-        added = add((0.0, 0.0, load.gravity), load.feedback)
         asked = respond(load.attitude_gains, turn, spin, load.attitude_integral)
-        return scale(load.mass, add(reference[2], added)), add(load.ahead, asked)
+        force = sub(scale(load.mass, planned(load, reference)), load.seen.disturbance)
+        return force, rotate(load.givable, add(load.ahead, asked))
     if order == 1:
         added = respond(load.position_gains, speed, slow, gap)
         asked, ahead = respond(load.attitude_gains, spin, lag, turn), load.ahead_rate
@@ -157,7 +177,7 @@ def demand(load, reference, order):
         asked, ahead = respond(load.attitude_gains, lag, late, spin), load.ahead_second
     added = scale(load.feed_position, elementwise(load.free, added))
     force = scale(load.mass, add(reference[2 + order], added))
-    return force, add(ahead, scale(load.feed_attitude, asked))
+    return force, rotate(load.givable, add(ahead, scale(load.feed_attitude, asked)))
 
 
 @compiled()

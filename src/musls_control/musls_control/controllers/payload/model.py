@@ -7,47 +7,48 @@ a straight uniform cable at rest pulls at both ends as these two point masses do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
+from musls_control.chain import BANDWIDTH, DAMPING, tilting_rad_s
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.payload.allocation import places_of
 from musls_control.controllers.payload.cable_law import CABLE
+from musls_control.controllers.payload.synthesis import (
+    LIFT_SHARE,
+    TILT_SHARE,
+    Actuator,
+    Complex,
+    Hanging,
+    LoopGains,
+    Margins,
+    Response,
+    horizontal_gains,
+    yaw_gains,
+)
 from musls_control.px4.allocation import gains as px4_gains
-from musls_control.px4.allocation import rotor_lag_s
+from musls_control.px4.allocation import rotor_lag_s, torque_authority_rad_s2
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array, Records, grasp_matrix, joined
 from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.system.drone import Drone
 from musls_description.system.slung_system import SlungLoadSystem
 
 # ---------- Gains of the payload controller: as the scenario sets them, or derived from the system
 
 Axes = tuple[NonNegative, NonNegative, NonNegative]
 
-DIRECT_LAG = 5.3
-"""Lag of the drones' attitude over the time constant of the rotors, with our own attitude control:
-2 zeta / wn with zeta = 0.8 and wn = 0.3 over that time constant."""
-
-CABLE_SHARE, LOAD_SHARE, THRUST_SHARE = 0.36, 0.5, 0.1
-"""Natural frequency of the cables' directions times the lag of the drones' attitude, of the load's
-horizontal motion and yaw over that of the cables, and of the load's height, roll and pitch times
-the time constant of the rotors. Little is to spare: a fifth more of everything (`speed` 1.2) is
-unstable for an x500 trio in harmonic motion with our own attitude control."""
-
-FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S, FASTEST_TILT_RAD_S = 4.0, 2.5, 5.0
-"""Upper limits of the natural frequencies, for motion capture with some noise and latency."""
-
-LONG_CABLE_M = 3.0
-"""Cable length above which the law is slower, by the root of the length: drones would have to
-accelerate by the length times the squared frequency of the cables' directions."""
+DIRECT_LAG = 2.0 * DAMPING / BANDWIDTH
+"""Lag of the drones' attitude over the time constant of the rotors, with our own attitude
+control."""
 
 LEAD_RATIO = 2.5
-"""An autopilot's lag is made up for by (1 + T s) / (1 + T s / LEAD_RATIO). It halves the lag of the
-tilt; 4 and more ask for more turning than the rate loops have."""
+"""The lag T of the drones' attitude is made up for by (1 + T s) / (1 + T s / LEAD_RATIO). It halves
+the lag of the tilt; 4 and more ask for more turning than the rate loops have."""
 
 LARGEST_LEAD = 0.3
 """Largest tilt that this adds, as a slope."""
@@ -55,20 +56,24 @@ LARGEST_LEAD = 0.3
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
 
-PASSIVE_SHARE = 0.6
-"""Gain of the load's yaw over the stiffness that the cables give by themselves."""
+TILT_RATIO = 1.5
+"""Largest natural frequency of roll and pitch of a narrow load over the root of g over l."""
+
+LEVER_SHARE = 1e-3
+"""Least radius of the attachments over that of the drones that turns a load."""
 
 
-# All gains are accelerations per error, so they hold for any mass. The chain is a cascade:
-# attitude of the drones, direction of the cables, horizontal motion and yaw of the load; each
-# loop is slower than the one inside it. Height, roll and pitch of the load are moved by the size
-# of the thrust, which needs no turning of drones or cables, and may be as fast as the rotors
-# allow.
+# All gains are accelerations per error, so they hold for any mass. Those of the cables' directions,
+# the horizontal motion and the yaw follow from `synthesis`, as their loops turn the drones; height,
+# roll and pitch of the load are moved by the size of the thrust, which needs no turning of drones
+# or cables, and may be as fast as the rotors and the delay allow.
 
 
 @spec
 class GainSpec:
     """Gains of the payload controller; what is left out is derived from the system.
+
+    With a `speed` other than 1 margins are those of gains that nobody has checked.
 
     Attributes:
         position_1_s2: Acceleration of the load per position error, world x, y, z.
@@ -109,18 +114,6 @@ def filled(
     derived |= zip(ATTITUDE, map(np.ndarray.tolist, attitude), strict=True)
     derived |= cable
     return replace(given, **{k: v for k, v in derived.items() if getattr(given, k) is None})
-
-
-def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
-    """Lag of the thrust direction of the slowest drone [s].
-
-    `direct`: with our own attitude control, else with PX4's.
-    """
-    if direct:
-        return max(DIRECT_LAG * rotor_lag_s(drone) for drone in system.drones)
-    default = PX4_PARAMETERS["MC_ROLL_P"].default
-    gains = [px4_gains(drone, gravity_m_s2) for drone in system.drones]
-    return max(1.0 / own.get("MC_ROLL_P", default) for own in gains)
 
 
 _BALANCE_WEIGHTS = np.repeat([1e3, 10.0], 3)
@@ -168,7 +161,7 @@ class PayloadModel:
         self.level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
         self.resting_n = self._resting_forces()
 
-    def cables(self, gains: GainSpec, least_tension_n: float, reach_m_s2: float) -> Records:
+    def cables(self, gains: GainSpec, least_tension_n: float) -> Records:
         """The cables for the compiled law, (n,) of `CABLE`."""
         cables = np.zeros(len(self.attachments_m), CABLE)
         cables["attachment"], cables["hook"] = self.attachments_m, self.hooks_m
@@ -176,9 +169,6 @@ class PayloadModel:
         cables["direction_gain"] = gains.cable_direction_1_s2
         cables["rate_gain"] = gains.cable_rate_1_s
         cables["least_tension"] = least_tension_n
-        # Where the yaw's rate jumps, drones on long cables are soon far from their places: what
-        # turns the cables there leaves them the thrust that holds the load.
-        cables["most_across"] = reach_m_s2 * np.maximum(1.0, 2.0 * LONG_CABLE_M / self.lengths_m)
         return cables
 
     def places(self, apart_m: float) -> Array:
@@ -200,13 +190,23 @@ class PayloadModel:
         tension, _ = scipy.optimize.nnls(rows, np.concatenate([weight * scale, np.zeros(n)]))
         return np.asarray(tension[:, None] * directions)
 
-    # Squared natural frequencies of the system by itself
+    # The system by itself
 
     @property
-    def swing_1_s2(self) -> float:
-        """Squared frequency of the shortest cable's swing, load against drones."""
-        share = self.mass_kg / float(self.drone_mass_kg.sum())
-        return self.gravity_m_s2 / float(self.lengths_m.min()) * (1.0 + share)
+    def hanging(self) -> Hanging:
+        """Load and drones along a horizontal axis."""
+        stiffness = self.gravity_m_s2 / float(self.lengths_m.mean())
+        return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
+
+    @property
+    def tilting_rad_s(self) -> float:
+        """Largest natural frequency of the law's roll and pitch, of flights tried.
+
+        Cables that pull at a tilting load turn no faster, the less the wider it is.
+        """
+        width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
+        slower = 1.0 + width / float(self.lengths_m.mean())
+        return float(TILT_RATIO / slower * np.sqrt(self.hanging.load_1_s2))
 
     @property
     def tilt_1_s2(self) -> Array:
@@ -221,44 +221,139 @@ class PayloadModel:
         return np.asarray(held / (np.diag(self.inertia_kg_m2)[:2] + moved))
 
     @property
-    def yaw_1_s2(self) -> float:
-        """Squared frequency of the yaw under the resting forces, while the drones stay in place."""
+    def turning(self) -> Hanging | None:
+        """Load and drones about the vertical; None where cables cannot turn the load."""
         moment = float(np.sum(self.attachments_m[:, :2] * self.resting_n[:, :2]))
-        return max(moment, 0.0) / float(self.inertia_kg_m2[2, 2])
+        pull, mass = np.linalg.norm(self.resting_n, axis=1), self.drone_mass_kg
+        ends = self.attachments_m[:, :2] + self.lengths_m[:, None] * (
+            self.resting_n[:, :2] / np.maximum(pull, 1e-9)[:, None]
+        )
+        near = np.linalg.norm(self.attachments_m[:, :2], axis=1)
+        far = np.linalg.norm(ends, axis=1)
+        moment = max(moment, 0.0) + float(np.sum(pull * near**2 / self.lengths_m))  # sum T r R / l
+        if len(near) == 1 or near.max() < LEVER_SHARE * max(far.max(), self.lengths_m.max()):
+            return None
+        inertia = float(mass @ np.maximum(far, near) ** 2)
+        return Hanging(
+            moment / float(self.inertia_kg_m2[2, 2]),
+            moment / inertia,
+            counted=False,
+            rate_share=1.0 - min(float(near.mean() / max(far.mean(), 1e-9)), 1.0),
+        )
+
+
+def turning_response(
+    system: SlungLoadSystem, gravity_m_s2: float, *, direct: bool
+) -> tuple[Response, float]:
+    """Answer of the thrust direction of the slowest drone to commands with their lead, and its lag.
+
+    The rate loops are those of `px4.allocation.gains`, or of `chain.GeometricAttitude`.
+    """
+    slowest = max(system.drones, key=lambda drone: _turn_lag_s(drone, gravity_m_s2, direct))
+    rotors_s, lag_s = rotor_lag_s(slowest), _turn_lag_s(slowest, gravity_m_s2, direct)
+    if direct:
+        frequency = tilting_rad_s(system.drones)
+        stiffness = frequency**2
+        damping = 2.0 * DAMPING * frequency
+
+        def turn(s: Complex) -> Complex:
+            return np.asarray(stiffness / ((rotors_s * s + 1.0) * s**2 + damping * s + stiffness))
+    else:
+        gains = {name: PX4_PARAMETERS[name].default for name in _ROLL}
+        gains |= px4_gains(slowest, gravity_m_s2)
+        torque = float(torque_authority_rad_s2(slowest, gravity_m_s2)[:2].min())
+        rate, derivative, angle = (gains[name] for name in _ROLL)
+
+        def turn(s: Complex) -> Complex:
+            loop = rotors_s * s**2 + (1.0 + torque * derivative) * s + torque * rate
+            return np.asarray(torque * rate * angle / (s * loop + torque * rate * angle))
+
+    def led(s: Complex) -> Complex:
+        return np.asarray(turn(s) * (1.0 + lag_s * s) / (1.0 + lag_s / LEAD_RATIO * s))
+
+    return led, lag_s
+
+
+_ROLL = ("MC_ROLLRATE_P", "MC_ROLLRATE_D", "MC_ROLL_P")
+
+
+def _turn_lag_s(drone: Drone, gravity_m_s2: float, direct: bool) -> float:
+    if direct:
+        return DIRECT_LAG * rotor_lag_s(drone)
+    own = px4_gains(drone, gravity_m_s2)
+    return 1.0 / own.get("MC_ROLL_P", PX4_PARAMETERS["MC_ROLL_P"].default)
+
+
+def attitude_lag_s(system: SlungLoadSystem, gravity_m_s2: float, direct: bool) -> float:
+    """Lag of the thrust direction of the slowest drone [s].
+
+    `direct`: with our own attitude control, else with PX4's.
+    """
+    return max(_turn_lag_s(drone, gravity_m_s2, direct) for drone in system.drones)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Gains of a system with what they were derived from.
+
+    Attributes:
+        gains: All gains.
+        hangs: Load and drones along a horizontal axis.
+        horizontal: Cables and horizontal motion.
+        yaw: Yaw of the load; None where cables cannot turn it.
+        actuator: Answer of the drones.
+        attitude_lag_s: Lag of the drones' attitude that the lead makes up for.
+    """
+
+    gains: GainSpec
+    hangs: Hanging
+    horizontal: LoopGains
+    yaw: LoopGains | None
+    actuator: Actuator
+    attitude_lag_s: float
+
+    @property
+    def loops(self) -> dict[str, Margins]:
+        """Margins by loop: of the load, and of drones against each other ("spread")."""
+        found = {"horizontal": self.horizontal.load}
+        if self.horizontal.spread is not None:
+            found["spread"] = self.horizontal.spread
+        if self.yaw is not None:
+            found["yaw"] = self.yaw.load
+        return found
 
 
 def derive_gains(
-    given: GainSpec, system: SlungLoadSystem, model: PayloadModel, *, direct: bool, spread: bool
-) -> GainSpec:
-    """Fill in what is not given.
-
-    `direct`: with our own attitude control, else with PX4's. `spread`: the resting forces are kept
-    as far as possible; they turn with the load, so as much gain as the cables' own stiffness in yaw
-    means that a load that turns does not move the drones.
-    """
-    lag_s = max(rotor_lag_s(drone) for drone in system.drones)
-    turn_s = attitude_lag_s(system, model.gravity_m_s2, direct)
-    length_m = max(cable.length_m for cable in system.cables)
-    speed = given.speed * min(1.0, np.sqrt(LONG_CABLE_M / length_m))
-    cable = speed * min(CABLE_SHARE / turn_s, FASTEST_CABLE_RAD_S)
-    slow = LOAD_SHARE * cable
-    lift = speed * min(THRUST_SHARE / lag_s, FASTEST_LIFT_RAD_S)
-    tilt = speed * min(THRUST_SHARE / lag_s, FASTEST_TILT_RAD_S)
-    position, attitude = np.array([slow, slow, lift]), np.array([tilt, tilt, slow])
-    passive = np.array([0.0, 0.0, PASSIVE_SHARE * model.yaw_1_s2 if spread else 0.0])
-    # Spread cables hold the yaw more stiffly than drones can follow. What the cables' directions
-    # then add by the yaw's rate arrives more than half a period late and drives the oscillation.
-    damping = 2.0 * attitude
-    damping[2] *= slow**2 / (slow**2 + passive[2])
-    firm = np.maximum(attitude, [*model.tilt_1_s2 * lag_s, 0.0])
-    # The law takes away what gravity does to cables and load, and puts its own stiffness there.
-    # What it takes away comes late by T and leaves a damping W^2 T, so that a stiffness k turns the
-    # cable at k / (2 w + W^2 T): small drones with slow rotors on short cables need more than w^2.
-    stiffness = cable * max(cable, model.swing_1_s2 * turn_s)
-    return filled(
+    given: GainSpec, setup: ControlSetup, model: PayloadModel, *, direct: bool
+) -> Derived:
+    """Fill in what is not given; `direct`: with our own attitude control, else with PX4's."""
+    system = setup.slung
+    rotors_s = max(rotor_lag_s(drone) for drone in system.drones)
+    response, lag_s = turning_response(system, model.gravity_m_s2, direct=direct)
+    delay_s = setup.latency_s + 0.5 * setup.period_s
+    if not direct:
+        delay_s += setup.setpoint_delay_s
+    actuator = Actuator(response, delay_s)
+    across = horizontal_gains(model.hanging, actuator, alone=system.n_drones == 1)
+    turning = model.turning
+    yaw = None if turning is None else yaw_gains(turning, actuator, across)
+    lift, tilt = (share / (rotors_s + delay_s) for share in (LIFT_SHARE, TILT_SHARE))
+    tilt = min(tilt, model.tilting_rad_s)
+    slow = np.sqrt(across.position_1_s2)
+    # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
+    of_yaw = (slow**2, 2.0 * slow) if yaw is None else (yaw.position_1_s2, yaw.velocity_1_s)
+    speed = given.speed
+    position = speed**2 * np.array([across.position_1_s2, across.position_1_s2, lift**2])
+    velocity = speed * np.array([across.velocity_1_s, across.velocity_1_s, 2.0 * lift])
+    firm = np.array([tilt, tilt]) * np.maximum(tilt, model.tilt_1_s2 * rotors_s)
+    turns = np.array([*firm, of_yaw[0]]) * speed**2
+    rates = np.array([2.0 * tilt, 2.0 * tilt, of_yaw[1]]) * speed
+    integral = INTEGRAL_SHARE * np.array([tilt, tilt, min(slow, np.sqrt(of_yaw[0]))]) ** 3
+    gains = filled(
         given,
-        (position**2, 2.0 * position, INTEGRAL_SHARE * position**3),
-        (attitude * firm + passive, damping, INTEGRAL_SHARE * attitude**3),
-        cable_direction_1_s2=stiffness,
-        cable_rate_1_s=2.0 * cable,
+        (position, velocity, np.zeros(3)),
+        (turns, rates, speed**3 * integral),
+        cable_direction_1_s2=across.direction_1_s2 * speed**2,
+        cable_rate_1_s=across.rate_1_s * speed,
     )
+    return Derived(gains, model.hanging, across, yaw, actuator, lag_s)

@@ -30,12 +30,8 @@ from musls_control.controllers.payload.load_law import (
     respond,
 )
 from musls_control.controllers.payload.model import (
-    CABLE_SHARE,
     DIRECT_LAG,
-    FASTEST_CABLE_RAD_S,
-    FASTEST_LIFT_RAD_S,
     INTEGRAL_SHARE,
-    THRUST_SHARE,
     GainSpec,
     filled,
 )
@@ -61,6 +57,13 @@ from musls_description.system.slung_system import Load, SlungLoadSystem
 
 BANDWIDTH, DAMPING = 0.3, 0.8
 """Natural frequency of the attitude times the time constant of the rotors, and its damping."""
+
+CABLE_SHARE, THRUST_SHARE = 0.36, 0.1
+"""Natural frequency of the horizontal motion times the lag of the drones' attitude, and of the
+height times the time constant of the rotors."""
+
+FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S = 4.0, 2.5
+"""Upper limits of both, for motion capture with some noise and latency."""
 
 LARGEST_ERROR_RAD = 0.3
 """Attitude error that the rotors can still answer in full, from hover."""

@@ -25,7 +25,7 @@ from musls_control.chain import (
 )
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
-from musls_control.controllers.payload.cable_law import commands_of, payload_step
+from musls_control.controllers.payload.cable_law import commands_of, load_of, payload_step
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
@@ -248,10 +248,16 @@ def sampled(reference: Reference, period_s: float, duration_s: float) -> Array:
 @compiled()
 def reference_of(w):
     """The load's reference now: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
-    in_plan = max(w.tick - round(play_of(w).begun / w.period), 0)
-    row = w.reference + 8 * COLUMNS * min(in_plan, w.reference_rows - 1)
+    row = reference_row(w, 0)
     tilt = carray(pointer(row + 8 * 20), (5, 2), np.float64)
     return carray(pointer(row), (5, 4), np.float64), tilt
+
+
+@compiled()
+def reference_row(w, ahead):
+    """Address of the load's reference some periods ahead."""
+    in_plan = max(w.tick + ahead - round(play_of(w).begun / w.period), 0)
+    return w.reference + 8 * COLUMNS * min(in_plan, w.reference_rows - 1)
 
 
 @CompiledStage
@@ -259,8 +265,11 @@ def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
     asked, (reference, tilt) = asked_of(w), reference_of(w)
-    payload_step(address_of(w) + w.law, bodies_of(w), reference, tilt)
-    commands = commands_of(record_beyond(w, w.law, CABLE_LAW))
+    law = record_beyond(w, w.law, CABLE_LAW)
+    row = reference_row(w, round(load_of(law)[0].ahead_s / w.period))
+    coming = carray(pointer(row), (5, 4), np.float64)
+    payload_step(address_of(w) + w.law, bodies_of(w), reference, tilt, coming)
+    commands = commands_of(law)
     for k in range(w.n_drones):
         put(asked[k], commands[k].force)
         asked[k, 3] = commands[k].yaw
