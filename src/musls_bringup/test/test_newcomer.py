@@ -73,6 +73,15 @@ def test_own_controller_holds_the_load(empty):
     assert np.linalg.norm(error, axis=1).max() < 0.05
 
 
+def test_own_agents_hold_the_load_as_the_formation_does(empty):
+    assert main(["new", "agent", "my_drone"]) == 0
+    keys = {"kind": "agents", "agent": f"{empty}/my_drone.py:MyDrone", "knows": ["reference"]}
+    short = {"mission.stages.0.duration_s": 1, "start": {"kind": "air"}, "cable_model": "massless"}
+    run = musls.fly(musls.load_scenario("hold", {**short, "controller": keys}))
+    error = run.body("load").position_enu_m - [0.0, 0.0, 1.0]
+    assert np.linalg.norm(error, axis=1).max() < 0.05
+
+
 @pytest.mark.slow
 def test_own_sweep_runs(empty):
     assert main(["new", "sweep", "study"]) == 0

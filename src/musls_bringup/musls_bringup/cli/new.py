@@ -312,12 +312,26 @@ def scenario(
 @app.command("controller", epilog="\b\nExample:\n  musls new controller my_law")
 def controller(name: _Name) -> None:
     """A control law in Python."""
+    path, made = _class_in(name, "controller.py")
+    _tell(path, [f"musls fly circle --controller {path}:{made}"])
+
+
+@app.command("agent", epilog="\b\nExample:\n  musls new agent my_drone")
+def agent(name: _Name) -> None:
+    """What each drone decides for itself, in Python."""
+    path, made = _class_in(name, "agent.py")
+    keys = f"{{kind: agents, agent: {path}:{made}, knows: [reference]}}"
+    _tell(path, [f"musls fly circle --set 'controller={keys}'"])
+
+
+def _class_in(name: str, template: str) -> tuple[Path, str]:
+    """Write a module with one class; returns its path and the name of the class."""
     path = _path(name, ".py")
     made = class_name(path.stem)
     if keyword.iskeyword(made):
         raise ConfigError(f"'{path.stem}' is no name for a class in Python")
-    _write(path, _rendered("controller.py", {"name": path.stem, "class_name": made}))
-    _tell(path, [f"musls fly circle --controller {path}:{made}"])
+    _write(path, _rendered(template, {"name": path.stem, "class_name": made}))
+    return path, made
 
 
 @app.command("sweep", epilog="\b\nExample:\n  musls new sweep study")
