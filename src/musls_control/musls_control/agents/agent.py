@@ -115,6 +115,7 @@ class Post:
         drone: Description of its drone.
         cable: Description of its cable.
         place_m: Place of its drone in the formation, from the load, load at yaw zero, (3,).
+        yaw_rad: Heading of its drone there, which looks at the load, load at yaw zero.
         load_mass_kg: Mass of the load, as everybody believes it to be.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Agent.decide`.
@@ -126,6 +127,7 @@ class Post:
     drone: Drone
     cable: Cable
     place_m: Array
+    yaw_rad: float
     load_mass_kg: float
     gravity_m_s2: float
     period_s: float

@@ -114,6 +114,7 @@ class Agents(Controller):
         super().prepare(setup)
         system, n = setup.slung, len(self.agents)
         places = setup.formation.offsets_m(n)
+        yaws = setup.formation.azimuths_rad(n) + np.pi
         self._thrusts = np.full(n, np.nan)
         for k, agent in enumerate(self.agents):
             post = Post(
@@ -123,6 +124,7 @@ class Agents(Controller):
                 system.drones[k],
                 system.cables[k],
                 np.array(places[k]),
+                float(yaws[k]),
                 system.load.mass_kg,
                 setup.gravity_m_s2,
                 setup.period_s,
