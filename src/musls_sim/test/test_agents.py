@@ -101,6 +101,36 @@ def test_followers_go_where_the_leader_pulls_and_come_to_rest():
     assert np.abs(session.plant.state.velocity_enu_m_s).max() < 0.03
 
 
+@pytest.mark.parametrize("links", ["all", "ring"])
+def test_drones_that_keep_their_distances_fly_on_with_their_velocity(links):
+    """Shaken at the start by a push on the load, of which they know nothing."""
+    velocity = (0.3, -0.2)
+    controller = {
+        "kind": "agents",
+        "agent": "distances",
+        "parameters": {"velocity_m_s": list(velocity)},
+        "network": {"links": links, "rate_hz": 50.0},
+    }
+    changes = {
+        "controller": controller,
+        "start": "air",
+        "cable_model": "massless",
+        "mission.stages.0.duration_s": 60.0,
+        "events": [
+            {"kind": "poke", "when": {"time_s": 1.0}, "force_enu_n": [0, 3, 0], "duration_s": 1.0}
+        ],
+    }
+    session = musls.Session(load_scenario("hold", changes))
+    wanted = session.scenario.formation.offsets_m(3)
+    session.advance(round(40.0 / 0.004))
+    state = session.plant.state
+    for i in range(3):
+        j = (i + 1) % 3
+        apart_m = np.linalg.norm((state.position_enu_m[1 + i] - state.position_enu_m[1 + j])[:2])
+        assert apart_m == pytest.approx(np.linalg.norm((wanted[i] - wanted[j])[:2]), rel=0.02)
+    assert state.velocity_enu_m_s[1:, :2] == pytest.approx(np.tile(velocity, (3, 1)), abs=0.02)
+
+
 class Talks(Agent):
     """Carries its share at its place, and says where it is; notes what it hears."""
 

@@ -180,6 +180,9 @@ class Agent(ABC):
 AGENTS: Registry[Any] = Registry(
     "agent",
     "musls.agents",
-    {"admittance": "musls_control.agents.admittance:AdmittanceCarrier"},
+    {
+        "admittance": "musls_control.agents.admittance:AdmittanceCarrier",
+        "distances": "musls_control.agents.distances:DistanceKeeper",
+    },
 )
 """Shipped classes of agents by name."""

@@ -272,7 +272,7 @@ CONTROLLERS: Registry[Any] = Registry(
     "controller",
     "musls.controllers",
     {
-        "agents": "musls_control.agents.controller:AgentsSpec",
+        "agents": "musls_control.agents.team:AgentsSpec",
         "learned": "musls_control.controllers.learned:LearnedSpec",
         "nmpc": "musls_control.controllers.nmpc.controller:NmpcSpec",
         "payload": "musls_control.controllers.payload.controller:PayloadSpec",

@@ -23,7 +23,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError, file_of, load_class, user_code
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.vectors import body_z_in_world
+from musls_description.numerics.vectors import body_z_in_world, rotate_back_by
 
 WIDTHS = {
     ControlLevel.DRONE_SETPOINTS: (4,),
@@ -116,6 +116,7 @@ class Agents(Controller):
         places = setup.formation.offsets_m(n)
         yaws = setup.formation.azimuths_rad(n) + np.pi
         self._thrusts = np.full(n, np.nan)
+        self._pulls_enu_n, self._yaws_rad = np.zeros((n, 3)), yaws
         for k, agent in enumerate(self.agents):
             post = Post(
                 k + 1,
@@ -161,6 +162,8 @@ class Agents(Controller):
             self.network.send(time_s, k + 1, agent.outbox, estimate.drones.position_enu_m)
             agent.outbox.clear()
         commands = np.array(rows)
+        if self.level is ControlLevel.FORCES:
+            commands = self._with_moments(commands, reference.yaw_rad, estimate)
         self._keep_thrusts(commands)
         return commands
 
@@ -197,9 +200,10 @@ class Agents(Controller):
             return reference
 
         own = Body(estimate.data[k + 1])
+        self._pulls_enu_n[k] = self._pull(k, own)
         heard = self.network.heard_by(k + 1, time_s)
         tension = float(estimate.tension_n[k, 1])
-        return Now(time_s, own, tension, self._pull(k, own), heard, load, told)
+        return Now(time_s, own, tension, self._pulls_enu_n[k].copy(), heard, load, told)
 
     def _pull(self, k: int, own: Body) -> Array:
         """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""
@@ -209,6 +213,20 @@ class Agents(Controller):
         felt = own.acceleration_enu_m_s2 + [0.0, 0.0, self.setup.gravity_m_s2]
         pull: Array = self.setup.system.drones[k].mass_kg * felt - self._thrusts[k] * up
         return pull
+
+    def _with_moments(self, forces: Array, yaw_rad: float, estimate: Estimate) -> Array:
+        """Forces with yaws and the moments against those of the cables, (n, 7).
+
+        A cable that pulls beside the centre of mass would tilt its drone; each knows its own pull.
+        """
+        rows = np.zeros((len(forces), 7))
+        rows[:, : forces.shape[1]] = forces
+        if forces.shape[1] == 3:
+            rows[:, 3] = yaw_rad + self._yaws_rad
+        for k, turn in enumerate(estimate.drones.orientation_wxyz):
+            pull = rotate_back_by(turn, self._pulls_enu_n[k])
+            rows[k, 4:] = -np.cross(self.setup.system.drones[k].cable_attachment_m, pull)
+        return rows
 
     def _keep_thrusts(self, commands: Array) -> None:
         if self.level in (ControlLevel.FORCES, ControlLevel.AUTOPILOT_FORCES):
