@@ -18,10 +18,12 @@ import numpy as np
 from musls_analysis.recordings.doubts import middle_of, question_units
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.config.text_tables import TextRow, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import (
+    from_matrix,
     from_roll_pitch_yaw,
     from_rotation_vector,
     from_yaw,
@@ -48,6 +50,24 @@ class RawTrack(NamedTuple):
     position: Array
     rotation: Array
 
+    @classmethod
+    def of_place(cls, time: Array, position: Array) -> RawTrack:
+        """A body of which only the place was measured: its attitude is unknown, NaN."""
+        return cls(time, position, np.full((len(time), 4), np.nan))
+
+
+LARGEST_SHEAR = 0.02
+"""Difference of the products of a rotation matrix's columns from those of unit vectors."""
+
+
+def quaternions_of(matrices: Array) -> Array:
+    """Quaternions (T, 4) of rotation matrices (T, 9), row by row; NaN where one is none."""
+    known = np.isfinite(matrices).all(axis=1)
+    m = np.where(known[:, None], matrices, 0.0).reshape(-1, 3, 3)
+    off = np.abs(m @ m.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+    turns = (off < LARGEST_SHEAR) & (np.linalg.det(m) > 0.0)
+    return np.where(turns[:, None], from_matrix(m), np.nan)
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -58,7 +78,7 @@ class Capture:
         setpoints: Set-points by the same names.
         units: Units of "length", "angle" and "time", where they are not SI.
         stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
-        axes: "z-up" or "y-up".
+        axes: "z-up", "y-up" or "ned".
         angles: Convention of three angles, see `ReadOptions.angles`; None to find out.
         stages: Stages in the file's time.
         format: Name of the format, for people.
@@ -104,9 +124,14 @@ def joined(captures: Sequence[Capture]) -> Capture:
 
 _ENDING = (
     r"(?:[_/](?:base_link|base|link|body|marker|pose|odom|odometry|transform|gt|mocap|measured|"
-    r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position))*"
+    r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position|mavros|"
+    r"local_position|global_position/local|ground_truth|odom_main|odom_local|main|"
+    r"estimation_manager|point|position))*"
 )
-_DESIRED = r"[_/](?:des|desired|sp|setpoint|ref|reference|target)"
+_DESIRED = (
+    r"[_/](?:des|desired|sp|setpoint|ref|reference|target|setpoint_position/local|"
+    r"setpoint_position)"
+)
 _LOAD = re.compile(rf"(?:slung_?)?(?:load|payload)_?1?{_ENDING}(?P<desired>{_DESIRED})?")
 _DRONE = re.compile(
     r"(?:drone|px4|uav|quad|quadrotor|quadcopter|copter|vehicle|mav|x500|cf|agent|d)[_/]?"
@@ -233,6 +258,8 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         turned = {b: _with_quaternions(track, angles) for b, track in tracks.items()}
         if axes == "y-up":
             turned = {b: _from_y_up(turned[b], tracks[b]) for b in tracks}
+        if axes == "ned":
+            turned = {b: _from_ned(poses) for b, poses in turned.items()}
         return turned
 
     poses, targets = poses_of(measured), poses_of(held)
@@ -427,6 +454,12 @@ def _from_y_up(poses: PoseTrack, raw: RawTrack) -> PoseTrack:
     return PoseTrack(poses.time_s, rotate(turn, poses.position_enu_m), q)
 
 
+def _from_ned(poses: PoseTrack) -> PoseTrack:
+    """Poses in ENU and FLU of those in NED and FRD."""
+    place = world_enu_ned(poses.position_enu_m)
+    return PoseTrack(poses.time_s, place, orientation_enu_ned(poses.orientation_wxyz))
+
+
 # ---------- What is unlikely
 
 
@@ -440,7 +473,7 @@ def _check_samples(tracks: Mapping[str, RawTrack]) -> None:
             raise ConfigError(f"all rows are of one time, {t[0]:g} s")
 
 
-_OTHER_AXES = {"z-up": "y-up", "y-up": "z-up"}
+_OTHER_AXES = {"z-up": "y-up", "y-up": "z-up", "ned": "z-up"}
 
 
 def _question_axes(poses: Mapping[str, PoseTrack], axes: str) -> None:
