@@ -62,8 +62,8 @@ LARGEST_SHEAR = 0.02
 
 def quaternions_of(matrices: Array) -> Array:
     """Quaternions (T, 4) of rotation matrices (T, 9), row by row; NaN where one is none."""
-    known = np.isfinite(matrices).all(axis=1)
-    m = np.where(known[:, None], matrices, 0.0).reshape(-1, 3, 3)
+    known = np.isfinite(matrices).all(axis=1, keepdims=True)
+    m = np.where(known, matrices, 0.0).reshape(-1, 3, 3)
     off = np.abs(m @ m.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
     turns = (off < LARGEST_SHEAR) & (np.linalg.det(m) > 0.0)
     return np.where(turns[:, None], from_matrix(m), np.nan)
@@ -500,6 +500,8 @@ STEEP_DEG = 45.0
 def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str]) -> None:
     """Note what a flight seldom is."""
     for body, track in bodies.items():
+        if not track.has_attitude:
+            notes.append(f"{body} is a place without attitude, which stays unknown")
         up = rotate(track.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
         tilt_deg = float(np.degrees(np.arccos(np.clip(np.median(up), -1.0, 1.0))))
         if body != LOAD and tilt_deg > STEEP_DEG:
@@ -565,12 +567,17 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     """Poses at strictly increasing times, without samples that are no poses.
 
     Times may come in any order, and quaternions need not be units. With `drop_stale` samples that
-    repeat the one before in every value are dropped too. The notes take the counts.
+    repeat the one before in every value are dropped too. A track without any attitude stays one: of
+    a marker, a total station, a point. The notes take the counts.
     """
     n = len(track.time_s)
     values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
     norm = np.linalg.norm(values[:, 4:], axis=1)
-    good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
+    if not (norm > 1e-6).any():  # a place alone: its attitude is unknown, or zeros stand for it
+        values[:, 4:], norm = np.nan, np.ones(n)
+        good = np.isfinite(values[:, :4]).all(axis=1)
+    else:
+        good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
     note(notes, n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
     usual = float(np.median(norm[good])) if good.any() else 1.0
     even = good & (np.abs(norm / usual - 1.0) < MOST_UNEVEN)
@@ -617,7 +624,8 @@ def _far_in_time(time_s: np.ndarray) -> np.ndarray:
 def _repeats(values: np.ndarray) -> np.ndarray:
     """Rows (T, k) that repeat the one before (T,); new measurements differ in their last digits."""
     same = np.zeros(len(values), bool)
-    same[1:] = np.all(values[1:] == values[:-1], axis=1)
+    unknown = np.isnan(values[1:]) & np.isnan(values[:-1])
+    same[1:] = np.all((values[1:] == values[:-1]) | unknown, axis=1)
     return same
 
 

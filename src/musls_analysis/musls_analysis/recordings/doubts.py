@@ -183,7 +183,8 @@ def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:
     for one, other, distance_m in _distances(bodies):
         if distance_m > FARTHEST_M:
             return f"{one} and {other} are {distance_m:.4g} m apart", ("length",)
-    if (turn := float(np.median([its.turn_rad_s for its in motions.values()]))) > FASTEST_RAD_S:
+    turns = [its.turn_rad_s for its in motions.values() if np.isfinite(its.turn_rad_s)]
+    if turns and (turn := float(np.median(turns))) > FASTEST_RAD_S:
         return f"bodies turn at {turn:.3g} rad/s", ("angle", "time")
     drones = [its for body, its in motions.items() if body != LOAD and np.isfinite(its.lean_m_s2)]
     who, share = ("drones lean", STEEP_SHARE) if drones else ("the bodies lean", LOAD_SHARE)

@@ -39,7 +39,8 @@ class SmoothPath:
         orientation_wxyz: (k, 4), unit, continuous in sign.
         jumps: Samples left out as jumps.
         residual_m: Root mean square distance between samples and path.
-        residual_rad: Root mean square angle between samples and path.
+        residual_rad: Root mean square angle between samples and path; NaN without attitude.
+        has_attitude: Whether the attitude was recorded; else it is taken for level.
     """
 
     start_s: float
@@ -48,6 +49,7 @@ class SmoothPath:
     jumps: int
     residual_m: float
     residual_rad: float
+    has_attitude: bool = True
 
     @property
     def end_s(self) -> float:
@@ -83,6 +85,9 @@ class SmoothPath:
 
 def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPath:
     """Smooth path through recorded poses without jumps or, if `exact`, through every sample."""
+    if not track.has_attitude:
+        path = smooth_path(track.or_level(), name, exact=exact)
+        return replace(path, residual_rad=np.nan, has_attitude=False)
     times, first = np.unique(track.time_s, return_index=True)
     values = np.hstack([track.position_enu_m, _continuous(track.orientation_wxyz)])[first]
     good = np.isfinite(values).all(axis=1)
@@ -172,6 +177,12 @@ class RecordedPaths:
         if LOAD not in recording.bodies or not recording.drones:
             have = ", ".join(recording.bodies)
             raise ConfigError(f"{recording.source}: replay needs load and drones, it has {have}")
+        for drone in recording.drones:
+            if not recording.bodies[drone].has_attitude:
+                raise ConfigError(
+                    f"{recording.source}: replay needs the attitudes of the drones; that of "
+                    f"{drone} is unknown"
+                )
         self.source, self.drones = recording.source, recording.drones
         self.paths: dict[str, SmoothPath] = {
             # The load is compared with, and it may turn fast: its path meets every sample.
@@ -226,6 +237,11 @@ class ReplayMotion:
     def load_at(self, time_s: float) -> tuple[Array, Array]:
         """Recorded pose of the load at a time of the replay, (3,) and (4,)."""
         return self.paths[LOAD].at(self.clock_s(time_s))
+
+    @property
+    def load_has_attitude(self) -> bool:
+        """Whether the load's attitude was recorded; else `load_at` has it level."""
+        return self.paths[LOAD].has_attitude
 
     def load_velocity_at(self, time_s: float) -> Array:
         """Velocity of the load at a time of the replay, (3,) [m/s]."""

@@ -218,7 +218,7 @@ def _compare(
             name,
             f"{1e3 * n['translational_error_m']:.1f} mm",
             f"{1e3 * n['translational_error_without_mean_m']:.1f} mm",
-            f"{n['geodesic_error_deg']:.1f} deg",
+            _angle(n, "unknown"),
             f"{max(n['max_tension_n']):.1f} N" if "max_tension_n" in n else "",
             f"{100 * n['energy_audit_relative_error']:.2f} %" if "work_j" in n else "",
         )
@@ -228,10 +228,18 @@ def _compare(
     new_console().print(new_table(*heads, rows=rows))
 
 
+def _angle(found: dict[str, Any], unknown: str) -> str:
+    """Mean angle of the load's error, or a word for one that nobody measured."""
+    angle_deg = found["geodesic_error_deg"]
+    return unknown if angle_deg is None else f"{angle_deg:.1f} deg"
+
+
 def _conclude(found: dict[str, Any]) -> None:
+    from musls_analysis.replay.replay import UNKNOWN_ATTITUDE
+
     typer.echo(
         f"load predicted within {1e3 * found['translational_error_m']:.1f} mm and "
-        f"{found['geodesic_error_deg']:.1f} deg (mean over "
+        f"{_angle(found, UNKNOWN_ATTITUDE)} (mean over "
         f"{found['compared_to_s'] - found['compared_from_s']:.1f} s); without the constant "
         f"part {1e3 * found['translational_error_without_mean_m']:.1f} mm"
     )
