@@ -101,7 +101,7 @@ def test_errors_of_places_and_what_is_drawn():
 
 
 def test_places_are_compared():
-    flown = flight("shm")
+    flown = flight("shm", repetitions=2, rate_hz=10.0)
     up = replace(
         flown.bodies["load"],
         position_enu_m=flown.bodies["load"].position_enu_m + [0.0, 0.0, 0.05],
@@ -126,7 +126,7 @@ def system():
 @pytest.fixture(scope="module")
 def hanging(system):
     """Drones that stand in the air, turned by a yaw, and a marker on top of the load below."""
-    time_s = np.arange(0.0, 3.0, 0.02)
+    time_s = np.arange(0.0, 3.0, 0.05)
     ones = np.ones((len(time_s), 1))
     angles = YAW_RAD + np.arange(3) * 2.0 * np.pi / 3.0
     places = np.column_stack([np.cos(angles), np.sin(angles), np.full(3, 3.2)])

@@ -121,6 +121,14 @@ def test_several_bodies_by_columns(tmp_path, flown):
     assert_same(read_recording(path, ReadOptions(columns=columns, bodies=numbered)), flown)
 
 
+def test_a_quaternion_in_the_other_order_is_doubted(tmp_path, flown):
+    path = write_lines(tmp_path / "load.csv", load_ns(flown.bodies["load"]))
+    read = read_recording(
+        path, ReadOptions(columns=["t_ns", "x", "y", "z", "qx", "qy", "qz", "qw"])
+    )
+    assert "with qw at the other end of its quaternion" in read.warnings[0]
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -159,8 +167,19 @@ def test_rows_of_bodies_that_nothing_tells_apart_are_refused(tmp_path, flown):
     rows = [[row[0], str(k % 4), *row[2:]] for k, row in enumerate(rows_a_body(flown))]
     path = write_lines(tmp_path / "load.csv", ["t,k,x,y,z,qw,qx,qy,qz", *lines_of(rows)])
     said = "t body x y z qw qx qy qz"
-    with pytest.raises(ConfigError, match=f"4 rows at one time.*--columns '{said}'"):
+    with pytest.raises(ConfigError, match=f"column k divides the rows.*--columns '{said}'"):
         read_recording(path)
+    apart = [[f"{float(row[0]) + 1e-3 * (k % 4):.3f}", *row[1:]] for k, row in enumerate(rows)]
+    path = write_lines(tmp_path / "load.csv", ["t,k,x,y,z,qw,qx,qy,qz", *lines_of(apart)])
+    with pytest.raises(ConfigError, match="column k divides the rows"):
+        read_recording(path)
+    nameless = write_lines(
+        tmp_path / "load.csv",
+        ["t,x,y,z,qw,qx,qy,qz", *lines_of([[row[0], *row[2:]] for row in rows])],
+    )
+    with pytest.raises(ConfigError, match="no column tells which: write a file for each"):
+        read_recording(nameless)
+    path = write_lines(tmp_path / "load.csv", ["t,k,x,y,z,qw,qx,qy,qz", *lines_of(rows)])
     bodies = {"load": "0", "drone_1": "1", "drone_2": "2", "drone_3": "3"}
     assert_same(read_recording(path, ReadOptions(columns=said.split(), bodies=bodies)), flown)
 
@@ -317,3 +336,11 @@ def test_columns_are_for_tables(tmp_path, flown):
 )
 def test_topics_of_bodies(name, body):
     assert body_of(name) == body
+
+
+def test_a_body_that_stands_in_noise_is_one(tmp_path):
+    """Its steps are as long as its extent, whichever column is looked at."""
+    random = np.random.default_rng(0)
+    rows = [[0.02 * k, str(k % 3), *random.normal(0.0, 1e-3, 3)] for k in range(200)]
+    path = write_lines(tmp_path / "load.csv", ["t,mode,x,y,z", *lines_of(rows)])
+    assert len(read_recording(path).bodies["load"].time_s) == 200

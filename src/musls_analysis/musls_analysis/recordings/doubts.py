@@ -56,6 +56,7 @@ _QUESTIONS = {
     "length": ("are positions in", " {}"),
     "angle": ("are angles in", " degrees"),
 }
+_TAKEN = {"time": "", "length": " metres", "angle": " radians"}
 _USUAL = {"time": "s", "length": "m, if they are metres", "angle": "rad, if they are radians"}
 
 
@@ -119,7 +120,7 @@ def question_units(
     for quantity in quantities:
         units = dict.fromkeys(fit[quantity] for fit in fits if quantity in fit)
         begin, end = _QUESTIONS[quantity]
-        words.append(begin + (end.format(" or ".join(units)) if units else " in metres"[:0]))
+        words.append(begin + (end.format(" or ".join(units)) if units else _TAKEN[quantity]))
     choices = " or ".join(f"--units {','.join(fit.values())}" for fit in fits)
     first = next(iter(quantities))
     question = f"{', '.join(words)}?"

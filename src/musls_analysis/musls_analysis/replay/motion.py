@@ -11,6 +11,7 @@ from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 from scipy.ndimage import median_filter
 from scipy.spatial.transform import Rotation
 
+from musls_analysis.comparison.cycles import stage_windows
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
@@ -164,6 +165,24 @@ class ReplaySpec:
         return np.array(self.offsets_m.get(body, common))
 
 
+def _recorded_s(time_s: float) -> float:
+    """Recorded time that a replay has passed after some time of its own."""
+    share = min(time_s / START_UP_S, 1.0)
+    # The integral of share^2 (3 - 2 share), the smooth step of the clock's rate.
+    eased = share**3 - share**4 / 2.0
+    return START_UP_S * eased + max(time_s - START_UP_S, 0.0)
+
+
+def part_of_stage(recording: Recording, stage: str, lead_in_s: float) -> Recording:
+    """The first part of a flight that belongs to a stage, with the lead-in of a replay before it.
+
+    So the prediction begins with the stage, or later where the recording begins with it.
+    """
+    window = stage_windows(recording, stage)[0]
+    first_s = max(window.start_s - _recorded_s(lead_in_s), recording.start_s)
+    return recording.between(first_s, window.end_s)
+
+
 class RecordedPaths:
     """Smooth paths of the recorded reference points, wherever they lie in the bodies.
 
@@ -224,10 +243,7 @@ class ReplayMotion:
 
     def clock_s(self, time_s: float) -> float:
         """Recorded time at a time of the replay: starts slowly, then runs along."""
-        share = min(time_s / START_UP_S, 1.0)
-        # The integral of share^2 (3 - 2 share), the smooth step of the clock's rate.
-        eased = share**3 - share**4 / 2.0
-        return self.start_s + START_UP_S * eased + max(time_s - START_UP_S, 0.0)
+        return self.start_s + _recorded_s(time_s)
 
     @property
     def duration_s(self) -> float:

@@ -36,6 +36,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
 from musls_description.config.text_tables import TextRow, cells_of, rows_of
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.rotations import rotate
 
 POSITION, QUATERNION, ANGLES = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
 MATRIX = tuple(f"r{i}{j}" for i in "123" for j in "123")
@@ -214,6 +215,7 @@ def read_columns(path: Path, options: ReadOptions) -> Capture:
         names, below = _said(options.columns, rows)
         capture = read_table(path, names, below, options, notes)
         _check_lengths(capture)
+        notes += _doubts_of_order(capture)
         return replace(capture, format="table of columns as said")
     names = _names(rows[0].cells) if rows else []
     return read_table(path, names, rows[1:], options, notes)
@@ -267,6 +269,32 @@ def _check_lengths(capture: Capture) -> None:
             )
 
 
+STEEP_DEG = 45.0
+"""Tilt of a body for half of a flight that another order of its quaternion explains better."""
+
+
+def _doubts_of_order(capture: Capture) -> Iterator[str]:
+    """Bodies that stand upright only with the scalar of their quaternions at the other end."""
+    for name, track in capture.tracks.items():
+        if track.rotation.shape[1] != 4:
+            continue
+        orders = ([0, 1, 2, 3], [1, 2, 3, 0], [3, 0, 1, 2])
+        tilt_deg, *others = (_tilt_deg(track.rotation[:, order]) for order in orders)
+        if tilt_deg > STEEP_DEG > min(others):
+            yield (
+                f"{name} is tilted by {tilt_deg:.0f} deg for half of the flight, by "
+                f"{min(others):.0f} deg with qw at the other end of its quaternion: are the "
+                "columns as --columns says?"
+            )
+
+
+def _tilt_deg(q: Array) -> float:
+    """Median tilt of a body's z axis; NaN without attitude."""
+    up = rotate(q, np.array([0.0, 0.0, 1.0]))[:, 2]
+    up = up[np.isfinite(up)]
+    return float(np.degrees(np.arccos(np.clip(np.median(up), -1.0, 1.0)))) if len(up) else np.nan
+
+
 def read_table(
     path: Path,
     names: Sequence[str],
@@ -315,7 +343,7 @@ def read_table(
                 kind = "table of one row a body"
                 return Capture(tracks, stated=stated, format=kind, notes=notes)
             own = labels[0]
-            _refuse_mixed(names, time, columns, whole[""])
+            _refuse_mixed(names, texts, time, columns, whole[""])
         whole = {name or own: body for name, body in whole.items()}
     tracks, setpoints = {}, {}
     for name, body in whole.items():
@@ -364,7 +392,7 @@ def _naming_column(cells: Sequence[Sequence[str]]) -> int | None:
         if _number(first) is not None:
             continue
         labels = {row[k] for row in cells}
-        if 1 < len(labels) <= 100 and any(body_of(label) for label in labels):
+        if 1 < len(labels) <= MOST_BODIES and any(body_of(label) for label in labels):
             return k
     return None
 
@@ -382,30 +410,56 @@ MIXED_SHARE, MIXED_REACH = 0.4, 0.2
 """Rows at the time of another, and how far they are from it, as a share of all places' extent,
 from which a table seems to hold several bodies."""
 
+MOST_BODIES, ROWS_TRIED = 100, 4000
+
 
 def _refuse_mixed(
-    names: Sequence[str], time: Array, columns: Mapping[int, Array], body: _Places
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    time: Array,
+    columns: Mapping[int, Array],
+    body: _Places,
 ) -> None:
-    """Refuse rows of several bodies that nothing tells apart."""
+    """Refuse rows of several bodies: at one time, or on smooth paths by some other column."""
     place = np.column_stack([columns[body[axis]] for axis in POSITION])
     good = np.isfinite(place).all(axis=1) & np.isfinite(time)
-    order = np.argsort(time[good], kind="stable")
-    time, place = time[good][order], place[good][order]
+    rows = np.flatnonzero(good)[np.argsort(time[good], kind="stable")][:ROWS_TRIED]
+    time, place = time[rows], place[rows]
+    steps = np.linalg.norm(np.diff(place, axis=0), axis=1)
     again = np.diff(time) == 0.0
-    if not len(again) or again.mean() < MIXED_SHARE:
+    if not len(steps):
         return
-    apart = np.linalg.norm(np.diff(place, axis=0)[again], axis=1)
-    if np.median(apart) < MIXED_REACH * np.linalg.norm(place.std(axis=0)):
+    far = MIXED_REACH * np.linalg.norm(place.std(axis=0))
+    together = again.mean() > MIXED_SHARE and np.median(steps[again]) > far
+    column = _dividing_column([cells[k] for k in rows], columns, place, float(np.median(steps)))
+    if not together and column is None:
         return
-    last = max(columns)
-    said = [names[k] if k in columns else LEFT_OUT for k in range(last + 1)]
-    said[said.index(LEFT_OUT) if LEFT_OUT in said else -1] = "body"
-    shortest = " ".join(said)
-    rows_a_time = len(time) / (len(time) - again.sum())
+    if column is None:
+        raise ConfigError(
+            f"{len(time) / (len(time) - again.sum()):.2g} rows at one time, as of several bodies, "
+            "and no column tells which: write a file for each"
+        )
+    said = [names[k] if k in columns else LEFT_OUT for k in range(max(*columns, column) + 1)]
+    said[column] = "body"
     raise ConfigError(
-        f"{rows_a_time:.2g} rows at one time: if they are of "
-        f"several bodies, say which column names them, such as --columns '{shortest}'"
+        f"column {shown(names[column])} divides the rows into several smooth paths: if it names "
+        f"their bodies, say --columns '{' '.join(said)}'"
     )
+
+
+def _dividing_column(
+    cells: Sequence[Sequence[str]], columns: Mapping[int, Array], place: Array, usual: float
+) -> int | None:
+    """The column by whose few texts the rows (T, 3) part into paths of far smaller steps."""
+    for k in range(len(cells[0])):
+        texts = np.array([row[k] for row in cells])
+        kinds = np.unique(texts)
+        if k in columns or not 1 < len(kinds) <= min(MOST_BODIES, len(texts) / 4):
+            continue
+        parts = [np.diff(place[texts == kind], axis=0) for kind in kinds]
+        if np.median(np.linalg.norm(np.vstack(parts), axis=1)) < MIXED_REACH * usual:
+            return k
+    return None
 
 
 # ---------- One body

@@ -66,6 +66,14 @@ def run(
     workers: Annotated[
         int | None, options.worker_count("one per core", "Processes of a fit.")
     ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Predict this stage only; the lead-in comes before it.",
+            show_default="the whole recording",
+        ),
+    ] = None,
     lead_in: Annotated[
         float,
         typer.Option(
@@ -81,6 +89,7 @@ def run(
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
     from musls_analysis.replay import Replay
+    from musls_analysis.replay.motion import part_of_stage
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
     chosen = system_to_replay(system)
@@ -92,7 +101,10 @@ def run(
     setup = _setup(chosen, lead_in, step, offset, with_fit)
     wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
     estimators = _estimators(estimator or (), setup)
-    replay = Replay(read(recording, reading), setup.spec)
+    flight = read(recording, reading)
+    if stage is not None:
+        flight = part_of_stage(flight, stage, setup.spec.lead_in_s)
+    replay = Replay(flight, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if wanted is not None:
             setup = _fitted(replay, setup, wanted, work)
