@@ -327,6 +327,7 @@ def test_columns_are_for_tables(tmp_path, flown):
         ("/mavros/uav2/global_position/local", ("drone", 2, False)),
         ("/uav1/odometry/odom_main", ("drone", 1, False)),
         ("/uav12/estimation_manager/odom_main", ("drone", 12, False)),
+        ("/uav2/odometry/odom_gps", ("drone", 2, False)),
         ("/load/ground_truth/pose", ("load", None, False)),
         ("/drone_3/ground_truth/odometry", ("drone", 3, False)),
         ("/uav1/mavros/setpoint_position/local", ("drone", 1, True)),

@@ -339,8 +339,13 @@ class StageComparison(ShownResult):
         rows = [
             (
                 body.replace("_", " "),
-                f"{1e3 * e.translational_error_m:.1f}", f"{e.geodesic_error_deg:.1f}",
-                f"{1e3 * e.lagged_translational_error_m:.1f}", f"{e.lagged_geodesic_error_deg:.1f}",
+                *(
+                    f"{number:.1f}" if np.isfinite(number) else ""
+                    for number in (
+                        1e3 * e.translational_error_m, e.geodesic_error_deg,
+                        1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg,
+                    )
+                ),
             )
             for body, e in self.errors.items()
         ]  # fmt: skip

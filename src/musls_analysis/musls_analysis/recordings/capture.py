@@ -125,7 +125,7 @@ def joined(captures: Sequence[Capture]) -> Capture:
 _ENDING = (
     r"(?:[_/](?:base_link|base|link|body|marker|pose|odom|odometry|transform|gt|mocap|measured|"
     r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position|mavros|"
-    r"local_position|global_position/local|ground_truth|odom_main|odom_local|main|"
+    r"local_position|global_position/local|ground_truth|odom_[a-z0-9]+|main|"
     r"estimation_manager|point|position))*"
 )
 _DESIRED = (
