@@ -236,7 +236,8 @@ class Subject:
         offset = np.asarray(self.offsets_m.get(body, (0.0, 0.0, 0.0)), float)
         if not offset.any():
             return track.position_enu_m
-        turned = rotate(track.orientation_wxyz, np.broadcast_to(offset, track.position_enu_m.shape))
+        q = track.or_level().orientation_wxyz
+        turned = rotate(q, np.broadcast_to(offset, track.position_enu_m.shape))
         return track.position_enu_m - turned
 
     def centre_at(self, body: str, time_s: np.ndarray) -> np.ndarray:
@@ -256,6 +257,10 @@ def open_subject(
     Offsets are the recorded points by body or of all "drones".
     """
     recording = read_recording(path, reading)
+    places = [body for body, track in recording.bodies.items() if not track.has_attitude]
+    if places:
+        warnings = (*recording.warnings, f"attitude of {', '.join(places)} unknown: drawn level")
+        recording = replace(recording, warnings=warnings)
     offsets = dict(offsets_m or {})
     if "drones" in offsets:
         common = offsets.pop("drones")
@@ -329,10 +334,12 @@ def sample(subject: Subject, time_s: np.ndarray) -> SceneSamples:
         return replace(track, position_enu_m=subject.centre_enu_m(body, track))
 
     bodies = {
-        body: centred(body, resample(track, clock_s, DEFAULT_GAP_LIMIT_S))
+        body: centred(body, resample(track.or_level(), clock_s, DEFAULT_GAP_LIMIT_S))
         for body, track in recording.bodies.items()
     }
-    setpoints = {b: centred(b, t.held_at(clock_s)) for b, t in recording.setpoints.items()}
+    setpoints = {
+        b: centred(b, t.or_level().held_at(clock_s)) for b, t in recording.setpoints.items()
+    }
     return SceneSamples(bodies, setpoints, _cables(subject, bodies, clock_s))
 
 

@@ -7,11 +7,24 @@ import struct
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from musls_analysis.comparison.errors import geodesic_error_rad
 from musls_analysis.recordings.recording import PoseTrack, Recording
 from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.numerics.rotations import from_roll_pitch_yaw, roll_pitch_yaw
 
 RATE_HZ = 50.0
+
+
+def assert_same(read, expected, bodies=None, from_start=True):
+    for body in bodies or expected.bodies:
+        track, its = expected.bodies[body], read.bodies[body]
+        assert len(its.time_s) == len(track.time_s)
+        start_s = track.time_s[0] - its.time_s[0] if from_start else 0.0
+        np.testing.assert_allclose(its.time_s + start_s, track.time_s, atol=1e-5)
+        np.testing.assert_allclose(its.position_enu_m, track.position_enu_m, atol=2e-6)
+        angle = geodesic_error_rad(its.orientation_wxyz, track.orientation_wxyz)
+        assert angle.max() < 1e-5, body
+    assert set(read.bodies) == set(bodies or expected.bodies)
 
 
 def columns_of(recording, names=("load", "d1", "d2", "d3"), length=1.0, time=1.0, angle=1.0):

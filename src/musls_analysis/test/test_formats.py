@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from lab_files import (
     RATE_HZ,
+    assert_same,
     columns_of,
     motive_lines,
     scipy_rotation,
@@ -37,18 +38,6 @@ def flown():
         turn = Rotation.from_euler("xyz", tilt).as_quat()[:, [3, 0, 1, 2]]
         bodies[body] = PoseTrack(t, track.position_enu_m, product(track.orientation_wxyz, turn))
     return Recording({b: track.part(slice(100, 400)) for b, track in bodies.items()})
-
-
-def assert_same(read, expected, bodies=None, from_start=True):
-    for body in bodies or expected.bodies:
-        track, its = expected.bodies[body], read.bodies[body]
-        assert len(its.time_s) == len(track.time_s)
-        start_s = track.time_s[0] - its.time_s[0] if from_start else 0.0
-        np.testing.assert_allclose(its.time_s + start_s, track.time_s, atol=1e-5)
-        np.testing.assert_allclose(its.position_enu_m, track.position_enu_m, atol=2e-6)
-        angle = geodesic_error_rad(its.orientation_wxyz, track.orientation_wxyz)
-        assert angle.max() < 1e-5, body
-    assert set(read.bodies) == set(bodies or expected.bodies)
 
 
 # ---------- Tables

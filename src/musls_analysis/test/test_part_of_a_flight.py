@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from made_up_recordings import flight
 
 import musls
 from musls_analysis.recordings.bag import read_bag
+from musls_analysis.replay.motion import RecordedPaths, ReplayMotion, ReplaySpec, part_of_stage
 from musls_description.config.errors import ConfigError
 
 
@@ -40,3 +42,18 @@ def test_the_errors_of_a_stage_are_those_of_the_whole_flight():
 def test_times_outside_are_told(flight_bag, times_s):
     with pytest.raises(ConfigError, match=r"nothing from .* it lasts from"):
         read_bag(flight_bag).between(*times_s)
+
+
+@pytest.mark.parametrize("lead_in_s", [0.5, 2.0])
+def test_a_replay_of_a_stage_begins_to_predict_with_it(lead_in_s):
+    """As long as the recording has the lead-in before the stage."""
+    flown = flight("shm", repetitions=1, rate_hz=10.0)
+    name, stage = "shm", next(s for s in flown.stages if s.name == "shm")
+    spec = ReplaySpec(lead_in_s=lead_in_s)
+    motion = ReplayMotion(RecordedPaths(part_of_stage(flown, name, lead_in_s)), spec)
+    assert motion.clock_s(lead_in_s) == pytest.approx(stage.start_s, abs=0.11)  # a row's distance
+    assert motion.end_s == pytest.approx(stage.end_s, abs=0.11)
+    whole = part_of_stage(flown, name, 1e3)
+    assert whole.start_s == flown.start_s
+    with pytest.raises(ConfigError, match="no stage 'circle'; it has"):
+        part_of_stage(flown, "circle", lead_in_s)

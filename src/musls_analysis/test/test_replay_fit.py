@@ -134,6 +134,25 @@ def test_worker_processes_find_the_same(replay, system):
     assert np.allclose(alone.value, team.value, rtol=1e-9)
 
 
+@pytest.fixture(scope="module")
+def places(brief):
+    """The same recording by a single marker on the load."""
+    load = brief.bodies["load"]
+    unknown = np.full_like(load.orientation_wxyz, np.nan)
+    marker = replace(load, orientation_wxyz=unknown)
+    return Replay(replace(brief, bodies={**brief.bodies, "load": marker}), SPEC)
+
+
+@pytest.mark.slow
+def test_a_length_comes_back_from_places_alone(places, system):
+    others = {name: value for name, value in TRUTH.items() if name != "length"}
+    setup = put_all(Setup(system, SPEC), others)
+    places.spec = setup.spec
+    result = fit_replays([places], setup.system, ["length"])
+    assert result.value[0] == pytest.approx(TRUTH["length"], abs=5e-3)
+    assert "geodesic_error_deg" not in result.errors[0][0]
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_what_is_put_in_is_read_back(group, system):
     """Also: a value changes the setup, and the present value leaves it alone."""

@@ -123,3 +123,22 @@ def test_a_bag_of_tf_alone_needs_no_times(capsys, sim, tmp_path):
 def test_help_shows_an_example(capsys):
     status, text, _ = run(capsys, "--help")
     assert status == 0 and "musls compare real_flight.csv" in text
+
+
+def test_columns_are_said_once(capsys, tmp_path):
+    """They are kept beside the table, and it is said which of them were others before."""
+    rows = [f"{20_000_000 * k},{0.01 * k:.3f},0,1,1,0,0,0,9" for k in range(50)]
+    path = write_lines(tmp_path / "load_result.csv", rows)
+    assert main(["recordings", str(path)]) == 2
+    assert "--columns 't x y z qw qx qy qz'" in capsys.readouterr().err
+    assert main(["recordings", str(path), "--columns", "t_ns x y z qw qx qy qz"]) == 0
+    kept = tmp_path / "load_result.csv.recording.yaml"
+    assert kept.is_file() and kept.name in capsys.readouterr().err
+    assert main(["recordings", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "keeps how" not in captured.err and "0.980" in captured.out
+    assert main(["recordings", str(path), "--columns", "t_ns y x z qw qx qy qz"]) == 0
+    assert "it said another columns before" in " ".join(capsys.readouterr().err.split())
+    assert main(["recordings", str(path), "--columns", "t_ns x y z qw qx qy qw"]) == 2
+    assert "column qw comes twice" in capsys.readouterr().err
+    assert "qy, qz" in kept.read_text()  # what failed is not kept

@@ -59,6 +59,19 @@ def test_a_wrong_reference_point_shows(flown, tmp_path):
     assert numbers["mean_difference_m"][2] == pytest.approx(-0.05, abs=0.01)
 
 
+@pytest.mark.slow
+def test_one_stage_is_predicted_from_its_begin(flown, tmp_path):
+    """The lead-in lies before the stage, where the recording has it."""
+    flight = read_recording(flown)
+    stage = next(s for s in flight.stages if s.name == "shm")
+    options = ["--step", "0.004", "--lead-in", "1.0", "--stage", "shm"]
+    numbers = replayed(flown, tmp_path / "out", *options)
+    first_s = max(stage.start_s, flight.start_s + 0.5)
+    assert numbers["compared_from_s"] == pytest.approx(first_s, abs=0.05)
+    assert numbers["compared_to_s"] == pytest.approx(stage.end_s, abs=0.1)
+    assert numbers["translational_error_m"] < 0.01
+
+
 def test_estimators_find_the_load_from_the_drones(flown, tmp_path):
     numbers = replayed(
         flown, tmp_path / "out", "--cable-model", "elastic:1", "--step", "0.004",
@@ -86,6 +99,7 @@ def test_without_rotor_speeds_the_weight_says_what_they_carry(flown):
     ("options", "words"),
     [
         (["--offset", "load=1"], "BODY=X,Y,Z"),
+        (["--stage", "circle"], "no stage 'circle'; it has"),
         (["--system", "x500_trio"], "twist: free"),
         (["--system", "x500_solo"], "twist: free"),
         (["--step", "0.003"], "must divide"),

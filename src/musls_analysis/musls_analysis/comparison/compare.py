@@ -124,6 +124,12 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
     return MeanCycle(position, orientation, mean_angles, position_ci, angles_ci, samples)
 
 
+def mean_of_known(values: Array) -> float:
+    """Mean of numbers (T,) that are known; NaN of none."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else np.nan
+
+
 def known_mean(values: Array) -> Array:
     """Mean over the first axis; NaN does not count, and is the mean of nothing."""
     return np.ma.masked_invalid(values).mean(axis=0).filled(np.nan)
@@ -333,8 +339,13 @@ class StageComparison(ShownResult):
         rows = [
             (
                 body.replace("_", " "),
-                f"{1e3 * e.translational_error_m:.1f}", f"{e.geodesic_error_deg:.1f}",
-                f"{1e3 * e.lagged_translational_error_m:.1f}", f"{e.lagged_geodesic_error_deg:.1f}",
+                *(
+                    f"{number:.1f}" if np.isfinite(number) else ""
+                    for number in (
+                        1e3 * e.translational_error_m, e.geodesic_error_deg,
+                        1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg,
+                    )
+                ),
             )
             for body, e in self.errors.items()
         ]  # fmt: skip
@@ -477,9 +488,7 @@ def _mean_asked_m(body: str, cuts: Sequence[CutStage], *, held: bool) -> float:
         for cycle in cut.cycles:
             inside = (track.time_s >= cycle.start_s) & (track.time_s < cycle.end_s)
             distances.append(track.translational_error_m[inside])
-    known = np.concatenate(distances)
-    known = known[np.isfinite(known)]
-    return float(known.mean()) if len(known) else np.nan
+    return mean_of_known(np.concatenate(distances))
 
 
 def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> OffsetFit:
@@ -487,6 +496,9 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
     q = sim.orientation_wxyz
     known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
     apart, q = apart[known], q[known]
+    if not len(q):  # a place without attitude was simulated
+        x, y, z = assumed_m
+        return OffsetFit((x, y, z), np.nan, (np.nan, np.nan, np.nan), np.nan)
     # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
     more = rotations.rotate(q * [1.0, -1.0, -1.0, -1.0], apart).mean(axis=0)
     assumed = np.asarray(assumed_m, float)
@@ -507,6 +519,8 @@ def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
     known = np.isfinite(real.orientation_wxyz).all(axis=1)
     known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
     q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
+    if not len(q_sim):
+        return FrameFit((np.nan, np.nan, np.nan), np.nan)
     mean = rotations.chordal_mean(rotations.relative(q_real, q_sim)[:, None])[0]
     turned = rotations.product(q_sim, np.broadcast_to(mean, q_sim.shape))
     x, y, z = np.degrees(rotations.rotation_vector(mean)).tolist()
@@ -583,8 +597,8 @@ def _errors(
         notes.append(f"the lag of '{stage}' is at its limit, {options.lag_limit_s:g} s")
     errors = {
         body: BodyErrors(
-            float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle))),
-            float(np.nanmean(lagged[body][0])), float(np.degrees(np.nanmean(lagged[body][1]))),
+            mean_of_known(distance), float(np.degrees(mean_of_known(angle))),
+            mean_of_known(lagged[body][0]), float(np.degrees(mean_of_known(lagged[body][1]))),
             overlap[body],
         )
         for body, (distance, angle) in plain.items()
@@ -712,7 +726,7 @@ def _errors_of_means(
             rotations.chordal_mean(real.orientation_wxyz[cycles]),
             rotations.chordal_mean(sim.orientation_wxyz[flown]),
         )
-        return 1e3 * float(np.nanmean(distance)), float(np.degrees(np.nanmean(angle)))
+        return 1e3 * mean_of_known(distance), float(np.degrees(mean_of_known(angle)))
 
 
 # ---------- Files: table and mean trajectories as CSV, numbers as JSON
@@ -772,19 +786,21 @@ def _summary(comparison: StageComparison) -> dict[str, Any]:
         "real_cycles": comparison.real_cycles,
         "sim_cycles": comparison.sim_cycles,
         "cycles_found_in": "motion of the drones" if comparison.by_motion else "set-points",
-        "errors": {body: asdict(errors) for body, errors in comparison.errors.items()},
-        "offsets": {body: asdict(its) for body, its in comparison.offsets.items()},
+        "errors": {body: _known(asdict(errors)) for body, errors in comparison.errors.items()},
+        "offsets": {body: _known(asdict(its)) for body, its in comparison.offsets.items()},
         "asked": {body: asdict(its) for body, its in comparison.asked.items()},
         "bands": {
             body: {"inside": its.inside.tolist(), "margin": its.margin.tolist()}
             for body, its in comparison.bands.items()
         },
-        "frames": {  # JSON has no NaN: what is not known is null
-            body: {key: v if np.all(np.isfinite(v)) else None for key, v in its.items()}
-            for body, its in frames.items()
-        },
+        "frames": {body: _known(its) for body, its in frames.items()},
         "warnings": list(comparison.warnings),
     }
+
+
+def _known(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers for JSON, which has no NaN: what is not known is null."""
+    return {key: v if np.all(np.isfinite(v)) else None for key, v in numbers.items()}
 
 
 def moved_points(offsets_m: Mapping[str, Sequence[float]]) -> str:

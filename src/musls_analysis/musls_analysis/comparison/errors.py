@@ -108,7 +108,7 @@ class StageError:
     """Errors of a body to its reference in one stage, over all samples of the stage.
 
     Distances and angles: mean (eq. 12 and 13 of the seed paper), greatest, root mean square; and
-    the mean ones to the held set-points.
+    the mean ones to the held set-points. Angles are NaN of a body without attitude.
     """
 
     body: str
@@ -143,7 +143,14 @@ class ErrorTable(ShownResult, tuple[StageError, ...]):
         )  # fmt: skip
         digits = (4, 4, 4, 2, 2, 2, 4, 2)
         rows = [
-            (body, stage, *(f"{x:.{n}f}" for x, n in zip(numbers, digits, strict=True)))
+            (
+                body,
+                stage,
+                *(
+                    f"{x:.{n}f}" if np.isfinite(x) else ""
+                    for x, n in zip(numbers, digits, strict=True)
+                ),
+            )
             for body, stage, *numbers in map(astuple, self)
         ]
         yield Table(headings, rows, names=2)
@@ -175,9 +182,14 @@ def error_table(recording: Recording) -> ErrorTable:
 
 
 def _finite(track: ErrorTrack, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and angles of some samples, of those that have both."""
+    """Distances and angles of some samples, of those that have both.
+
+    Angles of a place without attitude are NaN.
+    """
     distance, angle = track.translational_error_m[mask], track.geodesic_error_rad[mask]
-    known = np.isfinite(distance) & np.isfinite(angle)
+    known = np.isfinite(distance)
+    if np.isfinite(track.geodesic_error_rad).any():
+        known &= np.isfinite(angle)
     return distance[known], angle[known]
 
 

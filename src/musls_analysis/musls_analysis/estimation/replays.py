@@ -74,15 +74,25 @@ class RecordedLoad:
         self.position = np.array([position for position, _ in poses])
         quaternions = np.array([quaternion for _, quaternion in poses])
         self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
+        self.has_attitude = recorded.paths[LOAD].has_attitude
+        if not self.has_attitude and (tilts := [n for n in names if n.startswith("load_tilt")]):
+            raise ConfigError(
+                f"{recorded.source}: {tilts[0]} needs the load's attitude, which was not recorded"
+            )
 
     def residual(self, values: Array) -> Array:
-        """Position and weighted attitude errors, (k, 6) [m]; NaN where the physics fails."""
+        """Position and weighted attitude errors, (k, 6) [m]; NaN where the physics fails.
+
+        Positions alone, (k, 3), of a load whose attitude was not recorded.
+        """
         setup = put_all(self.setup, dict(zip(self.names, map(float, values), strict=True)))
         try:
             track = self.replay.run(setup.system, spec=setup.spec, cable_model=self.model).load
         except SimulationDiverged:
-            return np.full((self.samples.size, 6), np.nan)
+            return np.full((self.samples.size, 6 if self.has_attitude else 3), np.nan)
         position = CubicSpline(track.time_s, track.position_enu_m)(self.samples)
+        if not self.has_attitude:
+            return np.asarray(position - self.position)
         turns = Rotation.from_quat(track.orientation_wxyz, scalar_first=True)
         inside = np.clip(self.samples, track.time_s[0], track.time_s[-1])
         turn = (self.attitude.inv() * Slerp(track.time_s, turns)(inside)).as_rotvec()
@@ -115,7 +125,7 @@ class ReplayModel:
         self._least_m, self.best = np.inf, dict[str, float]()
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
-        """Position and weighted attitude errors, (k, 6) [m]."""
+        """Position and weighted attitude errors of each recording, see `RecordedLoad`."""
         tasks = [(recorded, value) for value in values for recorded in self._recorded]
         found = list(self._each(_residual, tasks))
         self._replays += len(tasks)
@@ -129,10 +139,12 @@ class ReplayModel:
         return of_each
 
     def errors(self, residual: Array) -> dict[str, float]:
-        """Mean distance and angle."""
-        away, turned = np.linalg.norm(residual.reshape(-1, 2, 3), axis=2).mean(axis=0)
-        angle_deg = float(np.degrees(turned / ATTITUDE_ARM_M))
-        return {"translational_error_m": float(away), "geodesic_error_deg": angle_deg}
+        """Mean distance, and angle if attitudes were recorded."""
+        means = np.linalg.norm(residual.reshape(len(residual), -1, 3), axis=2).mean(axis=0)
+        errors = {"translational_error_m": float(means[0])}
+        if len(means) > 1:
+            errors["geodesic_error_deg"] = float(np.degrees(means[1] / ATTITUDE_ARM_M))
+        return errors
 
 
 def fit_replays(

@@ -55,6 +55,10 @@ class TautRows:
         """Pick the rows."""
         recorded = replay.recorded
         self.source = recorded.source
+        if not recorded.paths[LOAD].has_attitude:
+            raise ConfigError(
+                f"{self.source}: a geometry needs the load's attitude, which was not recorded"
+            )
         time_s = recorded.load_time_s
         poses = {
             name: (

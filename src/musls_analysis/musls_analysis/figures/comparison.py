@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from musls_analysis.comparison.compare import MeanCycle, StageComparison
+from musls_analysis.comparison.compare import MeanCycle, StageComparison, mean_of_known
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.figures import style
 from musls_analysis.figures.over_time import pose_axes, value_limits
@@ -76,8 +76,9 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     handles = [_real_handle(), sim]
     real_values, real_ci = _columns(comparison.real[body])
     sim_values, sim_ci = _columns(comparison.sim[body])
-    turns = np.round(np.nanmedian(real_values[:, 3:] - sim_values[:, 3:], axis=0) / 360.0)
-    sim_values[:, 3:] += 360.0 * turns
+    apart = real_values[:, 3:] - sim_values[:, 3:]
+    if np.isfinite(apart).any():  # attitudes of both are known
+        sim_values[:, 3:] += 360.0 * np.round(np.nanmedian(apart, axis=0) / 360.0)
     its = comparison.bands.get(body)
     ends = None
     if its is not None:
@@ -137,7 +138,7 @@ def cycle_errors_figure(comparison: StageComparison) -> Figure:
         angle = geodesic_error_rad(real.orientation_wxyz, sim.orientation_wxyz)
         for ax, values in zip(axes, (1e3 * distance, np.degrees(angle)), strict=True):
             ax.plot(time_s, values, color=style.colour(body))
-            ax.axhline(np.nanmean(values), color=style.colour(body), lw=0.7, ls=(0, (4, 3)))
+            ax.axhline(mean_of_known(values), color=style.colour(body), lw=0.7, ls=(0, (4, 3)))
     for ax, name in zip(axes, ("translational\nerror [mm]", "geodesic\nerror [deg]"), strict=True):
         ax.set_ylabel(name)
         ax.set_ylim(bottom=0.0)

@@ -18,10 +18,12 @@ import numpy as np
 from musls_analysis.recordings.doubts import middle_of, question_units
 from musls_analysis.recordings.options import FACTORS, ReadOptions
 from musls_analysis.recordings.recording import LOAD, PoseTrack, RecordedStage, Recording, in_order
+from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError
 from musls_description.config.text_tables import TextRow, read_lines, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import (
+    from_matrix,
     from_roll_pitch_yaw,
     from_rotation_vector,
     from_yaw,
@@ -48,6 +50,24 @@ class RawTrack(NamedTuple):
     position: Array
     rotation: Array
 
+    @classmethod
+    def of_place(cls, time: Array, position: Array) -> RawTrack:
+        """A body of which only the place was measured: its attitude is unknown, NaN."""
+        return cls(time, position, np.full((len(time), 4), np.nan))
+
+
+LARGEST_SHEAR = 0.02
+"""Difference of the products of a rotation matrix's columns from those of unit vectors."""
+
+
+def quaternions_of(matrices: Array) -> Array:
+    """Quaternions (T, 4) of rotation matrices (T, 9), row by row; NaN where one is none."""
+    known = np.isfinite(matrices).all(axis=1, keepdims=True)
+    m = np.where(known, matrices, 0.0).reshape(-1, 3, 3)
+    off = np.abs(m @ m.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+    turns = (off < LARGEST_SHEAR) & (np.linalg.det(m) > 0.0)
+    return np.where(turns[:, None], from_matrix(m), np.nan)
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -58,7 +78,7 @@ class Capture:
         setpoints: Set-points by the same names.
         units: Units of "length", "angle" and "time", where they are not SI.
         stated: Quantities whose unit the file itself says, and "axes"; these are not questioned.
-        axes: "z-up" or "y-up".
+        axes: "z-up", "y-up" or "ned".
         angles: Convention of three angles, see `ReadOptions.angles`; None to find out.
         stages: Stages in the file's time.
         format: Name of the format, for people.
@@ -104,9 +124,14 @@ def joined(captures: Sequence[Capture]) -> Capture:
 
 _ENDING = (
     r"(?:[_/](?:base_link|base|link|body|marker|pose|odom|odometry|transform|gt|mocap|measured|"
-    r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position))*"
+    r"fmu|in|out|vehicle_odometry|vehicle_visual_odometry|vehicle_local_position|mavros|"
+    r"local_position|global_position/local|ground_truth|odom_[a-z0-9]+|main|"
+    r"estimation_manager|point|position))*"
 )
-_DESIRED = r"[_/](?:des|desired|sp|setpoint|ref|reference|target)"
+_DESIRED = (
+    r"[_/](?:des|desired|sp|setpoint|ref|reference|target|setpoint_position/local|"
+    r"setpoint_position)"
+)
 _LOAD = re.compile(rf"(?:slung_?)?(?:load|payload)_?1?{_ENDING}(?P<desired>{_DESIRED})?")
 _DRONE = re.compile(
     r"(?:drone|px4|uav|quad|quadrotor|quadcopter|copter|vehicle|mav|x500|cf|agent|d)[_/]?"
@@ -233,6 +258,8 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         turned = {b: _with_quaternions(track, angles) for b, track in tracks.items()}
         if axes == "y-up":
             turned = {b: _from_y_up(turned[b], tracks[b]) for b in tracks}
+        if axes == "ned":
+            turned = {b: _from_ned(poses) for b, poses in turned.items()}
         return turned
 
     poses, targets = poses_of(measured), poses_of(held)
@@ -427,6 +454,12 @@ def _from_y_up(poses: PoseTrack, raw: RawTrack) -> PoseTrack:
     return PoseTrack(poses.time_s, rotate(turn, poses.position_enu_m), q)
 
 
+def _from_ned(poses: PoseTrack) -> PoseTrack:
+    """Poses in ENU and FLU of those in NED and FRD."""
+    place = world_enu_ned(poses.position_enu_m)
+    return PoseTrack(poses.time_s, place, orientation_enu_ned(poses.orientation_wxyz))
+
+
 # ---------- What is unlikely
 
 
@@ -440,7 +473,7 @@ def _check_samples(tracks: Mapping[str, RawTrack]) -> None:
             raise ConfigError(f"all rows are of one time, {t[0]:g} s")
 
 
-_OTHER_AXES = {"z-up": "y-up", "y-up": "z-up"}
+_OTHER_AXES = {"z-up": "y-up", "y-up": "z-up", "ned": "z-up"}
 
 
 def _question_axes(poses: Mapping[str, PoseTrack], axes: str) -> None:
@@ -467,6 +500,8 @@ STEEP_DEG = 45.0
 def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str]) -> None:
     """Note what a flight seldom is."""
     for body, track in bodies.items():
+        if not track.has_attitude:
+            notes.append(f"{body} is a place without attitude, which stays unknown")
         up = rotate(track.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
         tilt_deg = float(np.degrees(np.arccos(np.clip(np.median(up), -1.0, 1.0))))
         if body != LOAD and tilt_deg > STEEP_DEG:
@@ -532,12 +567,17 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     """Poses at strictly increasing times, without samples that are no poses.
 
     Times may come in any order, and quaternions need not be units. With `drop_stale` samples that
-    repeat the one before in every value are dropped too. The notes take the counts.
+    repeat the one before in every value are dropped too. A track without any attitude stays one: of
+    a marker, a total station, a point. The notes take the counts.
     """
     n = len(track.time_s)
     values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
     norm = np.linalg.norm(values[:, 4:], axis=1)
-    good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
+    if not (norm > 1e-6).any():  # a place alone: its attitude is unknown, or zeros stand for it
+        values[:, 4:], norm = np.nan, np.ones(n)
+        good = np.isfinite(values[:, :4]).all(axis=1)
+    else:
+        good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
     note(notes, n - int(good.sum()), f"sample{{s}} of {name} without a finite pose dropped")
     usual = float(np.median(norm[good])) if good.any() else 1.0
     even = good & (np.abs(norm / usual - 1.0) < MOST_UNEVEN)
@@ -584,7 +624,8 @@ def _far_in_time(time_s: np.ndarray) -> np.ndarray:
 def _repeats(values: np.ndarray) -> np.ndarray:
     """Rows (T, k) that repeat the one before (T,); new measurements differ in their last digits."""
     same = np.zeros(len(values), bool)
-    same[1:] = np.all(values[1:] == values[:-1], axis=1)
+    unknown = np.isnan(values[1:]) & np.isnan(values[:-1])
+    same[1:] = np.all((values[1:] == values[:-1]) | unknown, axis=1)
     return same
 
 

@@ -26,7 +26,7 @@ class BodyContents:
         longest_gap_s: Largest distance of two samples.
         height_m: Lowest and highest z.
         fastest_m_s: Speed that a hundredth of the samples exceeds.
-        tilt_deg: Median tilt of its z axis.
+        tilt_deg: Median tilt of its z axis; NaN of a place without attitude.
     """
 
     body: str
@@ -69,7 +69,14 @@ def _contents(recording: Recording, body: str, track: PoseTrack) -> BodyContents
 
 
 def write_tum(recording: Recording, out: Path) -> None:
-    """Write a folder with a file NAME.tum for each body: time, x, y, z, qx, qy, qz, qw."""
+    """Write a folder with a file NAME.tum for each body: time, x, y, z, qx, qy, qz, qw.
+
+    Raises:
+        ConfigError: A body has no attitude.
+    """
+    for body, track in recording.bodies.items():
+        if not track.has_attitude:
+            raise ConfigError(f"tum needs attitudes, that of {body} is unknown: write csv or mcap")
     out.mkdir(parents=True)
     for body, track in recording.bodies.items():
         q = track.orientation_wxyz[:, [1, 2, 3, 0]]
@@ -87,9 +94,10 @@ def write_csv(recording: Recording, out: Path) -> None:
     for body, track in recording.bodies.items():
         prefix = body.replace("drone_", "d")
         poses = track.at(time_s)
-        angles = roll_pitch_yaw(poses.orientation_wxyz)
         columns |= _columns(prefix, ("x", "y", "z"), poses.position_enu_m)
-        columns |= _columns(prefix, ("roll", "pitch", "yaw"), angles)
+        if track.has_attitude:
+            angles = roll_pitch_yaw(poses.orientation_wxyz)
+            columns |= _columns(prefix, ("roll", "pitch", "yaw"), angles)
         if body in recording.setpoints:
             held = recording.setpoints[body].held_at(time_s)
             yaw = roll_pitch_yaw(held.orientation_wxyz)[:, 2]

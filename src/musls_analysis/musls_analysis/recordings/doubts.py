@@ -56,6 +56,7 @@ _QUESTIONS = {
     "length": ("are positions in", " {}"),
     "angle": ("are angles in", " degrees"),
 }
+_TAKEN = {"time": "", "length": " metres", "angle": " radians"}
 _USUAL = {"time": "s", "length": "m, if they are metres", "angle": "rad, if they are radians"}
 
 
@@ -119,7 +120,7 @@ def question_units(
     for quantity in quantities:
         units = dict.fromkeys(fit[quantity] for fit in fits if quantity in fit)
         begin, end = _QUESTIONS[quantity]
-        words.append(begin + (end.format(" or ".join(units)) if units else " in metres"[:0]))
+        words.append(begin + (end.format(" or ".join(units)) if units else _TAKEN[quantity]))
     choices = " or ".join(f"--units {','.join(fit.values())}" for fit in fits)
     first = next(iter(quantities))
     question = f"{', '.join(words)}?"
@@ -183,7 +184,8 @@ def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:
     for one, other, distance_m in _distances(bodies):
         if distance_m > FARTHEST_M:
             return f"{one} and {other} are {distance_m:.4g} m apart", ("length",)
-    if (turn := float(np.median([its.turn_rad_s for its in motions.values()]))) > FASTEST_RAD_S:
+    turns = [its.turn_rad_s for its in motions.values() if np.isfinite(its.turn_rad_s)]
+    if turns and (turn := float(np.median(turns))) > FASTEST_RAD_S:
         return f"bodies turn at {turn:.3g} rad/s", ("angle", "time")
     drones = [its for body, its in motions.items() if body != LOAD and np.isfinite(its.lean_m_s2)]
     who, share = ("drones lean", STEEP_SHARE) if drones else ("the bodies lean", LOAD_SHARE)

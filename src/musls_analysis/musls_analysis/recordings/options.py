@@ -69,7 +69,12 @@ class ReadOptions:
             out.
         units: Units of the file's numbers, at most one each of length (m, cm, mm, in, ft), angle
             (rad, deg) and time (s, ms, us, ns); others as the file or its format says, else SI.
-        axes: "z-up" or "y-up" (then ENU is x, -z, y); None as its format has it, else z-up.
+        columns: Names of a table's columns, for a table that has none or others: t (or sec and
+            nanosec), body (whose name stands in the row), x, y, z, qw, qx, qy, qz, roll, pitch,
+            yaw, r11 to r33, - for one that is left out; with units (t_ns) and bodies (load_x).
+            Columns behind these are left out.
+        axes: "z-up", "y-up" (then ENU is x, -z, y) or "ned" (bodies FRD); None as its format has
+            it, else z-up.
         angles: Convention of three angles, where a format has several: "roll-pitch-yaw"
             (about the fixed axes x, y, z), "helical" (axis times angle) or "euler-xyz" (about the
             turned axes x, y, z); None finds out.
@@ -86,7 +91,8 @@ class ReadOptions:
 
     format: str | None = None
     units: Annotated[tuple[Unit, ...], AfterValidator(_one_of_each)] = ()
-    axes: Literal["z-up", "y-up"] | None = None
+    columns: tuple[str, ...] = ()
+    axes: Literal["z-up", "y-up", "ned"] | None = None
     angles: Literal["roll-pitch-yaw", "helical", "euler-xyz"] | None = None
     bodies: Mapping[str, str] = Field(default_factory=dict)
     origins_m: Mapping[str, Vector3] = Field(default_factory=dict)

@@ -16,13 +16,42 @@ from musls_analysis.recordings.bag import (
     storage_in,
 )
 from musls_analysis.recordings.capture import Capture, cleaned, joined, recording_of
-from musls_analysis.recordings.formats.columns import is_columns, read_columns
+from musls_analysis.recordings.formats.columns import (
+    ASK,
+    is_airsim,
+    is_columns,
+    is_echo,
+    is_numbers,
+    read_airsim,
+    read_columns,
+    read_echo,
+)
 from musls_analysis.recordings.formats.flight_log import is_flight_log, read_flight_log
-from musls_analysis.recordings.formats.mocap import is_motive, is_vicon, read_motive, read_vicon
+from musls_analysis.recordings.formats.mocap import (
+    is_motive,
+    is_qualisys,
+    is_vicon,
+    read_motive,
+    read_qualisys,
+    read_vicon,
+)
 from musls_analysis.recordings.formats.topics import POSES, TF_TYPE, capture_of, transforms_of
-from musls_analysis.recordings.formats.trajectory import is_euroc, is_tum, read_euroc, read_tum
+from musls_analysis.recordings.formats.trajectory import (
+    is_euroc,
+    is_kitti,
+    is_tum,
+    read_euroc,
+    read_kitti,
+    read_tum,
+)
 from musls_analysis.recordings.formats.ulog import SUFFIX as ULOG
-from musls_analysis.recordings.formats.ulog import is_ulog, read_ulog
+from musls_analysis.recordings.formats.ulog import (
+    is_topic_beside,
+    is_ulog,
+    is_ulog_csv,
+    read_ulog,
+    read_ulog_csv,
+)
 from musls_analysis.recordings.options import ReadOptions, with_kept
 from musls_analysis.recordings.recording import Recording
 from musls_description.config.errors import ConfigError, near_names
@@ -64,6 +93,8 @@ def _read_bag(path: Path, options: ReadOptions) -> Recording:
             )
         return keys
 
+    if options.columns:
+        raise ConfigError("--columns is for tables, not for bags")
     bag = read_messages(path, choose)
     chosen = {msgtype for msgtype, _ in bag.logs}
     if not chosen & {TF_TYPE, *POSES}:
@@ -116,9 +147,14 @@ READERS: Registry[Reader] = Registry(
     {
         "vicon": Reader("CSV of Vicon Tracker or Nexus", is_vicon, read_vicon),
         "motive": Reader("CSV of OptiTrack Motive", is_motive, read_motive),
+        "qualisys": Reader("6D TSV of Qualisys QTM", is_qualisys, read_qualisys),
         "euroc": Reader("CSV of EuRoC, one body a file", is_euroc, read_euroc),
         "tum": Reader("TUM trajectory, one body a file", is_tum, read_tum),
+        "kitti": Reader("KITTI poses, one body a file", is_kitti, read_kitti),
         "ulog": Reader("log of a PX4, one drone a file", is_ulog, read_ulog, ULOG),
+        "ulog_csv": Reader("local position by ulog2csv", is_ulog_csv, read_ulog_csv),
+        "echo": Reader("topic of ROS 1 or 2 as text, one a file", is_echo, read_echo),
+        "airsim": Reader("airsim_rec.txt of AirSim", is_airsim, read_airsim),
         "csv": Reader("table with columns such as load_x", is_columns, read_columns),
         "flight_log": Reader("35 + 20 n columns", is_flight_log, read_flight_log),
     },
@@ -176,33 +212,49 @@ def _reader_of(path: Path, options: ReadOptions) -> Reader:
             raise ConfigError(
                 f"no format '{shown(options.format)}': {near_names(options.format, READERS)}"
             )
-        return READERS[options.format]
+        reader = READERS[options.format]
+        if options.columns and reader.read is not read_columns:
+            raise ConfigError(f"--columns is for tables (csv), not for {shown(options.format)}")
+        return reader
     for reader in READERS.values():
         if reader.suffix and path.suffix.lower() == reader.suffix:
+            if options.columns:
+                raise ConfigError(f"--columns is for tables, not for a {reader.what}")
             return reader
     first_lines = _first_lines(path)
+    if options.columns:
+        return READERS["csv"]
     for reader in READERS.values():
         if reader.recognises(first_lines):
             return reader
+    if is_numbers(first_lines):
+        raise ConfigError(f"a table of numbers that nothing names: {ASK} (- for one left out)")
     known = "; ".join(f"{name} ({reader.what})" for name, reader in READERS.items())
     raise ConfigError(f"not a recording: neither a bag nor one of {known}")
 
 
 def _captures_in(folder: Path, options: ReadOptions) -> Capture:
     """Captures of the files in a folder, where each holds one body."""
-    captures = []
-    for file in sorted(f for f in folder.iterdir() if f.is_file()):
+    captures, notes = [], []
+    for file in sorted(f for f in folder.iterdir() if f.is_file() and not is_topic_beside(f)):
         try:
-            read = _reader_of(file, options).read(file, options)
+            reader = _reader_of(file, options)
         except ConfigError:
+            continue  # a note or a picture beside the recordings
+        try:
+            read = reader.read(file, options)
+        except ConfigError as error:
+            notes.append(f"{shown(file.name)} left out: {error}")
             continue
         if isinstance(read, Capture) and read.alone:
             captures.append(read)
     if not captures:
         raise ConfigError(
             "not a recording (no metadata.yaml and no bag/ in it, and no files of one body each)"
+            + "".join(f"; {note}" for note in notes[:1])
         )
-    return joined(captures)
+    whole = joined(captures)
+    return replace(whole, notes=[*whole.notes, *notes])
 
 
 def _bag_in(folder: Path) -> Path | None:

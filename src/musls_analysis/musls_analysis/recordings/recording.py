@@ -54,7 +54,8 @@ class PoseTrack(ShownResult):
     Attributes:
         time_s: Not decreasing (T,).
         position_enu_m: (T, 3).
-        orientation_wxyz: Unit quaternions body to world (T, 4).
+        orientation_wxyz: Unit quaternions body to world (T, 4); all NaN of a body of which only
+            the place was measured.
     """
 
     time_s: Array
@@ -67,6 +68,18 @@ class PoseTrack(ShownResult):
         shapes = (self.time_s.shape, self.position_enu_m.shape, self.orientation_wxyz.shape)
         if shapes != ((n,), (n, 3), (n, 4)):
             raise ValueError(f"a pose track needs shapes (T,), (T, 3), (T, 4), not {shapes}")
+
+    @property
+    def has_attitude(self) -> bool:
+        """Whether attitudes are known; all or none of the poses of a track have one."""
+        return bool(np.isfinite(self.orientation_wxyz).all(axis=1).any())
+
+    def or_level(self) -> PoseTrack:
+        """The track, with a level attitude if it has none, where a place alone does not do."""
+        if self.has_attitude:
+            return self
+        upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.time_s), 1))
+        return replace(self, orientation_wxyz=upright)
 
     def held_at(self, time_s: Array) -> PoseTrack:
         """Each pose held until the next one, at the times (K,); NaN before the first one."""

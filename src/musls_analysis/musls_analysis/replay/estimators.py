@@ -131,7 +131,8 @@ def estimate_load(
             rows.append((clock, position, quaternion, *motion.load_at(now)))
     clock_s, *poses = map(np.array, zip(*rows, strict=True))
     return LoadPrediction(
-        as_recorded(spec, clock_s, *poses[:2]), as_recorded(spec, clock_s, *poses[2:])
+        as_recorded(spec, clock_s, *poses[:2]),
+        as_recorded(spec, clock_s, *poses[2:], known=motion.load_has_attitude),
     )
 
 

@@ -11,6 +11,7 @@ from scipy.interpolate import PchipInterpolator, make_smoothing_spline
 from scipy.ndimage import median_filter
 from scipy.spatial.transform import Rotation
 
+from musls_analysis.comparison.cycles import stage_windows
 from musls_analysis.recordings.recording import LOAD, PoseTrack, Recording
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError
@@ -39,7 +40,8 @@ class SmoothPath:
         orientation_wxyz: (k, 4), unit, continuous in sign.
         jumps: Samples left out as jumps.
         residual_m: Root mean square distance between samples and path.
-        residual_rad: Root mean square angle between samples and path.
+        residual_rad: Root mean square angle between samples and path; NaN without attitude.
+        has_attitude: Whether the attitude was recorded; else it is taken for level.
     """
 
     start_s: float
@@ -48,6 +50,7 @@ class SmoothPath:
     jumps: int
     residual_m: float
     residual_rad: float
+    has_attitude: bool = True
 
     @property
     def end_s(self) -> float:
@@ -83,6 +86,9 @@ class SmoothPath:
 
 def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPath:
     """Smooth path through recorded poses without jumps or, if `exact`, through every sample."""
+    if not track.has_attitude:
+        path = smooth_path(track.or_level(), name, exact=exact)
+        return replace(path, residual_rad=np.nan, has_attitude=False)
     times, first = np.unique(track.time_s, return_index=True)
     values = np.hstack([track.position_enu_m, _continuous(track.orientation_wxyz)])[first]
     good = np.isfinite(values).all(axis=1)
@@ -159,6 +165,24 @@ class ReplaySpec:
         return np.array(self.offsets_m.get(body, common))
 
 
+def _recorded_s(time_s: float) -> float:
+    """Recorded time that a replay has passed after some time of its own."""
+    share = min(time_s / START_UP_S, 1.0)
+    # The integral of share^2 (3 - 2 share), the smooth step of the clock's rate.
+    eased = share**3 - share**4 / 2.0
+    return START_UP_S * eased + max(time_s - START_UP_S, 0.0)
+
+
+def part_of_stage(recording: Recording, stage: str, lead_in_s: float) -> Recording:
+    """The first part of a flight that belongs to a stage, with the lead-in of a replay before it.
+
+    So the prediction begins with the stage, or later where the recording begins with it.
+    """
+    window = stage_windows(recording, stage)[0]
+    first_s = max(window.start_s - _recorded_s(lead_in_s), recording.start_s)
+    return recording.between(first_s, window.end_s)
+
+
 class RecordedPaths:
     """Smooth paths of the recorded reference points, wherever they lie in the bodies.
 
@@ -172,6 +196,12 @@ class RecordedPaths:
         if LOAD not in recording.bodies or not recording.drones:
             have = ", ".join(recording.bodies)
             raise ConfigError(f"{recording.source}: replay needs load and drones, it has {have}")
+        for drone in recording.drones:
+            if not recording.bodies[drone].has_attitude:
+                raise ConfigError(
+                    f"{recording.source}: replay needs the attitudes of the drones; that of "
+                    f"{drone} is unknown"
+                )
         self.source, self.drones = recording.source, recording.drones
         self.paths: dict[str, SmoothPath] = {
             # The load is compared with, and it may turn fast: its path meets every sample.
@@ -213,10 +243,7 @@ class ReplayMotion:
 
     def clock_s(self, time_s: float) -> float:
         """Recorded time at a time of the replay: starts slowly, then runs along."""
-        share = min(time_s / START_UP_S, 1.0)
-        # The integral of share^2 (3 - 2 share), the smooth step of the clock's rate.
-        eased = share**3 - share**4 / 2.0
-        return self.start_s + START_UP_S * eased + max(time_s - START_UP_S, 0.0)
+        return self.start_s + _recorded_s(time_s)
 
     @property
     def duration_s(self) -> float:
@@ -226,6 +253,11 @@ class ReplayMotion:
     def load_at(self, time_s: float) -> tuple[Array, Array]:
         """Recorded pose of the load at a time of the replay, (3,) and (4,)."""
         return self.paths[LOAD].at(self.clock_s(time_s))
+
+    @property
+    def load_has_attitude(self) -> bool:
+        """Whether the load's attitude was recorded; else `load_at` has it level."""
+        return self.paths[LOAD].has_attitude
 
     def load_velocity_at(self, time_s: float) -> Array:
         """Velocity of the load at a time of the replay, (3,) [m/s]."""

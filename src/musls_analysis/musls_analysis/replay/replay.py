@@ -74,6 +74,8 @@ def plant_at_start(
     position, orientation = motion.drones_at(0.0)
     load, load_orientation = motion.load_at(0.0)
     yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
+    if not motion.load_has_attitude:
+        yaw = _yaw_below(system, position - load)
     options: Any = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
     slack = starts_slack(system, motion)
     ground = load[2] + system.load.collision.bottom_m if slack else None
@@ -100,6 +102,13 @@ def plant_at_start(
     return plant, plant.state.orientation_wxyz[1:].copy()
 
 
+def _yaw_below(system: SlungLoadSystem, drones_m: Array) -> float:
+    """Yaw [rad] of a load whose attachments point to drones at places from it on, (n, 3)."""
+    arms = np.array(system.load.cable_attachments_m)
+    inwards, outwards = arms[:, 0] - 1j * arms[:, 1], drones_m[:, 0] + 1j * drones_m[:, 1]
+    return float(np.angle(np.sum(inwards * outwards)))
+
+
 def starts_slack(system: SlungLoadSystem, motion: ReplayMotion) -> bool:
     """Whether all cables are slack in the first poses, so that the load stands on the ground."""
     far = np.linalg.norm(motion.drones_at(0.0)[0] - motion.load_at(0.0)[0], axis=1)
@@ -120,6 +129,9 @@ NOTE_EVERY = 5
 """Periods between two rows of a result (20 ms)."""
 
 
+UNKNOWN_ATTITUDE = "an attitude that was not recorded"
+
+
 @dataclass(frozen=True, repr=False)
 class LoadPrediction(ShownResult):
     """Load predicted from the drones' motion, and the recorded load.
@@ -136,9 +148,11 @@ class LoadPrediction(ShownResult):
     def shown(self) -> Iterator[str | Table]:
         """Error of the load."""
         time_s = self.load.time_s
+        angle = f"{np.degrees(self.geodesic_error_rad):.1f}°"
         yield (
             f"load predicted within {1e3 * self.translational_error_m:.1f} mm and "
-            f"{np.degrees(self.geodesic_error_rad):.1f}° (mean over {time_s[-1] - time_s[0]:.1f} s)"
+            f"{angle if self.measured.has_attitude else UNKNOWN_ATTITUDE} "
+            f"(mean over {time_s[-1] - time_s[0]:.1f} s)"
         )
 
     @property
@@ -149,17 +163,19 @@ class LoadPrediction(ShownResult):
 
     @property
     def geodesic_error_rad(self) -> float:
-        """Mean angle (13) between predicted and measured load."""
+        """Mean angle (13) between predicted and measured load; NaN if none was measured."""
         off = geodesic_error_rad(self.load.orientation_wxyz, self.measured.orientation_wxyz)
         return float(off.mean())
 
     def errors(self) -> dict[str, Any]:
-        """Errors of the load, JSON-ready."""
+        """Errors of the load, JSON-ready; the angle is None if no attitude was measured."""
         difference = self.load.position_enu_m - self.measured.position_enu_m
         without_mean = difference - difference.mean(axis=0)
         return {
             "translational_error_m": self.translational_error_m,
-            "geodesic_error_deg": float(np.degrees(self.geodesic_error_rad)),
+            "geodesic_error_deg": (
+                float(np.degrees(self.geodesic_error_rad)) if self.measured.has_attitude else None
+            ),
             "mean_difference_m": difference.mean(axis=0).tolist(),
             "translational_error_without_mean_m": float(
                 np.linalg.norm(without_mean, axis=1).mean()
@@ -231,7 +247,7 @@ class Replay:
         motion = ReplayMotion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
         path, guide = motion.eased_in(attitudes), _guide(plant, motion, spec.lead_in_s)
-        track = _Track(spec, plant)
+        track = _Track(spec, plant, motion.load_has_attitude)
         inputs = PlantInputs.zeros(system)
         guided, free = PrescribedMotion(path, guide), PrescribedMotion(path)
         loop = Loop(plant)
@@ -277,6 +293,8 @@ def _guide(plant: Plant, motion: ReplayMotion, lead_in_s: float) -> Callable[[fl
         force = w**2 * (position - state.position_enu_m[0])
         force += 2.0 * w * (velocity - state.velocity_enu_m_s[0])
         moment = w**2 * turn - 2.0 * w * omega
+        if not motion.load_has_attitude:
+            moment *= 0.0
         share = smoothstep(min(time_s / GUIDE_FADES_S, (lead_in_s - time_s) / GUIDE_FADES_S, 1.0))
         return share * np.concatenate([inertia * moment, load.mass_kg * force])
 
@@ -286,8 +304,8 @@ def _guide(plant: Plant, motion: ReplayMotion, lead_in_s: float) -> Callable[[fl
 class _Track:
     """Collects a replay's results."""
 
-    def __init__(self, spec: ReplaySpec, plant: Plant) -> None:
-        self._spec, self._plant = spec, plant
+    def __init__(self, spec: ReplaySpec, plant: Plant, measured: bool) -> None:
+        self._spec, self._plant, self._measured = spec, plant, measured
         self._hooks = np.array([drone.cable_attachment_m for drone in plant.system.drones])
         self._rows: list[tuple] = []
         self._miss, self._largest_n = np.zeros(2), np.zeros(plant.system.n_cables)
@@ -316,20 +334,27 @@ class _Track:
         time, position, quaternion, true_position, true_quaternion, force, power, tension = columns
         return ReplayResult(
             as_recorded(self._spec, time, position, quaternion),
-            as_recorded(self._spec, time, true_position, true_quaternion),
+            as_recorded(
+                self._spec, time, true_position, true_quaternion, known=self._measured
+            ),
             force, power, tension, self._largest_n, self._plant.reaction.audit,
             *map(float, self._miss),
         )  # fmt: skip
 
 
-def as_recorded(spec: ReplaySpec, time_s: Array, position: Array, quaternion: Array) -> PoseTrack:
-    """Poses of the load as the recording would have them: its reference point, frame, stamps."""
+def as_recorded(
+    spec: ReplaySpec, time_s: Array, position: Array, quaternion: Array, *, known: bool = True
+) -> PoseTrack:
+    """Poses of the load as the recording would have them: its reference point, frame, stamps.
+
+    With attitudes, if these are known.
+    """
     turn = Rotation.from_quat(quaternion, scalar_first=True)
     tilted = turn * Rotation.from_rotvec(spec.load_tilt_rad)
     return PoseTrack(
         time_s + spec.load_delay_s,
         position + turn.apply(spec.offset_m(LOAD)),
-        tilted.as_quat(scalar_first=True),
+        tilted.as_quat(scalar_first=True) if known else np.full((len(time_s), 4), np.nan),
     )
 
 
@@ -351,7 +376,10 @@ def summary(replay: Replay, result: ReplayResult) -> dict[str, Any]:
         "compared_to_s": float(result.load.time_s[-1]),
         "jumps_left_out": {name: path.jumps for name, path in paths},
         "path_residual_m": {name: path.residual_m for name, path in paths},
-        "path_residual_deg": {name: float(np.degrees(path.residual_rad)) for name, path in paths},
+        "path_residual_deg": {
+            name: float(np.degrees(path.residual_rad)) if path.has_attitude else None
+            for name, path in paths
+        },
     }
 
 

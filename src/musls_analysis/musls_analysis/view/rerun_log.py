@@ -332,7 +332,7 @@ def send_motion(
     for path, _, body, track in _tracks(root, subject, look):
         poses = rr.Transform3D.columns(
             translation=subject.centre_enu_m(body, track),
-            quaternion=track.orientation_wxyz[:, [1, 2, 3, 0]],
+            quaternion=track.or_level().orientation_wxyz[:, [1, 2, 3, 0]],
         )
         stream.send_columns(path, _times(track.time_s + subject.shift_s), poses)
     _send_cables(stream, root, subject, look)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from musls_bringup.cli.options import FlyOnce, within
 from musls_bringup.new.rotors import MOST_THRUST_N, SPEEDS_RPM
 from musls_bringup.new.templates import (
     EDGES_M,
+    INCH_M,
     LOAD_SHARE,
     Airframe,
     LoadKind,
@@ -40,6 +42,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+
+INCHES = (0.5, 200.0)
+"""Diameters of propellers [inch]."""
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -212,7 +217,18 @@ def drone(
     rotors: Annotated[int, typer.Option(help="4, 6 or 8.")] = 4,
     wheelbase: Annotated[float, typer.Option(help="Distance of opposite motors [m].")] = 0.45,
     height: Annotated[float, typer.Option(help="From the feet to the rotors [m].")] = 0.25,
-    propeller: Annotated[float, typer.Option(help="Diameter [inch].")] = 10.0,
+    propeller: Annotated[
+        str,
+        typer.Option(
+            metavar="INCH|FILE",
+            help="Diameter [inch], or the propeller's file of UIUC (static: RPM, CT, CP) or APC "
+            "(PER3_....dat), instead of --thrust and --torque.",
+        ),
+    ] = "10",
+    diameter: Annotated[
+        float | None,
+        typer.Option(help="Diameter [inch] of a propeller whose file does not tell it."),
+    ] = None,
     thrust: Annotated[
         float, typer.Option(help="Of one rotor at full throttle [N]; 1000 g are 9.81 N.")
     ] = 9.0,
@@ -239,30 +255,59 @@ def drone(
     ] = None,
     kv: Annotated[
         float | None,
-        typer.Option(help="Speed per volt [rpm/V]: the motor is fitted to --table, for powers."),
+        typer.Option(
+            help="Speed per volt [rpm/V]: the motor is fitted to --table, for powers; with "
+            "--cells it turns a propeller of a file."
+        ),
+    ] = None,
+    cells: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Cells of the battery in series, with --kv.")
+    ] = None,
+    resistance: Annotated[
+        float | None,
+        typer.Option(
+            help="Of motor and controller [ohm], with --kv and --cells.", show_default="a usual one"
+        ),
     ] = None,
 ) -> None:
     """An airframe from weights, sizes and a motor's data."""
     hubs = None if px4 is None else px4_hubs(parameters_in(px4), str(px4))
+    inches = _inches(propeller)
+    file = inches is None
+    if file and table is not None:
+        raise ConfigError("--propeller: a file and --table both give the thrust; take one")
+    if not file and (diameter, cells, resistance) != (None, None, None):
+        raise ConfigError("--diameter, --cells and --resistance are for --propeller FILE")
+    if file and (kv is None) != (cells is None):
+        raise ConfigError("--kv and --cells: a propeller's file needs both, or --rpm alone")
+    if resistance is not None and kv is None:
+        raise ConfigError("--resistance: needs --kv and --cells")
+    kv = None if kv is None else within("--kv", kv, 1.0, 1e5, " rpm/V")
     frame = Airframe(
         mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),
         rotors=rotors,
         wheelbase_m=within("--wheelbase", wheelbase, 0.01, 20.0, " m"),
         height_m=within("--height", height, 0.001, 10.0, " m"),
-        propeller_in=within("--propeller", propeller, 0.5, 200.0, " inch"),
+        propeller_in=inches or 10.0,
         thrust_n=within("--thrust", thrust, 0.001, MOST_THRUST_N, " N"),
         speed_rpm=within("--rpm", rpm, *SPEEDS_RPM, " rpm"),
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
         hubs=hubs,
     )
-    missed = 0.0
-    if kv is not None and table is None:
-        raise ConfigError("--kv: needs --table, to which the motor is fitted")
+    said = ""
+    if kv is not None and table is None and not file:
+        raise ConfigError("--kv: needs --table, to which the motor is fitted, or --propeller FILE")
     if table is not None:
         from musls_bringup.new.motor_table import MotorTable  # imports SciPy
 
-        kv = None if kv is None else within("--kv", kv, 1.0, 1e5, " rpm/V")
-        frame, missed = frame.by(MotorTable(table), kv)
+        measured = MotorTable(table)
+        frame = frame.by(measured)
+        if kv is not None:
+            motor, missed = measured.motor(kv)
+            frame = replace(frame, motor=motor)
+            said = f"power of the fitted motor: within {100 * missed:.1f} % of each row"
+    if file:
+        frame, said = _with_propeller(frame, Path(propeller), diameter, kv, cells, resistance)
     path = _path(name, ".yaml")
     values = frame.as_text()
     _write(
@@ -273,8 +318,53 @@ def drone(
     )
     _tell(path, [f"musls new system mine --drone {path.name}"])
     typer.echo(f"it hovers with {100 * float(values['hover']):.0f} % of its full thrust")
-    if frame.motor is not None:
-        typer.echo(f"power of the fitted motor: within {100 * missed:.1f} % of each row")
+    if said:
+        typer.echo(said)
+
+
+def _inches(propeller: str) -> float | None:
+    """Diameter of a propeller; None for the name of a file."""
+    try:
+        inches = float(propeller)
+    except ValueError:
+        return None
+    return within("--propeller", inches, *INCHES, " inch")
+
+
+def _with_propeller(
+    frame: Airframe,
+    path: Path,
+    diameter_in: float | None,
+    kv: float | None,
+    cells: int | None,
+    resistance_ohm: float | None,
+) -> tuple[Airframe, str]:
+    """The airframe with a propeller's file, and how fast it turns at full throttle, in words."""
+    from musls_bringup.new.propeller_file import LOADED, RPM, PropellerFile
+    from musls_description.system.propulsion import Battery
+
+    if diameter_in is not None:
+        within("--diameter", diameter_in, *INCHES, " inch")
+    if resistance_ohm is not None:
+        within("--resistance", resistance_ohm, 0.0, 100.0, " ohm")
+    file = PropellerFile(path, diameter_in)
+    motor, top_rad_s, why = None, RPM * frame.speed_rpm, "by --rpm"
+    if kv is not None and cells is not None:
+        nominal_v = Battery(capacity_ah=1.0, cells=cells).nominal_v
+        motor, top_rad_s = file.motor(kv, nominal_v, resistance_ohm)
+        why = f"by {kv:g} rpm/V and {nominal_v:g} V"
+        if resistance_ohm is None:
+            why += f", {100 * LOADED:.0f} % of the speed without load as usual (or --resistance)"
+    within("--propeller: its speed at full throttle", top_rad_s / RPM, *SPEEDS_RPM, " rpm")
+    made = replace(
+        frame.by(file.table(top_rad_s)),
+        propeller_in=file.diameter_m / INCH_M,
+        motor=motor,
+        cells=cells,
+        source=path.name,
+    )
+    said = f"full throttle: {top_rad_s / RPM:.0f} rpm {why}"
+    return made, "; ".join(filter(None, [said, file.beyond(top_rad_s)]))
 
 
 def parameters_in(file: Path) -> str:

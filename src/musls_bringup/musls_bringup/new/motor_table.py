@@ -35,13 +35,27 @@ ALIKE = 10.0
 """Thrust over squared speed of two rows differs by less, from a third of the full speed on."""
 
 
-class MotorTable:
-    """A motor's test table, rows from little to full throttle.
+class RotorTable:
+    """Thrust and torque of a rotor, rows from little to full throttle.
 
     Attributes:
         thrust_n: Thrust of one rotor, (rows,), rising.
         speed_rad_s: Speed of the rotor, (rows,).
         torque_n_m: Torque of the rotor, (rows,); None where the table has none.
+    """
+
+    def __init__(self, thrust_n: Array, speed_rad_s: Array, torque_n_m: Array | None) -> None:
+        self.thrust_n, self.speed_rad_s, self.torque_n_m = thrust_n, speed_rad_s, torque_n_m
+
+    def at(self, thrust_n: float, quantity: Array) -> float:
+        """A quantity of the table at a thrust."""
+        return float(np.interp(thrust_n, self.thrust_n, quantity))
+
+
+class MotorTable(RotorTable):
+    """A motor's test table.
+
+    Attributes:
         power_w: Electrical, (rows,); None where the table has neither that nor voltage and current.
     """
 
@@ -58,15 +72,10 @@ class MotorTable:
                     )
             values = _values_of(rows, head.cells, columns)
             _question(values["thrust"], values["speed"])
-        self.thrust_n, self.speed_rad_s = values["thrust"], values["speed"]
-        self.torque_n_m = values.get("torque")
+        super().__init__(values["thrust"], values["speed"], values.get("torque"))
         self.power_w = values.get("power")
         if self.power_w is None and {"voltage", "current"} <= values.keys():
             self.power_w = values["voltage"] * values["current"]
-
-    def at(self, thrust_n: float, quantity: Array) -> float:
-        """A quantity of the table at a thrust."""
-        return float(np.interp(thrust_n, self.thrust_n, quantity))
 
     def motor(self, speed_constant_rpm_v: float) -> tuple[Motor, float]:
         """Motor whose power fits the table best, and by how much it misses, of the power.

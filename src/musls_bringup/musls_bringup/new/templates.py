@@ -29,7 +29,7 @@ from musls_description.system.propulsion import Motor
 from musls_description.system.rope_materials import Material
 
 if TYPE_CHECKING:
-    from musls_bringup.new.motor_table import MotorTable
+    from musls_bringup.new.motor_table import RotorTable
 
 
 class LoadKind(str, Enum):
@@ -279,6 +279,8 @@ class Airframe:
         hubs: Place and spin of each rotor, where PX4's parameters say them, instead of `rotors`
             and `wheelbase_m`.
         motor: Motor of each rotor, where it is known.
+        cells: Cells of the battery in series, where they are known.
+        source: Where thrust and torque come from, in words.
     """
 
     mass_kg: float
@@ -291,27 +293,22 @@ class Airframe:
     torque_n_m: float | None = None
     hubs: Sequence[tuple[Array, str]] | None = None
     motor: Motor | None = None
+    cells: int | None = None
+    source: str = "the data sheet"
 
-    def by(self, table: MotorTable, speed_constant_rpm_v: float | None) -> tuple[Airframe, float]:
-        """The airframe with rotors that hover and have full thrust as a table says.
-
-        Also returns by how much the motor's power misses the table's, 0 without a speed constant.
-        """
+    def by(self, table: RotorTable) -> Airframe:
+        """The airframe with rotors that hover and have full thrust as a table says."""
         count = len(self.hubs) if self.hubs else self.rotors
         each_n, full_n = self.mass_kg * STANDARD_GRAVITY_M_S2 / count, float(table.thrust_n[-1])
         hover_rad_s = table.at(each_n, table.speed_rad_s)
         hover_n = table.at(each_n, table.thrust_n)
-        torque, motor, missed = table.torque_n_m, None, 0.0
-        if speed_constant_rpm_v is not None:
-            motor, missed = table.motor(speed_constant_rpm_v)
-        made = replace(
+        torque = table.torque_n_m
+        return replace(
             self,
             thrust_n=full_n,
             speed_rpm=60.0 / (2.0 * math.pi) * hover_rad_s * math.sqrt(full_n / hover_n),
             torque_n_m=None if torque is None else full_n * table.at(each_n, torque) / hover_n,
-            motor=motor,
         )
-        return made, missed
 
     def _even_hubs(self) -> list[tuple[Array, str]]:
         if self.rotors not in ORDER:
@@ -355,7 +352,8 @@ class Airframe:
             "drag": f"{X500_DRAG * (self.propeller_in / 10.0) ** 3:.4g}",
             "constant": f"{self.thrust_n / speed**2:.5g}",
             "ratio": f"{ratio:.4g}",
-            "ratio_from": "the data sheet" if self.torque_n_m else "a usual propeller",
+            "ratio_from": self.source if self.torque_n_m else "a usual propeller",
+            "cells": self.cells or 4,
             "idle": f"{IDLE * speed:.1f}",
             "top": f"{speed:.1f}",
             "diameter_m": f"{diameter_m:.4g}",

@@ -55,7 +55,8 @@ class PropellerGeometry:
     """A propeller described by its geometry.
 
     The coefficients follow from blade theory with the paper's ranges (section 2.2): only hover,
-    without advance ratio.
+    without advance ratio. With the defaults C_T is 13 % below UIUC's measurement of a propeller of
+    two blades, and 44 to 64 % above that of two propellers of three: take measured constants there.
 
     Attributes:
         kind: "geometry".

@@ -1,7 +1,8 @@
-"""Motion capture's CSV: OptiTrack Motive, and Vicon's Tracker and Nexus.
+"""Motion capture's tables: OptiTrack Motive, Vicon's Tracker and Nexus, Qualisys QTM.
 
 Motive has seven header rows, rigid bodies, y up, quaternions or Euler angles; Vicon sections of
-objects or segments, millimetres, sub-frames.
+objects or segments, millimetres, sub-frames; Qualisys rows of names and values, millimetres,
+rotation matrices.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, note, numbers_of, whole_rows
+from musls_analysis.recordings.capture import (
+    Capture,
+    RawTrack,
+    note,
+    numbers_of,
+    quaternions_of,
+    whole_lines,
+    whole_rows,
+)
 from musls_analysis.recordings.options import FACTORS, ReadOptions, unit_named
 from musls_description.config.errors import ConfigError
-from musls_description.config.text_tables import cells_of
+from musls_description.config.text_tables import cells_of, rows_of
 
 # ---------- Motive
 
@@ -282,3 +291,73 @@ def _times(
     first = frame[np.isfinite(frame)][:1]
     time_s = ((frame - first) * per_frame + sub_frame) / rate_hz if len(first) else frame
     return np.where(odd, np.nan, time_s)
+
+
+# ---------- Qualisys
+
+
+def is_qualisys(first_lines: Sequence[str]) -> bool:
+    """Whether the first line is that of an export of QTM."""
+    return first_lines[0].startswith("NO_OF_FRAMES")
+
+
+_QTM_COLUMNS = ["X", "Y", "Z", *(f"Rot[{k}]" for k in range(9))]
+
+
+def read_qualisys(path: Path, options: ReadOptions) -> Capture:
+    """Read a 6D export: rows of a name and values, one of column names, and the frames.
+
+    A body has X, Y, Z [mm], angles whose way the project says (not read), a residual, and its
+    rotation matrix column by column. One that was not seen is written as zeros.
+    """
+    notes: list[str] = []
+    lines = [line for line in whole_lines(path, notes) if line.strip()]
+    heads = [[cell.strip() for cell in line.split("\t")] for line in lines[:30]]
+    about = {row[0].upper(): row[1:] for row in heads if not _is_number(row[0])}
+    if (kind := (about.get("DATA_INCLUDED") or [""])[0]) != "6D":
+        raise ConfigError(f"an export of {kind or 'unknown data'}; export 6D data of rigid bodies")
+    head = next((k for k, row in enumerate(heads) if {"X", "Rot[0]"} <= _last_words(row)), None)
+    bodies = [name for name in about.get("BODY_NAMES", []) if name]
+    if head is None or not bodies:
+        raise ConfigError("no row BODY_NAMES, or none of column names X, Y, Z, ..., Rot[8]")
+    names = [name for name in heads[head] if name]
+    starts = [k for k, name in enumerate(names) if name.split()[-1] == "X"]
+    if len(starts) != len(bodies):
+        raise ConfigError(f"{len(bodies)} names of bodies, and {len(starts)} columns X")
+    ends = [*starts[1:], len(names)]
+    places = []
+    for body, start, end in zip(bodies, starts, ends, strict=True):
+        columns = {name.split()[-1]: k for k, name in enumerate(names[start:end], start)}
+        if missing := [name for name in _QTM_COLUMNS if name not in columns]:
+            raise ConfigError(f"{body} lacks the column {missing[0]}")
+        places += [columns[name] for name in _QTM_COLUMNS]
+    below = [row.cells[: len(names)] for row in rows_of(lines[head + 1 :])]
+    timed = names[:2] == ["Frame", "Time"]
+    wanted = [1, *places] if timed else places
+    table, index = numbers_of(below, len(names), wanted, notes)
+    if not len(table):
+        raise ConfigError("no frames below the column names")
+    if timed:
+        time_s, table = table[:, 0], table[:, 1:]
+    else:
+        rate = (about.get("FREQUENCY") or [""])[0]
+        if not _is_number(rate) or float(rate) <= 0.0:
+            raise ConfigError("no FREQUENCY [Hz] of its frames")
+        time_s = index / float(rate)
+    tracks = {}
+    for body, values in zip(bodies, np.split(table, len(bodies), axis=1), strict=True):
+        values[(values == 0.0).all(axis=1)] = np.nan
+        by_rows = values[:, 3:].reshape(-1, 3, 3).transpose(0, 2, 1).reshape(-1, 9)
+        tracks[body] = RawTrack(time_s, values[:, :3], quaternions_of(by_rows))
+    length = options.unit("length")
+    return Capture(
+        tracks,
+        units={} if length else {"length": "mm"},
+        stated=frozenset({"time"} if length else {"time", "length"}),
+        format="Qualisys",
+        notes=notes,
+    )
+
+
+def _last_words(cells: Sequence[str]) -> set[str]:
+    return {cell.split()[-1] for cell in cells if cell}

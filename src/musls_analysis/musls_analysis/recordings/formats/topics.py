@@ -75,6 +75,14 @@ def _of_pose(*path: str) -> Callable[[str, np.ndarray, Fields], Rows]:
     return rows
 
 
+def _of_point(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
+    """geometry_msgs/PointStamped: a place without attitude."""
+    header, point = fields["header"], fields["point"]
+    name = _constant(topic, len(log_s))
+    turn = np.full((len(log_s), 4), np.nan)
+    yield Transforms(_stamp_s(header["stamp"]), log_s, header["frame_id"], name, point, turn)
+
+
 def _of_named(bodies: str, name: str) -> Callable[[str, np.ndarray, Fields], Rows]:
     """A message with a header and many poses with names."""
 
@@ -127,6 +135,7 @@ POSES: Mapping[str, Callable[[str, np.ndarray, Fields], Rows]] = {
     "geometry_msgs/msg/PoseStamped": _of_pose("pose"),
     "geometry_msgs/msg/PoseWithCovarianceStamped": _of_pose("pose", "pose"),
     "geometry_msgs/msg/TransformStamped": _of_pose("transform"),
+    "geometry_msgs/msg/PointStamped": _of_point,
     "nav_msgs/msg/Odometry": _of_pose("pose", "pose"),
     "motion_capture_tracking_interfaces/msg/NamedPoseArray": _of_named("poses", "name"),
     "mocap4r2_msgs/msg/RigidBodies": _of_named("rigidbodies", "rigid_body_name"),

@@ -1,4 +1,4 @@
-"""Trajectories of one body: TUM (as evo reads them) and EuRoC; the file's name tells the body."""
+"""Trajectories of one body: TUM (as evo reads them), EuRoC and KITTI; named as the file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from musls_analysis.recordings.capture import (
     RawTrack,
     name_in,
     numbers_of,
+    quaternions_of,
     whole_lines,
     whole_rows,
 )
@@ -58,6 +59,45 @@ def read_euroc(path: Path, options: ReadOptions) -> Capture:
     table, _ = numbers_of(cells, len(header.cells), range(len(_EUROC)), notes)
     units = {} if options.unit("time") else {"time": "ns"}
     return _capture(path, table[:, :4], table[:, 4:], "EuRoC", units, notes)
+
+
+_KITTI = 12
+
+
+def is_kitti(first_lines: Sequence[str]) -> bool:
+    """Whether the rows are the first three rows of homogeneous matrices, twelve numbers."""
+    try:
+        numbers = np.array([line.split() for line in first_lines], float)
+    except ValueError:
+        return False
+    if numbers.shape[1:] != (_KITTI,):
+        return False
+    turns = numbers.reshape(-1, 3, 4)[:, :, :3].reshape(-1, 9)
+    return bool(np.isfinite(quaternions_of(turns)).all())
+
+
+def read_kitti(path: Path, options: ReadOptions) -> Capture:
+    """Read matrices [R | p], row by row; their times [s] are a line each in times.txt beside it.
+
+    The dataset's own axes are a camera's (z ahead, y down); others write the world's.
+    """
+    notes: list[str] = []
+    table, _ = numbers_of([line.split() for line in whole_lines(path, notes)], 12, range(12), notes)
+    beside = path.with_name("times.txt")
+    if not beside.is_file():
+        raise ConfigError(
+            f"poses of KITTI hold no times: put {beside.name} beside the file, a time [s] a line, "
+            "or the times before each row and say --columns 't r11 r12 r13 x r21 r22 r23 y r31 "
+            "r32 r33 z'"
+        )
+    time_s, _ = numbers_of([line.split() for line in whole_lines(beside, notes)], 1, [0], notes)
+    if len(time_s) != len(table):
+        raise ConfigError(f"{len(table)} poses, and {len(time_s)} times in {beside.name}")
+    m = table.reshape(-1, 3, 4)
+    if options.axes is None:
+        notes.append("axes of KITTI's poses are not said: taken for z up (--axes)")
+    poses = np.column_stack([time_s, m[:, :, 3]])
+    return _capture(path, poses, quaternions_of(m[:, :, :3].reshape(-1, 9)), "KITTI", {}, notes)
 
 
 def _capture(

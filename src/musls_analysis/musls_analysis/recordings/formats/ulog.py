@@ -1,4 +1,4 @@
-"""Logs of PX4 (ULog), one drone a file: estimated local position and attitude."""
+"""Logs of PX4 (ULog, or tables of it), one drone a file: estimated position and attitude."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recordings.capture import Capture, RawTrack, cleaned, name_in
+from musls_analysis.recordings.capture import (
+    Capture,
+    RawTrack,
+    cleaned,
+    name_in,
+    numbers_of,
+    whole_rows,
+)
 from musls_analysis.recordings.options import ReadOptions
 from musls_analysis.recordings.recording import PoseTrack, resample
 from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
@@ -34,7 +41,17 @@ def read_ulog(path: Path, options: ReadOptions) -> Capture:
     log = open_ulog(path, [_POSITION, _ATTITUDE], notes)
     position = _columns(log, _POSITION, "xyz")
     attitude = _columns(log, _ATTITUDE, [f"q[{k}]" for k in range(4)])
-    name = name_in(path.stem)
+    return _capture_of(name_in(path.stem), position, attitude, "ULog", notes)
+
+
+def _capture_of(
+    name: str,
+    position: dict[str, np.ndarray],
+    attitude: dict[str, np.ndarray],
+    format: str,
+    notes: list[str],
+) -> Capture:
+    """Poses of a drone: its local position, with the attitude between its samples."""
     time_s = _time_s(position)
     place = world_enu_ned(np.column_stack([position[axis] for axis in "xyz"]))
     turn = orientation_enu_ned(np.column_stack([attitude[f"q[{k}]"] for k in range(4)]))
@@ -47,10 +64,60 @@ def read_ulog(path: Path, options: ReadOptions) -> Capture:
     return Capture(
         {name: RawTrack(time_s, place, rotation)},
         stated=frozenset({"length", "time", "axes"}),
-        format="ULog",
+        format=format,
         notes=notes,
         alone=True,
     )
+
+
+# ---------- Tables that ulog2csv writes, one a topic
+
+
+def is_ulog_csv(first_lines: Sequence[str]) -> bool:
+    """Whether the first line is the header of `vehicle_local_position`."""
+    names = first_lines[0].split(",")
+    return names[0] == "timestamp" and {"x", "y", "z", "vx", "xy_valid"} <= set(names)
+
+
+def is_topic_beside(path: Path) -> bool:
+    """Whether a table is another topic of a log of which the local position is beside it."""
+    if path.suffix != ".csv":
+        return False
+    words = path.stem.split("_")
+    return any(
+        path != beside and beside.is_file()
+        for k in range(len(words))
+        for beside in [path.with_name("_".join([*words[:k], _POSITION, "0.csv"]))]
+    )
+
+
+def read_ulog_csv(path: Path, options: ReadOptions) -> Capture:
+    """Read the position, and the attitude in the table beside it, as of the log itself."""
+    notes: list[str] = []
+    position = _table(path, "xyz", notes)
+    name = name_in(path.stem.partition(f"_{_POSITION}")[0])
+    beside = path.with_name(path.name.replace(_POSITION, _ATTITUDE))
+    if beside == path or not beside.is_file():
+        raise ConfigError(
+            f"the attitude lies in a table that is not beside it, {beside.name}; or read the .ulg "
+            "itself, or its places alone by --columns"
+        )
+    attitude = _table(beside, [f"q[{k}]" for k in range(4)], notes)
+    return _capture_of(name, position, attitude, "ulog2csv", notes)
+
+
+def _table(path: Path, needed: Iterable[str], notes: list[str]) -> dict[str, np.ndarray]:
+    rows = [row.cells for row in whole_rows(path, notes)]
+    names = rows[0]
+    wanted = [*(n for n in ("timestamp", "timestamp_sample") if n in names), *needed]
+    if missing := [name for name in ["timestamp", *wanted] if name not in names]:
+        raise ConfigError(f"{path.name} has no column {missing[0]}")
+    places = [names.index(name) for name in wanted]
+    table, _ = numbers_of(rows[1:], len(names), places, notes)
+    return dict(zip(wanted, table.T, strict=True))
+
+
+# ---------- Logs
 
 
 def open_ulog(path: Path, topics: Sequence[str], notes: list[str]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +151,7 @@ def _offset_lines(comparison: StageComparison) -> list[str]:
     """Errors with the compared point of the load, and of bodies with --offset, and the best."""
     lines = []
     for body, point in comparison.offsets.items():
-        if body != "load" and not any(point.assumed_m):
+        if (body != "load" and not any(point.assumed_m)) or isnan(point.best_error_m):
             continue
         name = body.replace("_", " ")
         error_mm = 1e3 * comparison.errors[body].translational_error_m
@@ -175,6 +176,8 @@ def _frame_lines(comparison: StageComparison) -> list[str]:
         return []
     x, y, z = frame.rotation_deg
     plain_deg = comparison.errors["load"].geodesic_error_deg
+    if isnan(plain_deg):
+        return ["load: one of the flights has no attitude of it; only places are compared"]
     return [
         f"load: {plain_deg:.1f} deg as recorded; with its recorded frame turned by "
         f"{x:.1f},{y:.1f},{z:.1f} deg: {frame.error_deg:.1f} deg"

@@ -37,8 +37,17 @@ def _options(
             help="Units of the recording's numbers: m, cm, mm, in, ft; rad, deg; s, ms, us, ns.",
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'NAME ...'",
+            help="What the columns of a table are: t, body, x, y, z, qw to qz, roll, pitch, yaw, "
+            "r11 to r33, - (left out); with units and bodies: t_ns, load_x.",
+        ),
+    ] = None,
     axes: Annotated[
-        Literal["z-up", "y-up"] | None, typer.Option(help="Which axis points up.")
+        Literal["z-up", "y-up", "ned"] | None,
+        typer.Option(help="Which axis points up; ned is north, east, down."),
     ] = None,
     angles: Annotated[
         Literal["roll-pitch-yaw", "helical", "euler-xyz"] | None,
@@ -83,6 +92,7 @@ def _options(
     given: dict[str, Any] = {
         "format": format,
         "units": [unit.strip() for text in units or () for unit in text.split(",")],
+        "columns": (columns or "").replace(",", " ").split(),
         "axes": axes,
         "angles": angles,
         "bodies": dict(
@@ -136,11 +146,15 @@ def paths(arguments: Iterable[Path | Sequence[Path] | None]) -> Iterator[Path]:
 
 
 def _keep(path: Path, reading: ReadOptions) -> None:
-    from musls_analysis.recordings.options import keep_options
+    from musls_analysis.recordings.options import keep_options, kept_options
 
     try:
+        before = kept_options(path)
         if (file := keep_options(path, reading)) is not None:
-            tell("note", f"{file} keeps how {path.name} is read")
+            now = kept_options(path)
+            other = ", ".join(name for name in before if now[name] != before[name])
+            replaced = f" (it said another {other} before)" if other else ""
+            tell("note", f"{file} keeps how {path.name} is read{replaced}")
     except OSError as error:
         tell("note", f"how {path.name} is read is not kept beside it: {error.strerror}")
 

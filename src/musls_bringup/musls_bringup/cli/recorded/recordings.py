@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -61,7 +62,8 @@ def run(
         table.add_row(
             one.body, str(one.samples), f"{one.rate_hz:.4g}", f"{one.start_s:.3f}",
             f"{one.end_s:.3f}", f"{one.longest_gap_s:.3g}", f"{low:.2f} to {high:.2f}",
-            f"{one.fastest_m_s:.2f}", f"{one.tilt_deg:.1f}", "yes" if one.has_setpoint else "no",
+            f"{one.fastest_m_s:.2f}", "unknown" if isnan(one.tilt_deg) else f"{one.tilt_deg:.1f}",
+            "yes" if one.has_setpoint else "no",
         )  # fmt: skip
     console = new_console()
     console.print(table)

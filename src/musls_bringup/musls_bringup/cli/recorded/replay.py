@@ -66,6 +66,14 @@ def run(
     workers: Annotated[
         int | None, options.worker_count("one per core", "Processes of a fit.")
     ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Predict this stage only; the lead-in comes before it.",
+            show_default="the whole recording",
+        ),
+    ] = None,
     lead_in: Annotated[
         float,
         typer.Option(
@@ -81,6 +89,7 @@ def run(
 ) -> None:
     """Moves the drones as recorded, predicts the load and compares it with the recorded one."""
     from musls_analysis.replay import Replay
+    from musls_analysis.replay.motion import part_of_stage
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
     chosen = system_to_replay(system)
@@ -92,7 +101,10 @@ def run(
     setup = _setup(chosen, lead_in, step, offset, with_fit)
     wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
     estimators = _estimators(estimator or (), setup)
-    replay = Replay(read(recording, reading), setup.spec)
+    flight = read(recording, reading)
+    if stage is not None:
+        flight = part_of_stage(flight, stage, setup.spec.lead_in_s)
+    replay = Replay(flight, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
         if wanted is not None:
             setup = _fitted(replay, setup, wanted, work)
@@ -218,7 +230,7 @@ def _compare(
             name,
             f"{1e3 * n['translational_error_m']:.1f} mm",
             f"{1e3 * n['translational_error_without_mean_m']:.1f} mm",
-            f"{n['geodesic_error_deg']:.1f} deg",
+            _angle(n, "unknown"),
             f"{max(n['max_tension_n']):.1f} N" if "max_tension_n" in n else "",
             f"{100 * n['energy_audit_relative_error']:.2f} %" if "work_j" in n else "",
         )
@@ -228,10 +240,18 @@ def _compare(
     new_console().print(new_table(*heads, rows=rows))
 
 
+def _angle(found: dict[str, Any], unknown: str) -> str:
+    """Mean angle of the load's error, or a word for one that nobody measured."""
+    angle_deg = found["geodesic_error_deg"]
+    return unknown if angle_deg is None else f"{angle_deg:.1f} deg"
+
+
 def _conclude(found: dict[str, Any]) -> None:
+    from musls_analysis.replay.replay import UNKNOWN_ATTITUDE
+
     typer.echo(
         f"load predicted within {1e3 * found['translational_error_m']:.1f} mm and "
-        f"{found['geodesic_error_deg']:.1f} deg (mean over "
+        f"{_angle(found, UNKNOWN_ATTITUDE)} (mean over "
         f"{found['compared_to_s'] - found['compared_from_s']:.1f} s); without the constant "
         f"part {1e3 * found['translational_error_without_mean_m']:.1f} mm"
     )
