@@ -401,7 +401,7 @@ def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_drone_turn(hanging: Hanging, brief: Brief) -> Finding | None:
     """A cable that does not twist and turns its drone away from the yaw that it is to have."""
-    turned = np.abs(hanging.drone_turn_rad)
+    turned = np.abs(hanging.drone_turn_rad).round(9)  # the first one of equals, not by rounding
     k = int(turned.argmax())
     if brief.cable_model != "rigid_links" or turned[k] <= LARGEST_TURN_RAD:
         return None

@@ -281,17 +281,18 @@ def share_wrench(t, w, reference):
     """Write the forces of all cables with their derivatives; whether all constraints are kept.
 
     The load's frame, in which the wrench is shared out, turns as the load does, or as it is to.
+    That counts for first derivatives alone: second ones, of forces that spread the drones, ask for
+    accelerations that tumbled loads which turn on 30 m of cable.
     """
     load, cables, kept = t.load[0], t.cables, True
-    own = load.feed_attitude
-    rate = add_scaled(w, 1.0 - own, load.spin)
+    rate = add_scaled(w, 1.0 - load.feed_attitude, load.spin)
     for order in range(3 if load.feed_reference > 0.0 else 1):
-        turn = add_scaled(scale(own, load.angular_acceleration), 1.0 - own, load.ahead)
         force, asked = demand(load, reference, order)
         put(load.wanted_turn[order], asked)
-        f, f1, wrench = load.wrench[0], load.wrench[1], load.wrench[order]
+        wrench = load.wrench[order]
         put(wrench, rotate_back(load.rotation, force))
-        put(wrench, sub(wrench, frame_terms(rate, turn, f, f1, order)))
+        if order == 1:
+            put(wrench, sub(wrench, cross(rate, load.wrench[0])))
         alpha, jerk = load.angular_acceleration, load.angular_jerk
         held = gyroscopic(load.inertia, w, alpha, jerk, order)
         put(wrench[3:], add(rotate(load.inertia, asked), held))
@@ -303,26 +304,12 @@ def share_wrench(t, w, reference):
         else:
             spread_rate(t.sharing, wrench, order, t.forces[order])
         for i in range(len(cables)):
-            g, g1, g2 = t.forces[0, i], t.forces[1, i], t.forces[order, i]
-            whole = add(g2, frame_terms(rate, turn, g, g1, order))
-            put(cables[i].force[order], rotate(load.rotation, whole))
+            if order == 1:
+                put(t.forces[1, i], add(t.forces[1, i], cross(rate, t.forces[0, i])))
+            put(cables[i].force[order], rotate(load.rotation, t.forces[order, i]))
         if order < 2:
             load_motion(load, cables, w, order)
     return kept
-
-
-@compiled()
-def frame_terms(w, alpha, a, a1, order):
-    """Return what the turning of a frame adds to a derivative of a vector, seen in the frame.
-
-    With its coordinates a and their derivative: 0, w x a, or w x (w x a) + w' x a + 2 w x a'.
-    """
-    if order == 0:
-        return 0.0, 0.0, 0.0
-    turning = cross(w, a)
-    if order == 1:
-        return turning
-    return add(add(cross(w, turning), cross(alpha, a)), scale(2.0, cross(w, a1)))
 
 
 @compiled()
