@@ -82,7 +82,7 @@ def shifted_flights(seed, count, bias_m=0.0):
     ]
 
 
-@pytest.mark.parametrize("bias_m", [0.0, 0.3])
+@pytest.mark.parametrize("bias_m", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_bands_hold_the_share_that_they_say(bias_m):
     """Of flights of the simulated kind; if all real ones are off alike, others of these tell it."""
     sims, others = shifted_flights(0, 40), shifted_flights(1, 40, bias_m)

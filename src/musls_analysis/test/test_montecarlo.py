@@ -52,6 +52,7 @@ def test_every_world_has_noise_of_its_own():
     assert {run.settings["system"]["load"]["mass_kg"] for run in noise_alone} == {1.66}
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of many studies of an exponential distribution, whose mean and percentiles are known."""
     rng, sweep = np.random.default_rng(1), study(400)

@@ -52,7 +52,12 @@ def check_safe(run, begin_s):
     assert not any(e.kind in ("collision", "too_close", "doubtful") for e in run.events)
 
 
-@pytest.mark.parametrize("name", LIES)
+QUICK = ("frozen", "turned", "origin")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in LIES]
+)
 def test_a_capture_that_lies_is_doubted_and_all_land_within_a_second(name):
     event, word = LIES[name]
     run = flown(event)

@@ -106,6 +106,7 @@ def test_names_that_are_too_long_are_one_line(tmp_path, name):
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_killed_flight_can_be_read_and_gives_its_folder_free(tmp_path):
     """SIGKILL in flight: a folder without a summary, up to its last whole chunk."""
     fly = "import sys; from musls_bringup.cli import main; sys.exit(main())"

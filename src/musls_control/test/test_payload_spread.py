@@ -33,6 +33,7 @@ def by_clarabel(g, h):
     return str(found.status), np.array(found.x)
 
 
+@pytest.mark.slow
 def test_least_distance_is_that_of_clarabel():
     """Random problems with and without an answer; both agree which is which."""
     rng, seen = np.random.default_rng(0), {True: 0, False: 0}

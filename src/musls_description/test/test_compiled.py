@@ -193,6 +193,7 @@ class {kind}(NamedTuple):
 """
 
 
+@pytest.mark.slow
 def test_a_type_that_is_gone_does_no_harm(package, tmp_path):
     """The index of a function names the types of its arguments, wherever they were defined."""
     made = package()
@@ -204,6 +205,7 @@ def test_a_type_that_is_gone_does_no_harm(package, tmp_path):
     made.run(script.format("New"))
 
 
+@pytest.mark.slow
 def test_caches_of_former_sources_are_deleted_after_a_while(package, tmp_path):
     made = package()
     made.write("caller_one.py", CALLER.format(imports="", expression="x"))

@@ -73,6 +73,7 @@ def test_a_mass_that_is_wrong_tilts_the_beam_as_the_closed_form_says(model, inte
     assert found_deg == pytest.approx(closed_deg, rel=0.01 if model == "massless" else 0.02)
 
 
+@pytest.mark.slow
 def test_an_internal_force_that_presses_makes_the_beam_unstable():
     """A disturbance of the start grows with it and dies without."""
     pulls, presses = (
