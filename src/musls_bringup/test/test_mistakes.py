@@ -68,7 +68,7 @@ MISTAKES = [
     ("fly circle --out here", "x", ["here exists", "--overwrite replaces it"]),
     ("fly circle --out here --overwrite", "x", ["here is not a result of musls"]),
     ("figures nowhere", "", ["nowhere: no such file or folder"]),
-    ("recordings a.csv", "time,x\n1,2\n", ["a.csv", "column a_y is missing"]),
+    ("recordings a.csv", "time,x\n1,2\n", ["a.csv", "column y is missing"]),
     # Code of one's own is wrong.
     (MINE.replace("a.py", "b.py"), "", ["b.py: no such Python file"]),
     (MINE, "class Yours: pass\n", ["a.py has no class Mine: known: Yours"]),
