@@ -141,7 +141,7 @@ def test_pages_and_the_results_that_are_kept_agree():
     made = runpy.run_path(str(DOCS / "made_tables.py"))
     for name in made["FILLED"]:
         text = (DOCS / name).read_text(encoding="utf-8")
-        assert made["filled"](text) == text and len(made["BLOCK"].findall(text)) == 1, name
+        assert made["filled"](text) == text and made["BLOCK"].search(text), name
     files = sorted(made["LEADERBOARD"].glob("*.json"))
     tasks = len(bench.cases(("formation",), quick=False))
     for path in files:
