@@ -115,8 +115,10 @@ class Agents(Controller):
         system, n = setup.slung, len(self.agents)
         places = setup.formation.offsets_m(n)
         yaws = setup.formation.azimuths_rad(n) + np.pi
-        self._thrusts = np.full(n, np.nan)
-        self._pulls_enu_n, self._yaws_rad = np.zeros((n, 3)), yaws
+        self.network = Network(self._spec.network, n, self._spec.leader, setup.seed)
+        self._thrusts_n = np.full(n, np.nan)
+        self._pulls_enu_n = np.zeros((n, 3))
+        self._yaws_rad = yaws
         for k, agent in enumerate(self.agents):
             post = Post(
                 k + 1,
@@ -137,8 +139,8 @@ class Agents(Controller):
         """Begin with a network on which nothing is under way."""
         spec, n = self._spec, len(self.agents)
         self.network = Network(spec.network, n, spec.leader, self.setup.seed)
-        self._thrusts[:] = np.nan
-        self._started = [False] * n
+        self._thrusts_n[:] = np.nan
+        self._starts = True
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Commands of all agents, (n, 3) or (n, 4); they decide at the same time."""
@@ -147,8 +149,7 @@ class Agents(Controller):
         for k, agent in enumerate(self.agents):
             now = self._now(k, time_s, reference, estimate)
             when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
-            if not self._started[k]:
-                self._started[k] = True
+            if self._starts:
                 with user_code(when, type(agent), "start"):
                     agent.start(now)
             with user_code(when, type(agent), "decide"):
@@ -156,6 +157,7 @@ class Agents(Controller):
             if row.shape not in [(width,) for width in WIDTHS[self.level]]:  # type: ignore[index]
                 self._refuse(k, time_s, row)
             rows.append(row)
+        self._starts = False
         if len({len(row) for row in rows}) > 1:
             raise UserCodeError("agents return 3 numbers and 4: must be the same for all drones")
         for k, agent in enumerate(self.agents):
@@ -169,7 +171,7 @@ class Agents(Controller):
 
     def numbers(self) -> dict[str, float]:
         """Messages of the network."""
-        return self.network.numbers() if hasattr(self, "network") else {}
+        return self.network.numbers()
 
     def _refuse(self, k: int, time_s: float, row: Array) -> None:
         kind = type(self.agents[k])
@@ -207,11 +209,11 @@ class Agents(Controller):
 
     def _pull(self, k: int, own: Body) -> Array:
         """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""
-        if not np.isfinite(self._thrusts[k]):
+        if not np.isfinite(self._thrusts_n[k]):
             return np.zeros(3)
         up = np.array(body_z_in_world(own.orientation_wxyz))
         felt = own.acceleration_enu_m_s2 + [0.0, 0.0, self.setup.gravity_m_s2]
-        pull: Array = self.setup.system.drones[k].mass_kg * felt - self._thrusts[k] * up
+        pull: Array = self.setup.system.drones[k].mass_kg * felt - self._thrusts_n[k] * up
         return pull
 
     def _with_moments(self, forces: Array, yaw_rad: float, estimate: Estimate) -> Array:
@@ -230,6 +232,6 @@ class Agents(Controller):
 
     def _keep_thrusts(self, commands: Array) -> None:
         if self.level in (ControlLevel.FORCES, ControlLevel.AUTOPILOT_FORCES):
-            self._thrusts[:] = np.linalg.norm(commands[:, :3], axis=1)
+            self._thrusts_n[:] = np.linalg.norm(commands[:, :3], axis=1)
         elif self.level in (ControlLevel.THRUST_MOMENT, ControlLevel.THRUST_RATES):
-            self._thrusts[:] = commands[:, 0]
+            self._thrusts_n[:] = commands[:, 0]

@@ -480,7 +480,7 @@ LEAST_TURN_RAD = 0.01
 def check_within_reach(hanging: Hanging, brief: Brief) -> Finding | None:
     """Turns of the load that its cables cannot give, asked of a controller that knows the load."""
     system = hanging.system
-    blind = brief.follows_plan or brief.controller.kind in ("formation", "pid", "open_loop")
+    blind = brief.follows_plan or brief.controller.kind in ("pid", "open_loop")
     if blind or brief.cable_model == "rigid_rods" or system.load.point_mass:
         return None
     beyond = np.eye(3) - system.turnable(twist_held=brief.cable_model == "rigid_links")

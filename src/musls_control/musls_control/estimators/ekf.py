@@ -44,6 +44,7 @@ from musls_description.numerics.vectors import (
     norm,
     put,
     put_quaternion,
+    rotate,
     rotate_back_by,
     rotate_by,
     scale,
@@ -426,7 +427,7 @@ def see(motion, drones, cables, frames, back, c):
             frame.axes[0, k], frame.axes[1, k] = beside[k], other[k]
             axis = along if k == 0 else beside if k == 1 else other
             arm = cross(cable.attachment, rotate_back_by(q, axis))
-            turning = product(c.inverse_inertia, arm)
+            turning = rotate(c.inverse_inertia, arm)
             for j in range(3):
                 frame.columns[k, j], frame.columns[k, 3 + j] = axis[j], arm[j]
                 frame.effects[k, j] = axis[j] / c.mass
@@ -445,7 +446,7 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
     move(motion, 0.5 * dt)
     see(motion, drones, cables, frames, 0.5 * dt, c)
     bend(motion, drones, cables, frames, c)
-    spin = product(c.inertia, omega)
+    spin = rotate(c.inertia, omega)
     push = (0.0, 0.0, 0.0)
     moment = cross(spin, omega)
     friction_by_rate = 0.0
@@ -472,7 +473,7 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
         moment = add(add(moment, cross(cable.attachment, pull)), frame.friction)
         friction_by_rate += cable.damping
         # It turns in the load's frame: a x (f x turn), f the pull there.
-        level, turning = dot(cable.attachment, pull), product(c.inverse_inertia, pull)
+        level, turning = dot(cable.attachment, pull), rotate(c.inverse_inertia, pull)
         for j in range(3):
             for k in range(3):
                 slope[3 + j, 3 + k] += turning[j] * cable.attachment[k]
@@ -481,7 +482,7 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
                     noise[3 + j, 3 + k] += c.twist_moment * along[j] * along[k]
     move(motion, 0.5 * dt)
     rate = scale(1.0 / c.mass, push)
-    turn_rate = product(c.inverse_inertia, moment)
+    turn_rate = rotate(c.inverse_inertia, moment)
     if c.has_imu != 0:
         felt = (imu[0], imu[1], imu[2])
         rate = rotate_by(motion.attitude, felt)
@@ -512,17 +513,6 @@ def move(motion, dt):
 
 
 @compiled()
-def product(matrix, a):
-    """Return matrix times vector."""
-    x, y, z = a[0], a[1], a[2]
-    return (
-        matrix[0, 0] * x + matrix[0, 1] * y + matrix[0, 2] * z,
-        matrix[1, 0] * x + matrix[1, 1] * y + matrix[1, 2] * z,
-        matrix[2, 0] * x + matrix[2, 1] * y + matrix[2, 2] * z,
-    )
-
-
-@compiled()
 def feel(motion, felt, slope, noise):
     """Take the slope of the acceleration that the load's IMU feels, instead of the cables'."""
     q = motion.attitude
@@ -550,8 +540,8 @@ def spread(covariance, omega, spin, friction_by_rate, work, c):
     for k in range(3):
         axis = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
         turning = cross(omega, axis)
-        moment = sub(cross(spin, axis), cross(omega, product(c.inertia, axis)))
-        change = product(c.inverse_inertia, add_scaled(moment, -friction_by_rate, axis))
+        moment = sub(cross(spin, axis), cross(omega, rotate(c.inertia, axis)))
+        change = rotate(c.inverse_inertia, add_scaled(moment, -friction_by_rate, axis))
         for j in range(3):
             step[3 + j, 3 + k] -= dt * turning[j]
             step[9 + j, 9 + k] += dt * change[j]
