@@ -8,6 +8,7 @@ import pytest
 import musls
 from musls_analysis.comparison.summary import facts
 from musls_description.config.errors import ConfigError
+from musls_description.system.drone import tip_radius_m
 
 AIR = {"start": "air", "system.cables.links": 3}
 BODIES = ("load", "drone_1", "drone_2", "drone_3")
@@ -146,3 +147,23 @@ def test_an_event_by_hand_in_a_flight_without_a_relay_is_refused():
         pytest.raises(ConfigError, match="no relay judges the capture of this flight"),
     ):
         session.apply({"kind": "mocap_frozen", "drone": 2})
+
+
+def test_the_others_set_the_load_down_and_land_clear_of_one_that_has_fallen():
+    """Without a contingency; they neither wait for it nor sink onto it."""
+    falls = {"kind": "drone_lost", "drone": 2, "when": {"stage": "line", "after_s": 2.0}}
+    with_guard = {"kind": "mocap_frozen", "drone": 2, "when": {"time_s": 1000.0}}
+    overrides = {"system.cables.links": 3, "events": [falls, with_guard]}
+    run = musls.fly(musls.load_scenario("hexa", overrides))
+    begin_s = first(run, "drone_lost").time_s
+    assert first(run, "guard", "lowering the load").time_s < begin_s + 5.0
+    assert first(run, "guard", "landing") is None
+    assert [stage.name for stage in run.stages][-3:] == ["spread", "land", "disarmed"]
+    tracks = [run.body(f"drone_{i}").position_enu_m for i in range(1, 7)]
+    moved = np.stack(tracks, axis=1)[run.body("load").time_s >= begin_s]
+    pairs = itertools.combinations(range(6), 2)
+    apart_m = min(np.linalg.norm(moved[:, i] - moved[:, j], axis=1).min() for i, j in pairs)
+    tips_m = 2.0 * tip_radius_m(musls.load_scenario("hexa").system.drones[0])
+    assert apart_m - tips_m > 0.15  # 0.36 m are planned
+    hits = [e.what for e in run.events if e.kind == "collision"]
+    assert all(hit.startswith("drone_2 and ground") for hit in hits)

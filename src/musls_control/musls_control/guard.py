@@ -4,7 +4,8 @@ A fault pauses the formation at once. Where the others can go on without a drone
 they do (`Contingency`). A drone in doubt, whose poses or whose PX4's estimate are wrong, is not led
 by set-points for longer than that takes: all land in PX4's own land mode, which needs no poses, at
 one speed, so that the formation keeps its shape. What lasts otherwise has the load lowered where it
-is, after which the drones land around it; if a drone is still lost from sight or far from its place
+is, after which the drones land around it, clear of a drone that alone does not follow its set-points;
+if one is lost from sight or several are far from their places
 then, all land in PX4's own land mode. After a fault that has ended, a pause that nobody ends is
 followed by the way back. The flight is over when all drones are disarmed, or lost and said so
 (`FlightEnd`).
@@ -150,7 +151,9 @@ class Guard:
         """
         faulty = any(map(self.fault, bodies.values()))
         doubted = any(self.doubts(name, body) for name, body in bodies.items())
-        urgent = doubted or any(self._is_lost(b) or self._is_astray(b) for b in bodies.values())
+        alone = self.alone(bodies)
+        others = [body for name, body in bodies.items() if name != alone]
+        urgent = doubted or any(self._is_lost(b) or self._is_astray(b) for b in others)
         lasted_s, settings = time_s - self._since_s, self.settings
         if doubted and self.step is not GuardStep.LAND:  # its set-points lead it elsewhere
             known = self.step in (GuardStep.PAUSE, GuardStep.LOWER)
@@ -187,6 +190,18 @@ class Guard:
         long_s = settings.doubt_after_s if doubted else settings.give_up_after_s
         lasts = time_s - self._since_s >= long_s
         return name if lasts and (doubted or not self._is_lost(bodies[name])) else ""
+
+    def alone(self, bodies: Mapping[str, Health]) -> str:
+        """The drone that alone does not follow its set-points, "" for none or for several.
+
+        The others keep clear of it, and do not wait for it.
+        """
+        names = [
+            name
+            for name, health in bodies.items()
+            if health.phase in _PHASES or self._is_astray(health)
+        ]
+        return names[0] if len(names) == 1 else ""
 
     def low(self, bodies: Mapping[str, Health]) -> str:
         """The batteries that have to come back, in words; "" for none."""

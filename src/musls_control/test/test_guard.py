@@ -22,12 +22,19 @@ from musls_description.system.system_files import load_system
 FINE = Health(0.02, 0.3, "flying")
 
 
-def steps(health, *, from_s, until_s, end_s=30.0):
-    """Steps of the guard, by time, when drone 2 is not well from one time until another one."""
+def steps(health, *, from_s, until_s, end_s=30.0, other=FINE):
+    """Steps of the guard, by time, when drone 2 is not well from one time until another one.
+
+    `other`: what is known of drone 1 meanwhile.
+    """
     guard, found = Guard(), []
     for time_s in np.arange(0.0, end_s, 0.1):
         faulty = from_s <= time_s < until_s
-        bodies = {"load": Health(0.02), "drone_1": FINE, "drone_2": health if faulty else FINE}
+        bodies = {
+            "load": Health(0.02),
+            "drone_1": other if faulty else FINE,
+            "drone_2": health if faulty else FINE,
+        }
         step = guard.look(time_s, bodies)
         if step is not None:
             found.append((round(float(time_s), 1), step))
@@ -48,11 +55,24 @@ def test_a_drone_that_its_pilot_flies_away_is_not_landed():
     assert away == [(1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER)]
 
 
-@pytest.mark.parametrize("health", [Health(0.6, 0.3, "flying"), Health(0.02, 1.6, "flying")])
-def test_all_land_when_a_drone_stays_out_of_sight_or_astray(health):
-    assert steps(health, from_s=1.0, until_s=99.0) == [
-        (1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER), (14.0, GuardStep.LAND)
-    ]  # fmt: skip
+ASTRAY = Health(0.02, 1.6, "flying")
+
+
+@pytest.mark.parametrize(("health", "other"), [(Health(0.6, 0.3), FINE), (ASTRAY, ASTRAY)])
+def test_all_land_when_a_drone_stays_out_of_sight_or_several_are_astray(health, other):
+    lands = (14.0, GuardStep.LAND)
+    seen = steps(health, from_s=1.0, until_s=99.0, other=other)
+    assert seen == [(1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER), lands]
+
+
+def test_the_others_land_by_themselves_beside_one_that_alone_is_astray():
+    """In PX4's own land mode they would sink onto one that lies on the ground."""
+    seen = steps(ASTRAY, from_s=1.0, until_s=99.0)
+    assert seen == [(1.0, GuardStep.PAUSE), (4.0, GuardStep.LOWER)]
+    guard = Guard()
+    assert guard.alone({"load": FINE, "drone_1": FINE, "drone_2": ASTRAY}) == "drone_2"
+    assert guard.alone({"load": FINE, "drone_1": ASTRAY, "drone_2": ASTRAY}) == ""
+    assert guard.alone({"load": FINE, "drone_1": Health(0.02, 0.1, "silent")}) == "drone_1"
 
 
 def test_a_short_fault_only_pauses_and_the_way_down_is_not_given_up():
@@ -182,7 +202,9 @@ def test_a_drone_may_follow_late_and_parts_that_are_not_given_do_not_count():
     assert tracking_error_m(asked, np.array([0.0, 0.0, 9.0])) == 5.0
 
 
-def test_the_load_is_lowered_where_it_is_and_drones_land_around_it():
+@pytest.mark.parametrize("aside_m", [(0.0, 0.0), (-0.2, 0.1)])
+def test_the_load_is_lowered_where_it_is_and_drones_land_around_it(aside_m):
+    """Which is beside its set-point where the formation has stopped before it was there."""
     hold = {"kind": "hold", "duration_s": 5.0, "position_m": [2.0, 1.0, 1.5]}
     mission, cone = build(MissionSpec, {"stages": [hold]}, ""), Cone()
     places = Cone(radius_m=1.5).offsets_m(3) * [1.0, 1.0, 0.0] + [0.0, 0.0, 0.24]
@@ -193,16 +215,17 @@ def test_the_load_is_lowered_where_it_is_and_drones_land_around_it():
     begin_s = float(np.argmax(plan.stage == plan.stage_names.index("hold"))) / plan.rate_hz
     before = player.at(begin_s + 1.0)
     player.pause(begin_s + 1.0)
+    player.hold_aside(np.array(aside_m))
+    stopped = player.setpoint.drones.position_enu_m
+    assert stopped - before.drones.position_enu_m == pytest.approx(np.tile([*aside_m, 0.0], (3, 1)))
     player.set_down(begin_s + 3.0)
     seen = [player.at(begin_s + 3.0 + t) for t in np.arange(0.0, 60.0, 0.2)]
     assert player.state is PlayState.ABORTING and player.touches_down
-    loads = np.array([now.load_pose for now in seen])
-    assert np.abs(loads[:, :2] - [2.0, 1.0]).max() < 1e-9 and loads[-1, 2] < 0.05
-    steps_m = np.diff(
-        [before.drones.position_enu_m, *(s.drones.position_enu_m for s in seen)], axis=0
-    )
+    loads, hangs = np.array([now.load_pose for now in seen]), np.array([2.0, 1.0]) + aside_m
+    assert np.abs(loads[:, :2] - hangs).max() < 1e-9 and loads[-1, 2] < 0.05
+    steps_m = np.diff([stopped, *(s.drones.position_enu_m for s in seen)], axis=0)
     assert np.nanmax(np.linalg.norm(steps_m[:-1], axis=2)) < 0.3  # nothing jumps
-    out = seen[-1].drones.position_enu_m[:, :2] - [2.0, 1.0]
+    out = seen[-1].drones.position_enu_m[:, :2] - hangs
     assert np.linalg.norm(out, axis=1) == pytest.approx(np.full(3, 1.5))
     assert {now.stage for now in seen} == {"abort", "lower", "slacken", "spread", "land"}
 

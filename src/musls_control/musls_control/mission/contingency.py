@@ -16,9 +16,7 @@ from musls_control.mission.rest_of_flight import (
     aside,
     goes_on,
     landed,
-    landed_clear,
     rest_of_flight,
-    room_to_land,
     sentence,
 )
 from musls_control.mission.spec import ContingencySpec, MissionSpec
@@ -265,11 +263,6 @@ class Contingency:
         drones = plan.drone_position_enu_m[row].copy()
         now = Situation(plan, row, drones, self._offsets_m)
         return landed(now, self._hanging.system, self._mission, self.spec, reforms=True)
-
-    def beside(self, plan: FlightPlan, load_enu_m: Array, drones_enu_m: Array) -> FlightPlan:
-        """A landing that begins to spread out, clear of the drones on the ground."""
-        room = room_to_land(self._hanging.system, self.spec.clearance_m)
-        return landed_clear(plan, load_enu_m, self.gone, drones_enu_m, *room)
 
     def _key(self, loss: Loss) -> tuple[tuple[int, ...], ...]:
         """Numbers (from 1) of the drones that do not carry, hang from the load, stay in place."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_control.estimate import Estimate
 from musls_control.guard import LAG_S, FlightEnd, Guard, GuardStep, Health, tracking_error_m
@@ -20,18 +21,20 @@ from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
+from musls_control.mission.rest_of_flight import landed_clear, room_to_land
 from musls_control.mission.rows import ASIDE, LOWERS, SPREADS, TAKEN_UP, look_down, nothing_found
 from musls_control.mission.spec import (
     BEFORE_FORMATION,
     GROUND_PHASES,
     LANDING,
     LOWERING,
+    ContingencySpec,
     MissionSpec,
 )
 from musls_control.px4.offboard import start_refusal
 from musls_description.hanging.cone import Cone
 from musls_description.numerics.arrays import Array
-from musls_description.system.slung_system import RigSystem, slung_system
+from musls_description.system.slung_system import RigSystem, SlungLoadSystem, slung_system
 
 OFFBOARD = "offboard"
 """The node that commands the autopilots, among the bodies that are watched."""
@@ -173,12 +176,14 @@ class FlightGuidance:
         guard: Guard | None = None,
         contingency: Contingency | None = None,
         resume_by: str = "resume",
+        room: tuple[Array, Array] | None = None,
     ) -> None:
-        """`resume_by`: how people resume a flight, in words."""
+        """`resume_by`: how people resume a flight, in words. `room`: see `room_to_land`."""
         self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
         self._pending: list[tuple[float, Loss]] = []
         self._said = set[str]()
+        self._room, self._strays = room, np.zeros(len(known.drones), bool)
         self.down, self.found = nothing_found(len(known.drones))
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
@@ -190,6 +195,14 @@ class FlightGuidance:
         """Drones that do not fly any more, or that have no guidance."""
         way = self.contingency
         return [] if way is None else [f"drone_{i + 1}" for i in np.flatnonzero(way.gone)]
+
+    @property
+    def away(self) -> NDArray[np.bool_]:
+        """Drones that are gone, or do not follow while the load is lowered, (n,).
+
+        Nobody waits for them, and the others land clear of them.
+        """
+        return self._strays if self.contingency is None else self._strays | self.contingency.gone
 
     # ---------- Begin and end
 
@@ -233,9 +246,9 @@ class FlightGuidance:
         """Set-points for a time; a delivery weighs and watches meanwhile."""
         player, delivery = self.player, self.player.keeper
         places = self.known.estimate.position_enu_m
-        if self.contingency is not None and self.contingency.gone.any():  # nobody waits for them
+        if self.away.any():
             places = places.copy()
-            places[1:][self.contingency.gone] = np.nan
+            places[1:][self.away] = np.nan
         if delivery is not None:
             delivery.weigh(time_s)
         player.play_to(time_s, places)
@@ -295,6 +308,8 @@ class FlightGuidance:
         bodies = {body: health for body, health in bodies.items() if body not in self.gone}
         if self._survive(time_s, bodies) or guard is None or not self.watches:
             return
+        alone = guard.alone(bodies) if guard.step is GuardStep.LOWER else ""
+        self._strays[:] = [drone == alone for drone in self.known.drones]
         waits = player.state is PlayState.PAUSED and not player.held
         carries = player.stage not in (*BEFORE_FORMATION, *LANDING)
         step = guard.look(time_s, bodies, waits=waits, carries=carries)
@@ -377,8 +392,8 @@ class FlightGuidance:
 
     def come_down(self, time_s: float) -> None:
         """Give back what integrators have learned; land round the load, clear of what fell down."""
-        player, known, gone = self.player, self.known, self.gone
-        if set(known.unseen(time_s)) - set(gone):
+        player, known, away = self.player, self.known, self.away
+        if set(known.unseen(time_s)) - {d for d, no in zip(known.drones, away, strict=True) if no}:
             return
         plan, row, motion = player.plan, player.row, known.estimate.data
         assert plan.drone_acceleration_enu_m_s2 is not None
@@ -388,18 +403,18 @@ class FlightGuidance:
         places, lies = plan.drone_position_enu_m, plan.load_pose[-1]
         fed, found, down = plan.drone_acceleration_enu_m_s2[row], self.found, self.down
         phase = look_down(down[0], found, plan.rows, row, fed, places[-1], lies, length_m, motion)
-        if phase == LOWERS and not gone:
+        if phase == LOWERS and not away.any():
             player.plan = plan.given_back(found, row)
         elif phase == SPREADS:
             aside = found[:, ASIDE:]
             shifts = bool(aside.any())
-            aside[[drone in gone for drone in known.drones]] = 0.0
+            aside[away] = 0.0
             if shifts:
                 player.plan = plan.moved(aside, row, int(down["spread_rows"][0]))
-            if self.contingency is not None and gone:
+            if self._room is not None and away.any():
                 rest, places = player.plan.part(row), known.estimate.drones.position_enu_m
                 load = motion[0, :2] if shifts else lies[:2]
-                rest = self.contingency.beside(rest, load, places)
+                rest = landed_clear(rest, load, away, places, *self._room)
                 player.swap(rest, time_s, hold_row=0)
 
     def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
@@ -408,6 +423,7 @@ class FlightGuidance:
         assert guard is not None
         if step is GuardStep.PAUSE and player.moving:
             player.pause(time_s, by_guard=True)
+            player.hold_aside(self._lag_m(bodies))
         elif step is GuardStep.LOWER:
             player.set_down(time_s)
         elif step is GuardStep.RETURN:
@@ -421,6 +437,20 @@ class FlightGuidance:
         elif not faults:
             faults = [f"faults are over: {self._resume_by} or abort; aborted in {after_s:g} s"]
         self._out.tell(time_s, "guard", f"{step.value}: {', '.join(faults)}")
+
+    def _lag_m(self, bodies: dict[str, Health]) -> Array:
+        """Mean level way from the set-points to the drones that follow them, (2,).
+
+        A drone that leaves the formation stops where it is. So do the others: the set-points may be
+        a second ahead of them.
+        """
+        assert self.guard is not None
+        known = self.known
+        follow = [not self.guard.fault(bodies[d]) if d in bodies else False for d in known.drones]
+        wanted = self.player.setpoint.drones.position_enu_m
+        off_m = (known.estimate.drones.position_enu_m - wanted)[follow, :2]
+        off_m = off_m[np.isfinite(off_m).all(axis=1)]
+        return off_m.mean(axis=0) if len(off_m) else np.zeros(2)
 
 
 def guide(
@@ -451,7 +481,12 @@ def guide(
         )
     goals = options.pop("goals", None) or GoalSettings()
     player = FlightPlayer(plan, formation, mission, goals, delivery)
-    return FlightGuidance(player, known, out, **options)
+    room = None
+    if isinstance(system, SlungLoadSystem):
+        way = options.get("contingency")
+        spec = ContingencySpec() if way is None else way.spec
+        room = room_to_land(system, spec.clearance_m)
+    return FlightGuidance(player, known, out, room=room, **options)
 
 
 _GUARDED = (GuardStep.PAUSE, GuardStep.LOWER, GuardStep.LAND)

@@ -109,6 +109,7 @@ class FlightPlayer:
         self._rows_before = 0
         self._down: WayDown | None = None
         self._held, self._hold_row = False, -1
+        self._aside_m = np.zeros(2)  # of its set-points is where the formation holds
         self._shifted = False  # a pause has begun or ended since `play_to`
 
     def _take(self, plan: FlightPlan, time_s: float) -> None:
@@ -293,6 +294,13 @@ class FlightPlayer:
         self._held, self._hold_row, self._shifted = not by_guard, -1, True
         self._rest = Reference.rest(self.plan.load_pose[self.row])
 
+    def hold_aside(self, way_m: Array) -> None:
+        """Hold the formation aside of its set-points in a pause, by (2,); it returns afterwards."""
+        places = self.plan.drone_position_enu_m[self.row].copy()
+        places[:, :2] += way_m
+        self.plan, self._aside_m = self.plan.from_places(self.row, places), way_m
+        self._rows_before += 1  # they are other set-points
+
     def resume(self, time_s: float) -> None:
         """Continue after a pause.
 
@@ -302,6 +310,7 @@ class FlightPlayer:
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise CommandRefusal(f"cannot resume: {self.state.value}")
         self.state, self._held, self._rest = self._resume, False, None
+        self._aside_m = np.zeros(2)
         self.stand_still(time_s, time_s - self._paused_at_s)
         self._paused_at_s = None
 
@@ -423,13 +432,16 @@ class FlightPlayer:
         self._take(plan, time_s)
         self._gates, self._paused_at_s = [], None
         self._held, self._hold_row = False, -1
+        self._aside_m = np.zeros(2)
 
     def _draft(self, name: str) -> Draft:
         """Draft of a plan whose first row are the present set-points."""
         plan, now = self.plan, slice(self.row, self.row + 1)
         draft = Draft.of(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
         draft.go_on_from(plan, self.row)
-        draft.add(name, plan.load_pose[now].copy(), plan.drone_position_enu_m[now])
+        pose = plan.load_pose[now].copy()
+        pose[:, :2] += self._aside_m
+        draft.add(name, pose, plan.drone_position_enu_m[now])
         draft.yaw[-1] = plan.drone_yaw_rad[now]
         return draft
 
