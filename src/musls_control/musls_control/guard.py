@@ -4,9 +4,9 @@ A fault pauses the formation at once. Where the others can go on without a drone
 they do (`Contingency`). A drone in doubt, whose poses or whose PX4's estimate are wrong, is not led
 by set-points for longer than that takes: all land in PX4's own land mode, which needs no poses, at
 one speed, so that the formation keeps its shape. What lasts otherwise has the load lowered where it
-is, after which the drones land around it, clear of a drone that alone does not follow its set-points;
-if one is lost from sight or several are far from their places
-then, all land in PX4's own land mode. After a fault that has ended, a pause that nobody ends is
+is, after which the drones land around it, clear of a drone that alone does not follow its
+set-points; if one is lost from sight or several are far from their places then, all land in PX4's
+own land mode. After a fault that has ended, a pause that nobody ends is
 followed by the way back. The flight is over when all drones are disarmed, or lost and said so
 (`FlightEnd`).
 """

@@ -16,6 +16,7 @@ from musls_sim.session.session import Session
 
 G = 9.80665
 PERIOD_S = 0.004
+X500_MOST_RAD_S = 1000.0
 SHORT = {
     "system.cables.links": 2,
     "mission.stages": [{"kind": "hold", "position_m": [0, 0, 1.5], "duration_s": 2.0}],
@@ -80,6 +81,15 @@ def test_condition_counts_from_its_begin_and_once():
             {"distance": {"bodies": ["load", "drone_1"], "below_m": 2.49}},
             lambda s: np.linalg.norm(s.position_enu_m[0] - s.position_enu_m[1]) < 2.49,
         ),
+        ({"speed": {"above_m_s": 0.3}}, lambda s: np.linalg.norm(s.velocity_enu_m_s[0]) > 0.3),
+        (
+            {"tilt": {"body": "drone_2", "above_deg": 5.0}},
+            lambda s: 1.0 - 2.0 * (s.orientation_wxyz[2, 1:3] ** 2).sum() < np.cos(np.radians(5.0)),
+        ),
+        (
+            {"thrust": {"drone": 1, "above": 0.82}},
+            lambda s: s.rotor_speed_rad_s[0].max() > np.sqrt(0.82) * X500_MOST_RAD_S,
+        ),
     ],
 )
 def test_conditions_see_the_state(condition, quantity):
@@ -105,6 +115,15 @@ def test_charge_of_a_battery_triggers():
     # 1373 W at 3.7 V a cell, 12 cells, 10 A h: so much of the charge goes in a second.
     per_s = 1376.4 / (44.4 * 36000.0 * 0.99)
     assert found[0] == pytest.approx(0.2 + 1e-4 / per_s, abs=0.01)
+
+
+def test_energy_drawn_from_a_battery_triggers():
+    """Beside the test above: at the same power, in the same time."""
+    low = {"kind": "rotor_failure", "drone": 1, "efficiency": 0.9,
+           "when": {"energy": {"drone": 1, "above_wh": 0.1}}}  # fmt: skip
+    session = flight(low, name="delivery", start="air")
+    (found,) = happenings(session, 1.0, "rotor_failure")
+    assert found[0] == pytest.approx(0.1 * 3600.0 / 1376.4, rel=0.05)
 
 
 def test_stage_and_condition():
@@ -159,6 +178,11 @@ def test_events_from_python():
         ([poke({"height": {"body": "drone_7", "above_m": 1}})], "unknown body 'drone_7'"),
         ([poke({"distance": {"bodies": ["load", "load"], "below_m": 1}})], "load to itself"),
         ([poke({"charge": {"drone": 1, "below": 0.5}})], "drone 1 has no battery"),
+        ([poke({"energy": {"drone": 2, "above_wh": 5}})], "drone 2 has no battery"),
+        ([poke({"speed": {"body": "drone_7", "above_m_s": 1}})], "unknown body 'drone_7'"),
+        ([poke({"tilt": {"above_deg": 10, "below_deg": 5}})], "give either above_deg or below_deg"),
+        ([poke({"thrust": {"drone": 4, "above": 0.9}})], "drone 4, but there are 3"),
+        ([poke({"thrust": {"drone": 1, "above": 1.5}})], "above"),
         ([poke({"charge": {"drone": 1, "below": 0.5}, "height": {"above_m": 1}})], "one condition"),
         ([{"kind": "drone_lost", "when": {"time_s": 1}, "drone": 4}], "drone 4, but there are 3"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -215,13 +216,107 @@ class Charge(OnDrone, Condition):
 
     def check(self, system: RigSystem) -> None:
         super().check(system)
-        propulsion = system.drones[self.drone - 1].propulsion
-        if propulsion is None or propulsion.battery is None:
-            raise ConfigError(f"events: drone {self.drone} has no battery (propulsion.battery)")
+        _check_battery(self.drone, system)
 
     def value(self, context: EventContext) -> float:
-        assert context.power is not None  # `check` saw a battery
-        return float(context.power.batteries["charge"][self.drone - 1])
+        return float(_battery_row(self.drone, context)["charge"])
+
+
+def _battery_row(drone: int, context: EventContext) -> Any:
+    assert context.power is not None  # `_check_battery` saw a battery
+    return context.power.batteries[drone - 1]
+
+
+def _check_battery(number: int, system: RigSystem) -> None:
+    propulsion = system.drones[number - 1].propulsion
+    if propulsion is None or propulsion.battery is None:
+        raise ConfigError(f"events: drone {number} has no battery (propulsion.battery)")
+
+
+@spec
+class Energy(OnDrone, Condition):
+    """Energy that a drone has drawn from its battery.
+
+    Attributes:
+        above_wh: Holds above it.
+    """
+
+    above_wh: Positive
+
+    def check(self, system: RigSystem) -> None:
+        super().check(system)
+        _check_battery(self.drone, system)
+
+    def value(self, context: EventContext) -> float:
+        return float(_battery_row(self.drone, context)["energy"]) / 3600.0
+
+
+@spec
+class Speed(Condition):
+    """Speed of a body's centre of mass.
+
+    Attributes:
+        body: "load" or "drone_1", ...
+        above_m_s: Holds above it.
+        below_m_s: Holds below it.
+    """
+
+    body: str = "load"
+    above_m_s: NonNegative | None = None
+    below_m_s: Positive | None = None
+
+    def check(self, system: RigSystem) -> None:
+        body_row(self.body, system)
+
+    def value(self, context: EventContext) -> float:
+        plant = context.plant
+        row = body_row(self.body, plant.system)
+        return float(np.linalg.norm(plant.state.velocity_enu_m_s[row]))
+
+
+@spec
+class Tilt(Condition):
+    """Angle between a body's z axis and the vertical.
+
+    Attributes:
+        body: "load" or "drone_1", ...
+        above_deg: Holds above it.
+        below_deg: Holds below it.
+    """
+
+    body: str = "load"
+    above_deg: Annotated[float, Field(ge=0.0, lt=180.0)] | None = None
+    below_deg: Annotated[float, Field(gt=0.0, le=180.0)] | None = None
+
+    def check(self, system: RigSystem) -> None:
+        body_row(self.body, system)
+
+    def value(self, context: EventContext) -> float:
+        plant = context.plant
+        _, x, y, _ = plant.state.orientation_wxyz[body_row(self.body, plant.system)]
+        return math.degrees(math.acos(min(max(1.0 - 2.0 * (x * x + y * y), -1.0), 1.0)))
+
+
+@spec
+class Thrust(OnDrone, Condition):
+    """Largest share of its largest thrust that a rotor of a drone gives.
+
+    With motors and batteries a rotor gives less than at full charge, and may never reach 1.
+
+    Attributes:
+        above: Holds above it.
+        below: Holds below it.
+    """
+
+    above: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+    below: Fraction | None = None
+
+    def value(self, context: EventContext) -> float:
+        plant, row = context.plant, self.drone - 1
+        rotors = plant.system.drones[row].rotors
+        speeds = plant.state.rotor_speed_rad_s[row, : len(rotors)]
+        shares = [w / r.speed_max_rad_s for w, r in zip(speeds, rotors, strict=True)]
+        return float(max(shares)) ** 2
 
 
 @spec
@@ -240,6 +335,10 @@ class When:
         height: Height of a body.
         distance: Distance of two bodies.
         charge: Charge of a battery.
+        energy: Energy drawn from a battery.
+        speed: Speed of a body.
+        tilt: Tilt of a body.
+        thrust: Thrust of a drone's rotors.
         after_s: Time after all that.
     """
 
@@ -250,6 +349,10 @@ class When:
     height: Height | None = None
     distance: Distance | None = None
     charge: Charge | None = None
+    energy: Energy | None = None
+    speed: Speed | None = None
+    tilt: Tilt | None = None
+    thrust: Thrust | None = None
     after_s: NonNegative = 0.0
 
     def __post_init__(self) -> None:
@@ -257,15 +360,13 @@ class When:
         if len(begins) > 1:
             raise ValueError("give either time_s or stage or event")
         if len(self._conditions) > 1:
-            raise ValueError("give one condition only: tension, height, distance or charge")
+            raise ValueError(f"give one condition only: {', '.join(CONDITIONS)}")
         if not begins and not self._conditions:
-            raise ValueError(
-                "give time_s, stage, event, or a condition (tension, height, distance, charge)"
-            )
+            raise ValueError(f"give time_s, stage, event, or a condition ({', '.join(CONDITIONS)})")
 
     @property
     def _conditions(self) -> list[Condition]:
-        parts = (self.tension, self.height, self.distance, self.charge)
+        parts = [getattr(self, name) for name in CONDITIONS]
         return [part for part in parts if part is not None]
 
     @property
@@ -273,6 +374,9 @@ class When:
         """Condition that is waited for, None for nothing."""
         return self._conditions[0] if self._conditions else None
 
+
+CONDITIONS = ("tension", "height", "distance", "charge", "energy", "speed", "tilt", "thrust")
+"""Fields of `When` that are conditions."""
 
 EVENTS: Registry[Any] = Registry("event", "musls.events", {}, requires("begin", base=lambda: Event))
 """Specifications by kind: classes made with `spec` derived from `Event`."""
