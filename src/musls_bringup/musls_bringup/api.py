@@ -14,6 +14,7 @@ from musls_analysis.comparison.errors import ErrorTable, error_table
 from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings import readers
 from musls_analysis.recordings import recording as recordings
+from musls_analysis.recordings.contents import columns_of
 from musls_analysis.recordings.readers import ReadOptions
 from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, is_watched
 from musls_bringup.fly import FlyOptions, fly_in_memory, separation
@@ -45,6 +46,7 @@ from musls_sim.session.session import Session
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
     from rich.text import Text
 
     from musls_analysis.comparison.compare import CompareOptions, StageComparison
@@ -93,6 +95,21 @@ class Recording(recordings.Recording):
         from musls_analysis.figures.flight import plot
 
         return plot(self, name)
+
+    def to_pandas(self) -> DataFrame:
+        """All that was recorded as one table, a row for each time of the load (index `time_s`).
+
+        Columns are named as the arrays, with their component behind: `load.position_enu_m.x`,
+        `drone_1.rotors.speed_rad_s.2`, `cable_1.tension_n.1` (at the load), `stage`.
+
+        Raises:
+            MuslsError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MuslsError(f"to_pandas needs pandas: {install_command('pandas')}") from None
+        return pd.DataFrame(columns_of(self), pd.Index(self.time_s, name="time_s"))
 
     def __rich__(self) -> Text:
         """Facts, then errors per body and stage, for a terminal."""

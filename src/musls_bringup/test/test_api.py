@@ -48,6 +48,28 @@ def test_errors_and_figures(run):
         run.plot("tensions")
 
 
+def test_a_flight_is_a_table_of_pandas():
+    """Each column is the array of that name at the times of the load's poses."""
+    pd = pytest.importorskip("pandas")
+    changes = {"cable_model": "massless", "start": "air", "mission.stages.0.duration_s": 1.0}
+    run = musls.fly(musls.load_scenario("hold", changes))
+    table = run.to_pandas()
+    assert isinstance(table, pd.DataFrame) and table.index.name == "time_s"
+    load, drone, cable = run.body("load"), run.drone(2), run.cable(3)
+    np.testing.assert_array_equal(table.index, run.time_s)
+    for name, values in {
+        "load.position_enu_m.z": load.position_enu_m[:, 2],
+        "drone_2.orientation_wxyz.w": drone.orientation_wxyz[:, 0],
+        "drone_2.omega_body_rad_s.x": drone.omega_body_rad_s[:, 0],
+        "drone_2.rotors.speed_rad_s.4": drone.rotor_speed_rad_s[:, 3],
+        "load.setpoint.position_enu_m.z": load.setpoint.held_at(run.time_s).position_enu_m[:, 2],
+    }.items():
+        np.testing.assert_array_equal(table[name], values, err_msg=name)
+    at_drone_n = np.interp(run.time_s, cable.time_s, cable.tension_n[:, 1])
+    np.testing.assert_allclose(table["cable_3.tension_n.2"], at_drone_n)
+    assert list(dict.fromkeys(table["stage"])) == [stage.name for stage in run.stages]
+
+
 def test_notebooks_and_terminals_show_it(run):
     html = run._repr_html_()
     assert html.count("<tr>") == 1 + len(run.errors()) and "1 event" in html

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from musls_analysis.recordings.recording import PoseTrack, Recording
+from musls_analysis.recordings.recording import PoseTrack, Recording, SignalTrack, interpolated
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import roll_pitch_yaw, rotate
 from musls_sim.recording.messages import WORLD, serialize, stamped, string, types
@@ -106,6 +106,76 @@ def write_csv(recording: Recording, out: Path) -> None:
     table = np.column_stack(list(columns.values()))
     formats = ["%.9f", *["%.9g"] * (table.shape[1] - 1)]
     np.savetxt(out, table, formats, ",", header=",".join(columns), comments="")
+
+
+def columns_of(recording: Recording) -> dict[str, np.ndarray]:
+    """All that a recording knows as columns with a row for each time of the load, or first body.
+
+    Names are those of the arrays with the component behind: `load.position_enu_m.x`,
+    `cable_1.tension_n.2`. What was recorded at other times is interpolated, set-points and stages
+    are held; quantities whose size changes, such as shapes of cables, are left out.
+    """
+    time_s = recording.time_s
+    columns: dict[str, np.ndarray] = {}
+    for name in recording.bodies:
+        body = recording.body(name)
+        pose = body.pose.at(time_s)
+        columns |= _parts(f"{name}.position_enu_m", pose.position_enu_m)
+        if body.pose.has_attitude:
+            columns |= _parts(f"{name}.orientation_wxyz", pose.orientation_wxyz)
+        if body.twist is not None:
+            twist = body.twist.at(time_s)
+            columns |= _parts(f"{name}.velocity_enu_m_s", twist.velocity_enu_m_s)
+            columns |= _parts(f"{name}.omega_body_rad_s", twist.omega_body_rad_s)
+        if body.setpoint is not None:
+            held = body.setpoint.held_at(time_s)
+            columns |= _parts(f"{name}.setpoint.position_enu_m", held.position_enu_m)
+            columns |= _parts(f"{name}.setpoint.orientation_wxyz", held.orientation_wxyz)
+    for name, cable in recording.cables.items():
+        tension_n = interpolated(time_s, cable.time_s, cable.tension_n)
+        columns |= _parts(f"{name}.tension_n", tension_n)
+    signals = {
+        "rotors": recording.rotors,
+        "battery": recording.batteries,
+        "wrench": recording.wrenches,
+        "setpoint": recording.setpoint_accelerations,
+    }
+    for what, tracks in signals.items():
+        for name, track in tracks.items():
+            columns |= _signal(f"{name}.{what}", track, time_s)
+    for owner, tracks in recording.signals.items():
+        for name, track in tracks.items():
+            columns |= _signal(f"{owner}.{name}", track, time_s)
+    if recording.stages:
+        begins = [stage.start_s for stage in recording.stages]
+        row = np.clip(np.searchsorted(begins, time_s, side="right") - 1, 0, None)
+        columns["stage"] = np.array([stage.name for stage in recording.stages], object)[row]
+    return columns
+
+
+def _signal(name: str, track: SignalTrack, time_s: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of a signal; none of those whose shape changes, or that are no numbers."""
+    columns: dict[str, np.ndarray] = {}
+    for column, values in track.columns.items():
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiu" and len(values):
+            rows = values.reshape(len(values), -1)
+            at = interpolated(time_s, track.time_s, rows).reshape(-1, *values.shape[1:])
+            columns |= _parts(f"{name}.{column}", at)
+    return columns
+
+
+def _parts(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """A column for each component of an array (T, ...): x, y, z for three, else numbers from 1.
+
+    Of a quaternion w, x, y, z.
+    """
+    if values.ndim == 1:
+        return {name: values}
+    flat = values.reshape(len(values), -1)
+    count = flat.shape[1]
+    words = "wxyz" if name.endswith("wxyz") else "xyz" if count == 3 else ""
+    parts = words or [str(k) for k in range(1, count + 1)]
+    return {f"{name}.{part}": column for part, column in zip(parts, flat.T, strict=True)}
 
 
 def _columns(prefix: str, names: tuple[str, ...], values: np.ndarray) -> dict[str, np.ndarray]:
