@@ -384,8 +384,16 @@ def scenario(
     system: Annotated[
         str, typer.Option(help="System that it flies: a shipped one or a file.")
     ] = "x500_trio",
+    mission: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Mission of a ground station (.plan, or QGC WPL): the load's way-points.",
+        ),
+    ] = None,
 ) -> None:
     """A flight: its mission, flight stack and disturbances."""
+    from musls_bringup.new.ground_station import read_mission
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system, system_path
 
@@ -395,6 +403,7 @@ def scenario(
     path = _path(name, ".yaml")
     _write(path, _rendered("scenario.yaml", {
         "name": path.stem, "system": system, "point": load.point_mass,
+        "mission": None if mission is None else read_mission(mission), "file": mission,
     }))  # fmt: skip
     _tell(path, [f"musls fly {path} --plan", f"musls check {path}", f"musls fly {path}"])
 
