@@ -99,8 +99,9 @@ def expand_system(data: Any) -> Any:
         if isinstance(data.get(part), Mapping):
             data[part] = [data[part]] * count
         if isinstance(data.get(part), list):
+            whole = {id(item): _with_base(item) for item in data[part]}
             # Copies, so that a change to one element is not a change to all.
-            data[part] = [copy.deepcopy(_with_base(item)) for item in data[part]]
+            data[part] = [copy.deepcopy(whole[id(item)]) for item in data[part]]
     return data
 
 
