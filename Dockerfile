@@ -43,6 +43,10 @@ RUN source /opt/ros/jazzy/setup.bash \
 
 COPY --chmod=755 docker/entry.sh docker/gazebo.sh docker/healthy.sh docker/px4.sh /opt/musls/bin/
 
+# Compiled for any x86 processor of the last ten years, so that the first flight in a container compiles nothing.
+RUN if [ "$(uname -m)" = x86_64 ]; then target=x86-64-v3; else target=native; fi \
+    && /opt/musls/bin/entry.sh musls compile --target "$target" --into /opt/musls/compiled
+
 # Any user may run it (compose.yaml says who), hence a home that is everybody's, and an id that another user may have.
 RUN { userdel --remove ubuntu 2>/dev/null || true; } \
     && useradd --no-log-init --non-unique --uid 1000 --user-group --create-home musls \
@@ -52,6 +56,7 @@ RUN { userdel --remove ubuntu 2>/dev/null || true; } \
 USER 1000:1000
 ENV HOME=/home/musls \
     NUMBA_CACHE_DIR=/home/musls/.cache/numba \
+    MUSLS_COMPILED=/opt/musls/compiled \
     PYTHONUNBUFFERED=1
 # Paths are then those on the host, seen from the root of the repository: runs/...
 WORKDIR /

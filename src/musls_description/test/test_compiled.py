@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 from numba.core.event import Listener, install_listener
 
-from musls_description.numerics import compiled as compiled_module
+from musls_description.numerics import code_cache
 from musls_description.numerics.compiled import compiled
 
 CALLER = """\
@@ -65,20 +66,23 @@ def package(tmp_path):
             place.mkdir()
             self.folder = self.folder.rename(place / self.name)
 
-        def run(self, script=None):
-            """Value, hits and misses of the cache of each caller, in a process of their own."""
+        def run(self, script=None, **variables):
+            """Value, hits and misses of the cache of each caller, in a process of their own.
+
+            What it says on standard error is kept in `said`.
+            """
             say = SAY.format(package=self.name, folder=self.folder)
             env = {
                 **os.environ,
                 "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
                 "PYTHONPATH": os.pathsep.join([str(self.folder.parent), *filter(None, sys.path)]),
                 "PYTHONDONTWRITEBYTECODE": "1",
+                **variables,
             }
-            done = subprocess.run(
-                [sys.executable, "-c", script or say],
-                capture_output=True, text=True, env=env, timeout=300,
-            )  # fmt: skip
+            command = [sys.executable, "-c", script or say]
+            done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
             assert done.returncode == 0, done.stderr
+            self.said = done.stderr
             rows = map(str.split, done.stdout.splitlines())
             return {row[0].removeprefix("caller_"): tuple(map(float, row[1:])) for row in rows}
 
@@ -154,10 +158,69 @@ def test_what_code_is_counts_not_where_it_lies_nor_what_is_said_of_it(package, t
     assert made.run() == {"one": (40.0, 0, 1)}
 
 
+@pytest.fixture
+def shipped(package, tmp_path):
+    """A package, and its compiled code in a folder as `musls compile` makes one."""
+    made = package()
+    made.write("caller_one.py", CALLER.format(imports="", expression="2.0 * x"))
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    assert made.run(NUMBA_CACHE_DIR=str(folder / code_cache.CODE)) == {"one": (20.0, 0, 1)}
+    code_cache.CodeTarget.here().write(folder)
+    return made, folder
+
+
+def test_compiled_code_that_came_with_the_installation_is_used(shipped):
+    """And code that is changed later is compiled, and said once."""
+    made, folder = shipped
+    before = sorted(folder.rglob("*"))
+    for _ in range(2):
+        assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}
+        assert not made.said
+    made.write("caller_one.py", CALLER.format(imports="", expression="3.0 * x"))
+    assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (30.0, 0, 1)}
+    assert made.said.count("has been changed since; compiling") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, ""),
+        ({"python": "cpython-27"}, "it is for python cpython-27"),
+        ({"numba": "0.1"}, "it is for numba 0.1"),
+        ({"processor": "pdp11"}, "it is for processor pdp11"),
+        ({"features": "+warp"}, "this processor has other abilities"),
+    ],
+)
+def test_why_compiled_code_does_not_fit(change, reason):
+    for target in (code_cache.NATIVE, *code_cache.TARGETS):
+        here = code_cache.CodeTarget.here(target)
+        obstacle = replace(here, **change).obstacle()
+        assert obstacle.startswith(reason) or obstacle.startswith(f"it is for {target}, and")
+
+
+def test_a_processor_that_cannot_do_enough_is_told_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(code_cache.llvm, "get_host_cpu_features", dict)
+    assert (
+        "this processor has no cx16, popcnt" in code_cache.CodeTarget.here("x86-64-v3").obstacle()
+    )
+
+
+def test_compiled_code_that_does_not_fit_is_not_used(shipped):
+    made, folder = shipped
+    replace(code_cache.CodeTarget.here(), numba="0.1").write(folder)
+    assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 0, 1)}
+    assert made.said.count("it is for numba 0.1") == 1
+    (folder / code_cache.MANIFEST).unlink()
+    assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}  # from its own cache
+    assert made.said.count("no compiled.json that can be read") == 1
+
+
 STAMPS = """\
 import sys
 from {name} import caller_one
-from musls_description.numerics.compiled import source_stamp
+from musls_description.numerics.code_cache import source_stamp
 
 print("alone", int(source_stamp(caller_one.__name__), 16))
 print("imported", float("{name}.helper" in sys.modules or "{name}.parts" in sys.modules))
@@ -253,7 +316,7 @@ def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):
             pass
 
     # Not where an earlier run of this test left its code.
-    monkeypatch.setattr(compiled_module, "_USERS_FOLDER", str(tmp_path))
+    monkeypatch.setattr(code_cache, "_USERS_FOLDER", str(tmp_path))
 
     @compiled()
     def plus_one(x):
@@ -266,21 +329,21 @@ def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):
 
 
 def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiled_module, "_USERS_FOLDER", "/dev/null/no")
+    monkeypatch.setattr(code_cache, "_USERS_FOLDER", "/dev/null/no")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/no")
-    monkeypatch.setattr(compiled_module.tempfile, "tempdir", str(tmp_path))
-    name = compiled_module.__name__
+    monkeypatch.setattr(code_cache.tempfile, "tempdir", str(tmp_path))
+    name = code_cache.__name__
     own = tmp_path / f"musls-{os.getuid()}"
 
     def forget():
-        compiled_module._temporary.cache_clear()
-        compiled_module._writable.cache_clear()
+        code_cache._temporary.cache_clear()
+        code_cache._writable.cache_clear()
 
     for made_by_others in (False, True):
         forget()
         if made_by_others:
             own.chmod(0o777)
-        folder = compiled_module._cache_folder(name)
+        folder = code_cache.cache_folder(name)
         assert folder.is_dir() and folder.is_relative_to(tmp_path)
         assert folder.is_relative_to(own) != made_by_others
     forget()

@@ -121,6 +121,7 @@ COMMANDS = {
     "import": ("new:import_body", "import crate.urdf --attach hook_1,hook_2,hook_3 --cable 2"),
     "list": ("describe:list_shipped", "list systems"),
     "describe": ("describe:run", "describe mission.stages.circle"),
+    "compile": ("compile:run", "compile --target x86-64-v3 --into compiled"),
     "test": ("test:run", "test -k catenary"),
 }
 """Module of each subcommand and the example that its help shows."""
@@ -157,8 +158,9 @@ SECTIONS = {
         "figures": "Draws the report's figures as PDF, SVG or PNG of a given width.",
         "paper": "Flies what a paper shows: its numbers beside ours.",
     },
-    "ROS 2 and tests": {
+    "ROS 2, installation and tests": {
         "ros": "Sets up ROS 2 and flies scenarios through its graph of nodes.",
+        "compile": "Compiles what flights need, also for other machines.",
         "test": "Runs the test suite.",
     },
 }

@@ -1,0 +1,430 @@
+"""Where compiled code is kept: folders whose names say what the code was made from.
+
+numba keeps compiled code on disk and compiles again when the file of the function changes. It does
+not look at the other files: a function that calls a helper of another module, or uses a constant
+of it, would go on with the old one. Here each module has a cache folder whose name is a hash of
+what its source and the sources that it imports say, directly or not, in its own package and in this
+distribution. So code is compiled once for all checkouts and environments of a user, wherever they
+lie, and comments and docstrings may change. The folders lie in `NUMBA_CACHE_DIR` if that is set,
+else in the user's cache, and in a temporary folder where there is no home that can be written.
+
+Code that another machine compiled (`musls compile`) is taken over from the folder that
+`MUSLS_COMPILED` names, or from the package `musls_compiled`, if it fits (see `PrecompiledCode`).
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+
+_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)", re.M)
+_TYPE = re.compile(r"^class \w+\((?:NamedTuple|types\.Array)\)", re.M)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
+
+_settings: Any = numba.config
+_USERS_FOLDER = _settings.CACHE_DIR
+
+KEPT_S = 14 * 86400.0
+"""A cache of former sources is deleted this long after its last use, when a new one is begun."""
+
+
+# ---------- Code that another machine compiled
+
+MANIFEST = "compiled.json"
+"""File in a folder of compiled code that says for what it was compiled, see `CodeTarget`."""
+
+CODE = "code"
+"""Folder beside it, with the cache folders of the modules."""
+
+NATIVE = "native"
+"""Target: the processor of this machine, with all it can do."""
+
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V4,
+}
+"""Processors that code can be compiled for beside `NATIVE`, and what they must be able to do, by
+LLVM's names (x86-64 psABI, micro-architecture levels)."""
+
+
+@dataclass(frozen=True)
+class CodeTarget:
+    """What compiled code runs on.
+
+    Attributes:
+        processor: Name of LLVM's, such as "x86-64-v3" or "znver3".
+        features: Its abilities as LLVM takes them; "" for those of the name.
+        machine: Architecture, such as "x86_64".
+        system: Operating system, such as "Linux".
+        python: Tag of Python's bytecode, such as "cpython-311".
+        numba: Version.
+    """
+
+    processor: str
+    features: str
+    machine: str
+    system: str
+    python: str
+    numba: str
+
+    @classmethod
+    def here(cls, target: str = NATIVE) -> CodeTarget:
+        """Target of this Python, for a processor of `TARGETS`, or for the one that it runs on."""
+        own = target == NATIVE
+        return cls(
+            processor=llvm.get_host_cpu_name() if own else target,
+            features=llvm.get_host_cpu_features().flatten() if own else "",
+            machine=platform.machine(),
+            system=platform.system(),
+            python=sys.implementation.cache_tag or "",
+            numba=numba.__version__,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables with which numba compiles for it."""
+        return {"NUMBA_CPU_NAME": self.processor, "NUMBA_CPU_FEATURES": self.features}
+
+    def obstacle(self) -> str:
+        """Why code for this target cannot be used here, "" if it can."""
+        if self.processor in TARGETS:
+            able = llvm.get_host_cpu_features()
+            lacks = [name for name in TARGETS[self.processor] if not able.get(name)]
+            if lacks:
+                return f"it is for {self.processor}, and this processor has no {', '.join(lacks)}"
+            here = CodeTarget.here(self.processor)
+        else:
+            here = CodeTarget.here()
+        for name, value in asdict(here).items():
+            theirs = asdict(self)[name]
+            if name != "features" and theirs != value:
+                return f"it is for {name} {theirs}, and this is {value}"
+        return "" if self.features == here.features else "this processor has other abilities"
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest of a folder."""
+        text = json.dumps(asdict(self), indent=2)
+        (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> CodeTarget:
+        """Read the manifest of a folder (raises OSError, ValueError, TypeError)."""
+        return cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+
+
+class PrecompiledCode:
+    """Compiled code that came with the installation, and fits this machine.
+
+    numba is told its processor, so that what is missing in it is compiled for the same one; and
+    what it compiles is kept apart from code for this very processor.
+
+    Attributes:
+        folder: Where it lies; it is not written.
+        name: Hash of what it was made for, a name for a folder.
+    """
+
+    def __init__(self, folder: Path, target: CodeTarget) -> None:
+        self.folder = folder
+        self.name = hashlib.sha256(repr(target).encode()).hexdigest()[:16]
+        self._warned = False
+        _settings.CPU_NAME = target.processor
+        _settings.CPU_FEATURES = target.features
+
+    def copy(self, name: str, stamp: str, into: Path) -> bool:
+        """Copy the code of a module into a folder that is not there; returns whether it has it."""
+        code = self.folder / CODE
+        if not (code / f"{name}-{stamp}").is_dir():
+            if not self._warned and any(code.glob(f"{name}-*")):
+                self._warned = True
+                _warn(self.folder, f"{name} has been changed since", "compiling what was")
+            return False
+        with tempfile.TemporaryDirectory(dir=into.parent) as beside:
+            whole = shutil.copytree(code / f"{name}-{stamp}", Path(beside) / name)
+            with contextlib.suppress(OSError):  # another process has done the same
+                whole.rename(into)
+        return True
+
+
+def _warn(folder: Path, reason: str, instead: str = "compiling") -> None:
+    warnings.warn(f"compiled code in {folder}: {reason}; {instead}", stacklevel=2)
+
+
+def _precompiled() -> PrecompiledCode | None:
+    """Compiled code that is named or installed, if it fits; says why it does not."""
+    named = os.environ.get("MUSLS_COMPILED")
+    if named == "":
+        return None
+    if named is not None:
+        folder = Path(named)
+    else:
+        package = importlib.util.find_spec("musls_compiled")
+        if package is None or package.origin is None:
+            return None
+        folder = Path(package.origin).parent
+    try:
+        target = CodeTarget.read(folder)
+    except (OSError, ValueError, TypeError) as error:
+        _warn(folder, f"no {MANIFEST} that can be read ({type(error).__name__})")
+        return None
+    if obstacle := target.obstacle():
+        _warn(folder, obstacle)
+        return None
+    return PrecompiledCode(folder, target)
+
+
+_PRECOMPILED = _precompiled()
+
+
+# ---------- numba's cache
+
+_MAKING = threading.RLock()
+"""Held while numba's setting of the cache folder is another one."""
+
+
+def cached_in(folder: Path, make: Callable[[], Any]) -> Any:
+    """Make a function of numba's that is kept in a folder; numba reads its name meanwhile."""
+    with _MAKING:
+        before = _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES
+        _settings.CACHE_DIR = str(folder)
+        _settings.CACHE_LOCATOR_CLASSES = f"{__name__}.{CacheByContent.__name__}"
+        try:
+            return make()
+        finally:
+            _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES = before
+
+
+class CacheByContent:
+    """Locator of numba's whose folder alone says what the compiled code was made from."""
+
+    def __init__(self) -> None:
+        self._path: str = _settings.CACHE_DIR
+
+    @classmethod
+    def from_function(cls, function: object, file: object) -> CacheByContent:
+        """Locator of a function."""
+        return cls()
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder; that it can be written is known."""
+        Path(self._path).mkdir(exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        """Folder of the function."""
+        return self._path
+
+    def get_source_stamp(self) -> str:
+        """Stamp of the source: empty, since the folder's name identifies it."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Suffix for functions of one name: empty, since numba compares bytecode, too."""
+        return ""
+
+
+# ---------- The folder of a module
+
+
+def compiled_files(folder: Path | None = None) -> int:
+    """Number of functions that are compiled in a folder, by default in that of all caches."""
+    return sum(1 for _ in (folder or _base()).rglob("*.nbc"))
+
+
+def cache_folder(name: str) -> Path:
+    """Cache folder of a module and the present state of its sources."""
+    return _begun(_base(), name, source_stamp(name))
+
+
+def _base() -> Path:
+    """Folder of all caches that this process can write."""
+    base = _writable(_USERS_FOLDER, os.environ.get("XDG_CACHE_HOME", ""))
+    return base / _PRECOMPILED.name if _PRECOMPILED else base
+
+
+@functools.cache
+def _writable(users_folder: str, users_cache: str) -> Path:
+    with contextlib.suppress(OSError):
+        if users_folder:
+            return _tried(Path(users_folder))
+    with contextlib.suppress(OSError, RuntimeError):  # the latter: nobody knows a home
+        return _tried(Path(users_cache or Path.home() / ".cache") / "musls")
+    return _temporary()
+
+
+def _tried(folder: Path) -> Path:
+    """Return a folder in which this process can write, or raise OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
+
+@functools.cache
+def _temporary() -> Path:
+    """Folder of this account for temporary caches; not writable by others: code lies in it."""
+    folder = Path(tempfile.gettempdir()) / f"musls-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        own = folder.lstat()
+        if stat.S_ISDIR(own.st_mode) and own.st_uid == os.getuid() and not own.st_mode & 0o077:
+            return folder
+    folder = Path(tempfile.mkdtemp(prefix="musls-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def _begun(base: Path, name: str, stamp: str) -> Path:
+    """Make a cache folder, or note that it is in use; delete the old ones of the module."""
+    folder = base / f"{name}-{stamp}"
+    if not folder.is_dir():
+        for old in (*base.glob(f"{name}-*"), *base.glob(f"{_SOURCES}/*")):
+            with contextlib.suppress(FileNotFoundError):  # another process does the same
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink()
+        base.mkdir(exist_ok=True)
+        if not (_PRECOMPILED and _PRECOMPILED.copy(name, stamp, folder)):
+            folder.mkdir(exist_ok=True)
+    os.utime(folder)
+    return folder
+
+
+def source_stamp(name: str) -> str:
+    """Hash of a module's source and those of all modules of ours that it imports.
+
+    An index of compiled versions names the types that a function was called with, whoever defined
+    them, and cannot be read once they are gone. So the names of such types in the module's own
+    package and in ours count, too.
+    """
+    own = name.partition(".")[0]
+    seen: set[str] = set()
+    open_ends = [name]
+    digests = [_types(package) for package in sorted({own, __name__.partition(".")[0]})]
+    digests.append(f"numba {numba.__version__}")
+    while open_ends:
+        name = open_ends.pop()
+        file = None if name in seen else _file_of(name)
+        seen.add(name)
+        if file is None:
+            continue
+        changed_ns = os.stat(file).st_mtime_ns  # quicker than a Path's, which counts here
+        digest, imports = _source(file, changed_ns, _package_of(name, file))
+        digests.append(f"{name} {digest}")
+        open_ends += [
+            found
+            for found in imports
+            if found.startswith("musls") or found.partition(".")[0] == own
+        ]
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+
+
+def _file_of(name: str) -> str | None:
+    """Source of a module, whether this process has imported it or not; None if it has none.
+
+    What a function imports only when it runs counts from the beginning on, or else a stamp would
+    depend on what the process has done before.
+    """
+    if module := sys.modules.get(name):
+        return getattr(module, "__file__", None)
+    found = _found(name)
+    return found.origin if found is not None and found.has_location else None
+
+
+@functools.cache
+def _found(name: str) -> ModuleSpec | None:
+    """Where a module is that has not been imported; `find_spec` alone would import its parents."""
+    above = name.rpartition(".")[0]
+    if not above:
+        return importlib.util.find_spec(name)
+    if package := sys.modules.get(above):
+        folders = getattr(package, "__path__", None)
+    else:
+        folders = getattr(_found(above), "submodule_search_locations", None)
+    return PathFinder.find_spec(name, folders) if folders else None
+
+
+def _package_of(name: str, file: str) -> str:
+    """Package that relative imports of a module start from."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return module.__package__ or ""
+    return name if Path(file).stem == "__init__" else name.rpartition(".")[0]
+
+
+@functools.cache
+def _types(package: str) -> str:
+    """Definitions in a package of types that compiled functions take."""
+    found = {}
+    for folder in getattr(sys.modules.get(package), "__path__", []):
+        for file in sorted(Path(folder).rglob("*.py")):
+            found[file.relative_to(folder)] = _TYPE.findall(file.read_text(encoding="utf-8"))
+    return "".join(f"{file}: {types}\n" for file, types in found.items() if types)
+
+
+@functools.cache
+def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, ...]]:
+    """Hash of what a file says, and names that it imports: modules, and what may be one."""
+    text = Path(file).read_text(encoding="utf-8")
+    found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
+    for match in _FROM.finditer(text):
+        dots, origin, names = match.groups()
+        if dots:
+            above = package.split(".")[: len(package.split(".")) + 1 - len(dots)]
+            origin = ".".join([*above, *filter(None, [origin])])
+        found += [origin, *(f"{origin}.{name}" for name in re.findall(r"\w+", names))]
+    return _meaning(text), tuple(dict.fromkeys(found))
+
+
+_SOURCES = "sources"
+"""Folder within the base: for each text of a module the hash of what it says."""
+
+
+def _meaning(text: str) -> str:
+    """Hash of the syntax tree of a module without docstrings, kept: parsing takes seconds."""
+    name = f"{hashlib.sha256(text.encode()).hexdigest()}.{sys.implementation.cache_tag}"
+    kept = _base() / _SOURCES / name
+    with contextlib.suppress(OSError):
+        digest = kept.read_text(encoding="utf-8")
+        os.utime(kept)
+        return digest
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
+    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(exist_ok=True)
+        whole = kept.with_name(f"{name}.{os.getpid()}")
+        whole.write_text(digest, encoding="utf-8")
+        whole.replace(kept)
+    return digest
+
+
+def _is_text(line: ast.AST) -> bool:
+    """Whether a statement is a text that stands alone, as docstrings do."""
+    return isinstance(line, ast.Expr) and isinstance(getattr(line.value, "value", None), str)
