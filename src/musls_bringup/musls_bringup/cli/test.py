@@ -21,21 +21,44 @@ def run(
     ] = None,
     slow: Annotated[bool, typer.Option("--slow", help="Run the slow tests only.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Run the slow tests too.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Leave out whole flights, the command line and ROS: three minutes."
+        ),
+    ] = False,
 ) -> int:
     """Runs the test suite; skipped tests are listed with what they lack."""
-    if slow and every:
-        raise ConfigError("--slow and --all exclude each other: --slow runs the slow tests only")
+    wanted = {"--slow": slow, "--all": every, "--quick": quick}
+    if sum(wanted.values()) > 1:
+        names = " and ".join(name for name, given in wanted.items() if given)
+        raise ConfigError(f"{names} exclude each other: each chooses what is run")
     if find_spec("pytest") is None:
         raise MuslsError(
             f"pytest is missing: {install_command('pytest', 'pytest-timeout', 'hypothesis')}"
         )
     selection = ["-m", "slow"] if slow else ["-m", ""] if every else []
     args = [absolute_path(arg) for arg in pytest_args or []]
-    command = [sys.executable, "-m", "pytest", "-rs", *selection, *parallel(args), *args]
+    folders = [f"src/{package}" for package in QUICK] if quick else []
+    command = [sys.executable, "-m", "pytest", "-rs", *selection, *parallel(args), *folders, *args]
+    if not args:
+        typer.echo(next((TAKES[name] for name, given in wanted.items() if given), TAKES[""]))
     # One thread for linear algebra: matrices are small, and each core has its own tests.
     environment = {**ONE_THREAD, **os.environ}
     return subprocess.run(command, cwd=checkout(), env=environment, check=False).returncode
 
+
+QUICK = ("musls_description", "musls_control", "musls_analysis")
+"""Packages whose tests need no simulator."""
+
+TAKES = {
+    "": "some 13 minutes on two cores; slow tests are left out (--all); --quick takes three",
+    "--slow": "the slow tests alone: an hour or more on two cores",
+    "--all": "all tests: an hour or more on two cores",
+    "--quick": "some three minutes on two cores; tests of whole flights, command line and ROS are "
+    "left out",
+}
+"""How long the tests take, by option, and what is left out."""
 
 SERIAL = (
     "-n",
