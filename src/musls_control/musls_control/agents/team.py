@@ -23,7 +23,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError, file_of, load_class, user_code
 from musls_description.config.schema import spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.vectors import body_z_in_world, rotate_back_by
+from musls_description.numerics.vectors import body_z_in_world, cross, rotate_back_by
 
 WIDTHS = {
     ControlLevel.DRONE_SETPOINTS: (4,),
@@ -88,7 +88,6 @@ class Agents(Controller):
 
     Attributes:
         agents: One for each drone.
-        network: Network of this flight, from `prepare` on.
     """
 
     network: Network
@@ -137,8 +136,7 @@ class Agents(Controller):
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin with a network on which nothing is under way."""
-        spec, n = self._spec, len(self.agents)
-        self.network = Network(spec.network, n, spec.leader, self.setup.seed)
+        self.network.clear()
         self._thrusts_n[:] = np.nan
         self._starts = True
 
@@ -227,7 +225,7 @@ class Agents(Controller):
             rows[:, 3] = yaw_rad + self._yaws_rad
         for k, turn in enumerate(estimate.drones.orientation_wxyz):
             pull = rotate_back_by(turn, self._pulls_enu_n[k])
-            rows[k, 4:] = -np.cross(self.setup.system.drones[k].cable_attachment_m, pull)
+            rows[k, 4:] = cross(pull, self.setup.system.drones[k].cable_attachment_m)
         return rows
 
     def _keep_thrusts(self, commands: Array) -> None:

@@ -132,10 +132,13 @@ class Controller(ABC):
         keeps_headings: Whether drones keep the headings that they have when it starts, instead of
             facing the load; recorded set-points, and errors to them, have those then.
         setup: Facts about the system, from `prepare` on.
+        network: Network between drones that decide for themselves (`agents.network.Network`), from
+            `prepare` on; None where a controller knows all.
     """
 
     level: ClassVar[ControlLevel | str]
     keeps_headings: ClassVar[bool] = False
+    network: Any = None
     setup: ControlSetup
 
     def prepare(self, setup: ControlSetup) -> None:

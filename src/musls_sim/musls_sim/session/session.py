@@ -175,6 +175,7 @@ class Session(TiedToMemory, Flight):
             tilted,
             air,
             guidance.abort if guidance.can_abort else None,
+            None if flying is None else flying.network,
         )
         self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
         self.contingency = None
@@ -292,6 +293,7 @@ class Session(TiedToMemory, Flight):
     def numbers(self) -> dict[str, Any]:
         """Steps, pace and system for a flight's summary."""
         plant, scenario, hanging = self.plant, self.scenario, self.scenario.hanging
+        network = None if self.flying is None else self.flying.network
         links = sum(cable.links for cable in scenario.system.cables)
         return {
             "step_size_s": plant.physics_step_s,
@@ -300,6 +302,7 @@ class Session(TiedToMemory, Flight):
             "plant_step_us": self.plant_s / max(self.tick - 1, 1) * 1e6,
             "bare_dart_step_us": plant.bare_step_us() if links <= YARDSTICK_LINKS else None,
             "controller": {} if self.flying is None else self.flying.numbers(),
+            "network": [] if network is None else network.by_link(self.time_s),
             "links_per_cable": [cable.links for cable in scenario.system.cables],
             "n_drones": scenario.system.n_drones,
             "thrust_margin": None if hanging is None else hanging.thrust_margin,
