@@ -27,7 +27,7 @@ from musls_description.numerics.vectors import body_z_in_world, cross, rotate_ba
 
 WIDTHS = {
     ControlLevel.DRONE_SETPOINTS: (4,),
-    ControlLevel.FORCES: (3, 4),
+    ControlLevel.FORCES: (3, 4, 7, 10),
     ControlLevel.AUTOPILOT_FORCES: (3, 4),
     ControlLevel.THRUST_MOMENT: (4,),
     ControlLevel.THRUST_RATES: (4,),
@@ -107,6 +107,7 @@ class Agents(Controller):
                 f"drone; choose one of {allowed}"
             )
         self.level = levels[0]  # type: ignore[misc]  # by the classes
+        self._tell = any(type(agent).tell is not Agent.tell for agent in agents)
 
     def prepare(self, setup: ControlSetup) -> None:
         """Tell each agent its place among the others."""
@@ -130,6 +131,8 @@ class Agents(Controller):
                 system.load.mass_kg,
                 setup.gravity_m_s2,
                 setup.period_s,
+                self._spec.knows,
+                setup,
             )
             with user_code(lambda: " before the flight", type(agent), "prepare"):
                 agent.prepare(post)
@@ -141,28 +144,32 @@ class Agents(Controller):
         self._starts = True
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
-        """Commands of all agents, (n, 3) or (n, 4); they decide at the same time."""
-        self.network.arrive(time_s)
-        rows = []
-        for k, agent in enumerate(self.agents):
-            now = self._now(k, time_s, reference, estimate)
-            when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
-            if self._starts:
-                with user_code(when, type(agent), "start"):
-                    agent.start(now)
-            with user_code(when, type(agent), "decide"):
-                row = np.asarray(agent.decide(now), float)
-            if row.shape not in [(width,) for width in WIDTHS[self.level]]:  # type: ignore[index]
-                self._refuse(k, time_s, row)
-            rows.append(row)
+        """Commands of all agents, (n, columns); they decide at the same time."""
+        network, places_enu_m = self.network, estimate.drones.position_enu_m
+
+        def ask(what: str) -> list[Any]:
+            network.arrive(time_s)
+            answers = []
+            for k, agent in enumerate(self.agents):
+                now = self._now(k, time_s, reference, estimate)
+                when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
+                with user_code(when, type(agent), what):
+                    answers.append(getattr(agent, what)(now))
+            for k, agent in enumerate(self.agents):
+                network.send(time_s, k + 1, agent.outbox, places_enu_m)
+                agent.outbox.clear()
+            return answers
+
+        if self._starts:
+            ask("start")
+        if self._tell:
+            ask("tell")
+        rows = [self._checked(k, time_s, row) for k, row in enumerate(ask("decide"))]
         self._starts = False
         if len({len(row) for row in rows}) > 1:
             raise UserCodeError("agents return 3 numbers and 4: must be the same for all drones")
-        for k, agent in enumerate(self.agents):
-            self.network.send(time_s, k + 1, agent.outbox, estimate.drones.position_enu_m)
-            agent.outbox.clear()
         commands = np.array(rows)
-        if self.level is ControlLevel.FORCES:
+        if self.level is ControlLevel.FORCES and commands.shape[1] < 7:
             commands = self._with_moments(commands, reference.yaw_rad, estimate)
         self._keep_thrusts(commands)
         return commands
@@ -171,13 +178,19 @@ class Agents(Controller):
         """Messages of the network."""
         return self.network.numbers()
 
-    def _refuse(self, k: int, time_s: float, row: Array) -> None:
-        kind = type(self.agents[k])
-        allowed = " or ".join(map(str, WIDTHS[self.level]))  # type: ignore[index]
-        raise UserCodeError(
-            f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s returned "
-            f"an array of shape {row.shape}, must have {allowed} numbers"
-        )
+    def _checked(self, k: int, time_s: float, answer: Any) -> Array:
+        """Numbers of a command, (columns,); refused in one line where they are none."""
+        kind, widths = type(self.agents[k]), WIDTHS[self.level]  # type: ignore[index]
+        when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
+        with user_code(when, kind, "decide"):
+            row = np.asarray(answer, float)
+        if row.shape not in [(width,) for width in widths]:
+            allowed = " or ".join(map(str, widths))
+            raise UserCodeError(
+                f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s "
+                f"returned an array of shape {row.shape}, must have {allowed} numbers"
+            )
+        return row
 
     def _now(self, k: int, time_s: float, reference: LoadReference, estimate: Estimate) -> Now:
         """Knowledge of a drone; nothing of the estimate can be reached through it."""
