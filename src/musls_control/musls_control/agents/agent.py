@@ -75,6 +75,8 @@ class Now:
             and the thrust that it was told to give, world, (3,); zero before its first command
             and at levels without a thrust.
         heard: Newest message of each drone from which one has arrived, by its number.
+        silent: Drones that are in `heard` and taken for lost: nothing came from them for
+            `contingency.silent_s`; nobody without a contingency.
     """
 
     def __init__(
@@ -86,11 +88,12 @@ class Now:
         heard: Mapping[int, Message],
         load: Callable[[], Body],
         reference: Callable[[], LoadReference],
+        silent: frozenset[int] = frozenset(),
     ) -> None:
         """`load` and `reference` raise `NotKnownError` where the drone does not know them."""
         self.time_s, self.own, self.tension_n = time_s, own, tension_n
         self.pull_enu_n, self.heard = pull_enu_n, MappingProxyType(dict(heard))
-        self._load, self._reference = load, reference
+        self._load, self._reference, self.silent = load, reference, silent
 
     @property
     def load(self) -> Body:

@@ -7,6 +7,9 @@ all know it. A message holds the newest motion of each drone that its sender has
 news go from neighbour to neighbour through any connected network; what is old goes on with its
 velocity, and a drone of which nothing was heard counts as in its place.
 
+A drone of which no news come for `contingency.silent_s` is lost: the others close the formation
+without it, each by itself (`Hanging.without`), and go on with the law of a system that is smaller.
+
 With an ideal network all drones compute the same numbers, those of `payload`. Otherwise what their
 laws add up over time differs, the integrals of the load's errors and the momentum of the observer,
 and integrators that hold one load together wind up against each other. So the drones agree on
@@ -24,16 +27,18 @@ stable for 2 k d < pi / 2 (section II.F there, with the largest eigenvalue 2 of 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from musls_control.agents.agent import EVERYBODY, Agent, Now, Post
-from musls_control.controllers import ControlLevel
+from musls_control.controllers import ControlLevel, ControlSetup
 from musls_control.controllers.payload.controller import PayloadController, PayloadSpec
 from musls_control.estimate import MOTION_COLUMNS, Estimate
 from musls_control.trajectories.base import ORDERS
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.cone import with_places
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 
@@ -43,8 +48,8 @@ GOES_ON_S = 0.5
 REMEMBERED_S = 1.0
 """Time for which a drone remembers what its law had added up."""
 
-X = 9
-"""Numbers that a law adds up."""
+X = 10
+"""Numbers of a message about the law: what it has added up, (9,), and for which drones."""
 
 NOW, COMING, TILT = slice(0, 20), slice(20, 40), slice(40, 50)
 """The set-point in a message: derivatives now, those when drones will have answered, the tilt."""
@@ -80,16 +85,21 @@ class ConsensusCarrier(Agent):
             )
         if post.setup.rods:
             raise ConfigError("controller.agent = consensus is for cables, not for rigid_rods")
-        law = PayloadSpec(output=self._output).build(post.setup)
-        assert isinstance(law, PayloadController)
         n = post.n_drones
-        self.law, self._estimate = law, Estimate.zeros(n)
         self._place_m = post.setup.formation.offsets_m(n)
         self._yaw_rad = post.setup.formation.azimuths_rad(n) + np.pi
+        self._left = np.arange(n)
+        self._take_law(post.setup)
         self._forget()
 
+    def _take_law(self, setup: ControlSetup) -> None:
+        """Make the law of a system, with nothing added up."""
+        law = PayloadSpec(output=self._output).build(setup)
+        assert isinstance(law, PayloadController)
+        self.law, self._estimate = law, Estimate.zeros(setup.system.n_drones)
+
     def start(self, now: Now) -> None:
-        """Begin with nothing added up, and with nothing heard."""
+        """Begin with nothing added up, and with nothing heard; who was lost stays so."""
         self._forget()
         self.law.start(now.time_s, self._estimate)
 
@@ -104,7 +114,7 @@ class ConsensusCarrier(Agent):
         """Tell the neighbours all that is known."""
         self._learn(now)
         ages = np.append(now.time_s - self._measured_s, now.time_s - self._asked_s)
-        added = np.concatenate(self.law.learned)
+        added = np.concatenate([*self.law.learned, [np.exp2(self._left).sum()]])
         self._past.append((now.time_s, added))
         while self._past[0][0] < now.time_s - REMEMBERED_S:
             self._past.popleft()
@@ -113,16 +123,18 @@ class ConsensusCarrier(Agent):
     def decide(self, now: Now) -> Array:
         """Force of the rotors and yaw; with `output: direct` all columns of `ControlLevel`."""
         self._learn(now)
+        self._close_up(now)
         self._agree(now)
         if not np.isfinite(self._asked_s):  # nobody has said where to go: stay
             load = now.load
             self._asked[:4] = [*load.position_enu_m, float(yaw_of(load.orientation_wxyz))]
             self._asked_s = -1e9
         self._estimate.data[0] = now.load.data
-        for k in range(self.post.n_drones):
-            self._estimate.data[1 + k] = self._believed(k, now)
+        for row, k in enumerate(self._left.tolist()):
+            self._estimate.data[1 + row] = self._believed(k, now)
         present, coming, tilt = self._setpoint(now.time_s)
-        command = self.law.respond(self._estimate, present, tilt, coming)[self.post.number - 1]
+        own = int(np.flatnonzero(self._left == self.post.number - 1)[0])
+        command = self.law.respond(self._estimate, present, tilt, coming)[own]
         width = 4 if self.level is ControlLevel.AUTOPILOT_FORCES else len(command)
         return command[:width].copy()
 
@@ -146,14 +158,39 @@ class ConsensusCarrier(Agent):
             if asked_s > self._asked_s:
                 self._asked[:], self._asked_s = asked, asked_s
 
+    def _close_up(self, now: Now) -> None:
+        """Go on without the drones of which there are no news any more."""
+        setup = self.post.setup
+        if setup.silent_s is None or setup.without is None:
+            return
+        ages_s = now.time_s - self._measured_s
+        silent = np.flatnonzero(np.isfinite(ages_s) & (ages_s > setup.silent_s))
+        left = np.setdiff1d(self._left, silent)
+        if len(left) == len(self._left):
+            return
+        self._left = left
+        gone = np.setdiff1d(np.arange(self.post.n_drones), left)
+        found = setup.without(tuple((gone + 1).tolist()))
+        few = setup.slung.carried_by(left.tolist())
+        places = self._place_m[left] if found is None else found.offsets_m[left]
+        self._place_m[left] = places
+        integrals = [part.copy() for part in self.law.learned[:2]]
+        self._take_law(replace(setup, system=few, formation=with_places(places)))
+        self.law.start(now.time_s, self._estimate)
+        for part, before in zip(self.law.learned[:2], integrals, strict=True):
+            part[:] = before
+
     def _agree(self, now: Now) -> None:
         """Go towards what the neighbours' laws had added up when they said so."""
         gaps = []
         for message in now.heard.values():
             sent_s = now.time_s - message.age_s
             then = next((x for time_s, x in self._past if time_s > sent_s - 1e-6), None)
-            if then is not None and message.age_s <= REMEMBERED_S:
-                gaps.append(message.numbers[:X] - then)
+            if then is None or message.age_s > REMEMBERED_S:
+                continue
+            gap = message.numbers[:X] - then
+            if gap[-1] == 0.0:  # both laws are of the same drones
+                gaps.append(gap[:-1])
         if gaps:
             step = self._rate_1_s * self.post.period_s * np.mean(gaps, axis=0)
             for part, change in zip(self.law.learned, np.split(step, 3), strict=True):

@@ -141,13 +141,14 @@ class Network:
     Attributes:
         links: Links by (from, to), with all messages that they were given.
         n_drones: Number of drones.
+        silent: Why a drone counts as lost that nobody hears any more, by its name.
     """
 
     def __init__(self, spec: NetworkSpec, n_drones: int, leader: int, seed: int) -> None:
         """`seed`: of the flight."""
         self._spec, self._order, self.n_drones = spec, count(), n_drones
         self.links = {pair: Link(spec, (seed, 69, *pair)) for pair in spec.pairs(n_drones, leader)}
-        self._time_s = 0.0
+        self._time_s, self.silent = 0.0, dict[str, str]()
         self.clear()
 
     def clear(self) -> None:
@@ -232,12 +233,11 @@ class Network:
         }
 
     def ages_s(self, time_s: float) -> Array:
-        """Age of what each drone (row) knows from each other one, (n, n - 1); NaN for nothing."""
+        """Age of the news that each drone (row) has of each one, (n, n); NaN for nothing."""
         ages = np.full((self.n_drones, self.n_drones), np.nan)
         for (source, to), (sent_s, _) in self._newest.items():
             ages[to - 1, source - 1] = time_s - sent_s
-        others = ~np.eye(self.n_drones, dtype=bool)
-        return ages[others].reshape(self.n_drones, self.n_drones - 1)
+        return ages
 
     def numbers(self) -> dict[str, float]:
         """Sent, lost and arrived messages of all links."""

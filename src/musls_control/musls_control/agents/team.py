@@ -11,6 +11,7 @@ from pydantic import Field
 
 from musls_control.agents.agent import AGENTS, Agent, Body, NotKnownError, Now, Post
 from musls_control.agents.network import Network, NetworkSpec
+from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, cut_off, lost
 from musls_control.controllers import (
     Controller,
     ControlLevel,
@@ -107,6 +108,8 @@ class Agents(Controller):
                 f"drone; choose one of {allowed}"
             )
         self.level = levels[0]  # type: ignore[misc]  # by the classes
+        self._alone: dict[int, HoldThenLand] = {}
+        self._columns = max(WIDTHS[self.level])
         self._tell = any(type(agent).tell is not Agent.tell for agent in agents)
 
     def prepare(self, setup: ControlSetup) -> None:
@@ -140,17 +143,24 @@ class Agents(Controller):
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin with a network on which nothing is under way."""
         self.network.clear()
+        self._alone.clear()
         self._thrusts_n[:] = np.nan
         self._starts = True
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Commands of all agents, (n, columns); they decide at the same time."""
         network, places_enu_m = self.network, estimate.drones.position_enu_m
+        network.arrive(time_s)
+        self._look_for_silence(time_s, reference, estimate)
 
         def ask(what: str) -> list[Any]:
+            """Answers of the agents; of one whose drone is cut off none."""
             network.arrive(time_s)
-            answers = []
+            answers: list[Any] = []
             for k, agent in enumerate(self.agents):
+                if k in self._alone:
+                    answers.append(None)
+                    continue
                 now = self._now(k, time_s, reference, estimate)
                 when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
                 with user_code(when, type(agent), what):
@@ -164,15 +174,38 @@ class Agents(Controller):
             ask("start")
         if self._tell:
             ask("tell")
-        rows = [self._checked(k, time_s, row) for k, row in enumerate(ask("decide"))]
+        answers = ask("decide")
+        for k, lands in self._alone.items():
+            now = self._now(k, time_s, reference, estimate)
+            answers[k] = lands.command(now, level_of(self.agents[k]), self._columns)  # type: ignore[arg-type]
+        rows = [self._checked(k, time_s, answer) for k, answer in enumerate(answers)]
         self._starts = False
         if len({len(row) for row in rows}) > 1:
             raise UserCodeError("agents return 3 numbers and 4: must be the same for all drones")
         commands = np.array(rows)
+        self._columns = commands.shape[1]
         if self.level is ControlLevel.FORCES and commands.shape[1] < 7:
             commands = self._with_moments(commands, reference.yaw_rad, estimate)
         self._keep_thrusts(commands)
         return commands
+
+    def _look_for_silence(
+        self, time_s: float, reference: LoadReference, estimate: Estimate
+    ) -> None:
+        """Find drones that nobody hears any more, and let those that hear nobody land."""
+        silent_s = self.setup.silent_s
+        if silent_s is None or self._starts:
+            return
+        ages_s = self.network.ages_s(time_s)
+        for k in np.flatnonzero(cut_off(ages_s, silent_s)).tolist():
+            if k not in self._alone and self.level in FLIES_ALONE:
+                now = self._now(k, time_s, reference, estimate)
+                self._alone[k] = HoldThenLand(self.agents[k].post, now)
+                what = f"drone_{k + 1} hears nobody: it holds its place, then lands"
+                self.happened.append(("cut_off", what))
+        for k, age_s in enumerate(lost(ages_s, silent_s).tolist()):
+            if age_s == age_s:
+                self.network.silent.setdefault(f"drone_{k + 1}", f"no message for {age_s:.1f} s")
 
     def numbers(self) -> dict[str, float]:
         """Messages of the network."""
@@ -214,9 +247,12 @@ class Agents(Controller):
 
         own = Body(estimate.data[k + 1])
         self._pulls_enu_n[k] = self._pull(k, own)
-        heard = self.network.heard_by(k + 1, time_s)
-        tension = float(estimate.tension_n[k, 1])
-        return Now(time_s, own, tension, self._pulls_enu_n[k].copy(), heard, load, told)
+        heard, silent_s = self.network.heard_by(k + 1, time_s), self.setup.silent_s
+        silent = frozenset(
+            number for number, message in heard.items() if silent_s and message.age_s > silent_s
+        )
+        tension, pull = float(estimate.tension_n[k, 1]), self._pulls_enu_n[k].copy()
+        return Now(time_s, own, tension, pull, heard, load, told, silent)
 
     def _pull(self, k: int, own: Body) -> Array:
         """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from musls_control.brief.brief import Brief
 from musls_control.controllers import USUAL_LATENCY_S, Controller, ControlSetup
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.mission.contingency import Contingency
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.reallocation import Reallocation
 
 
 def controller_of(
@@ -52,6 +54,17 @@ def controller_of(
         latency_s=latency_s,
         setpoint_delay_s=setpoint_delay_s,
     )
+    way = brief.contingency
+    if way is not None and brief.controller.kind == "agents":
+        hanging = brief.hanging_for("contingency")
+
+        @cache  # all drones ask the same
+        def without(lost: tuple[int, ...]) -> Reallocation | None:
+            hung = () if way.hook == "release" else lost
+            # Nearest to level: a larger margin than 1 is bought with a load that leans.
+            return hanging.without(lost, margin=1.0, clearance_m=way.clearance_m, hanging=hung)
+
+        setup = replace(setup, silent_s=way.silent_s, without=without)
     maker = kind if given is None else repr(given)
     if given is None:
         controller = brief.controller.build(setup)

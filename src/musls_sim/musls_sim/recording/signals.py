@@ -234,6 +234,13 @@ def _segment_names(system: RigSystem, index: int) -> dict[str, Any]:
     return {"name": [f"segment_{j + 1}" for j in range(system.cables[index].links)]}
 
 
+def _ages_of_news(system: RigSystem, session: Any) -> Array:
+    """Age of the news that each drone has of the others, (n, n - 1)."""
+    ages_s: Array = session.flying.network.ages_s(session.time_s)
+    n = system.n_drones
+    return ages_s[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+
+
 def _other_drones(system: RigSystem, index: int) -> dict[str, Any]:
     return {"name": [name for i, name in enumerate(drone_names(system)) if i != index]}
 
@@ -396,7 +403,7 @@ SIGNALS: dict[str, Signal] = {
             (
                 Column(
                     "age_s", "position", lambda system, i: (system.n_drones - 1,),
-                    lambda system, s: s.flying.network.ages_s(s.time_s),
+                    _ages_of_news,
                 ),
             ),
             frame="", constants=_other_drones,

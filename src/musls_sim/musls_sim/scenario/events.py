@@ -465,13 +465,15 @@ class Poke(Event):
 @EVENTS.register("drone_lost")
 @spec
 class DroneLost(OnDrone, Event):
-    """All motors of a drone stop for good."""
+    """All motors of a drone stop for good, and its radio, where drones decide for themselves."""
 
     kind: Literal["drone_lost"] = "drone_lost"
     changes_numbers_only: ClassVar[bool] = True
 
     def begin(self, context: EventContext) -> str:
         context.apply(RotorEfficiency(self.drone, None, 0.0))
+        if context.network is not None:
+            context.network.cut(links_of([self.drone], context.network.n_drones))
         return f"drone_{self.drone}: all motors stopped"
 
 
@@ -789,6 +791,12 @@ class LinkLost(OnDrone, Event):
         context.links.restore(self.drone - 1)
 
 
+def links_of(drones: Sequence[int], n_drones: int) -> set[tuple[int, int]]:
+    """Links (from, to) from and to some of the drones, numbers from 1."""
+    numbers = range(1, n_drones + 1)
+    return {(i, j) for i in numbers for j in numbers if i in drones or j in drones}
+
+
 @spec
 class NetworkCut(Event):
     """Nothing gets through on some links between drones that decide for themselves.
@@ -845,9 +853,7 @@ class NetworkOutage(NetworkCut):
             check_drone(drone, system)
 
     def cut(self, n_drones: int) -> set[tuple[int, int]]:
-        numbers = range(1, n_drones + 1)
-        silent = self.drones or numbers
-        return {(i, j) for i in numbers for j in numbers if i in silent or j in silent}
+        return links_of(self.drones or range(1, n_drones + 1), n_drones)
 
     @property
     def what(self) -> str:

@@ -182,6 +182,8 @@ class Session(TiedToMemory, Flight):
         if isinstance(guidance, MissionGuidance):
             guidance.act_through(self.events)
             self.contingency = guidance.flight.contingency
+            if context.network is not None:
+                guidance.flight.known.silent = context.network.silent
         if scenario.contingency is not None:
             self._check_contingency(scenario.contingency, guided=guided)
         for event in scenario.events:
@@ -208,11 +210,12 @@ class Session(TiedToMemory, Flight):
 
     def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:
         """Refuse, before the flight, a contingency that could not act."""
-        if self.contingency is None or not guided:
+        decides = self.flying is not None and self.flying.network is not None
+        if self.contingency is None or not (guided or decides):
             raise ConfigError(
                 "contingency changes the set-points of the formation and needs controller.kind: "
-                f"formation, not {self.scenario.controller.kind}; or leave contingency out "
-                "(--set contingency=null)"
+                f"formation or agents, not {self.scenario.controller.kind}; or leave contingency "
+                "out (--set contingency=null)"
             )
         if spec.hook == "release":
             try:
