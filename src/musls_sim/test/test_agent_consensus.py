@@ -43,6 +43,16 @@ def test_with_an_ideal_network_it_is_payload(output, scenario, links):
     np.testing.assert_allclose(ours, central, rtol=0.0, atol=1e-9)
 
 
+def test_a_centre_on_one_drone_is_payload_a_period_late():
+    """Its commands arrive in the next period; then a network that is late makes it worse."""
+    central, _ = flown({"kind": "payload"}, 5.0)
+    away_m = []
+    for network in ({"links": "star"}, {"links": "star", "delay_s": 0.06}):
+        ours, _ = flown(consensus(network) | {"agent": "central"}, 5.0)
+        away_m.append(float(np.linalg.norm(ours[:, 0] - central[:, 0], axis=1).max()))
+    assert away_m[0] < 0.02 < away_m[1]
+
+
 def test_worse_networks_carry_the_load_less_well():
     """Old news of the set-point, which moves on, and of the others."""
     central, _ = flown({"kind": "payload"}, 8.0)

@@ -197,6 +197,7 @@ AGENTS: Registry[Any] = Registry(
     "musls.agents",
     {
         "admittance": "musls_control.agents.admittance:AdmittanceCarrier",
+        "central": "musls_control.agents.central:CentralCarrier",
         "consensus": "musls_control.agents.consensus:ConsensusCarrier",
         "distances": "musls_control.agents.distances:DistanceKeeper",
     },

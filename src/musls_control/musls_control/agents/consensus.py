@@ -140,7 +140,7 @@ class ConsensusCarrier(Agent):
 
     def _learn(self, now: Now) -> None:
         """Take the newest of what is measured and heard."""
-        own, n = self.post.number - 1, self.post.n_drones
+        own = self.post.number - 1
         self._motion[own], self._measured_s[own] = now.own.data, now.time_s
         if self.post.leads or "reference" in self.post.knows:
             reference = now.reference
@@ -148,6 +148,11 @@ class ConsensusCarrier(Agent):
             self._asked[COMING] = self.law.coming(reference).ravel()
             self._asked[TILT] = reference.tilt.ravel()
             self._asked_s = now.time_s
+        self._hear(now)
+
+    def _hear(self, now: Now) -> None:
+        """Take what is newer in the neighbours' messages."""
+        n = self.post.n_drones
         for message in now.heard.values():
             sent_s, numbers = now.time_s - message.age_s, message.numbers[X:]
             measured_s, asked_s = sent_s - numbers[:n], sent_s - numbers[n]

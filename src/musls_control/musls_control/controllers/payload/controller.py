@@ -142,6 +142,7 @@ class PayloadController(TiedToMemory, Controller):
         derived: Gains with their margins.
         shares: Shares of a wrench for the cables, (3 n, 7).
         memory: All that the law works on, (words,), a `cable_law.LAW` first.
+        commands: Commands of all drones that were computed last, (n, 10); they are overwritten.
     """
 
     level = ControlLevel.FORCES
@@ -188,7 +189,7 @@ class PayloadController(TiedToMemory, Controller):
         })  # fmt: skip
         self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
-        self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
+        self.commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
         self._gave_up = False
 
@@ -241,7 +242,7 @@ class PayloadController(TiedToMemory, Controller):
         They are written into one memory at each call.
         """
         payload_step(self._address, estimate.records, present, tilt, coming)
-        return self._commands
+        return self.commands
 
     @property
     def learned(self) -> tuple[Array, ...]:
