@@ -200,6 +200,7 @@ AGENTS: Registry[Any] = Registry(
         "central": "musls_control.agents.central:CentralCarrier",
         "consensus": "musls_control.agents.consensus:ConsensusCarrier",
         "distances": "musls_control.agents.distances:DistanceKeeper",
+        "policy": "musls_control.agents.policy:PolicyAgent",
     },
 )
 """Shipped classes of agents by name."""
