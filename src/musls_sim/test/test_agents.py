@@ -1,7 +1,9 @@
 """Drones that decide for themselves: closed forms, what they know, and the network between them."""
 
 import re
+import time
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -264,15 +266,45 @@ class Wrong(Talks):
         row = super().decide(now)
         if self._mistake == "raises":
             raise ZeroDivisionError("a bug")
+        if self._mistake == "thread":
+            Thread(target=time.sleep, args=(0.5,), daemon=True).start()
+        if self._mistake == "slow":
+            end_s = time.thread_time() + 0.005
+            while time.thread_time() < end_s:
+                pass
         wrong = {"short": row[:2], "infinite": [np.inf] * 4, "nothing": None, "text": "up"}
+        wrong |= {"nan": [*row[:3], np.nan]}
         return wrong.get(self._mistake, row)
 
 
-@pytest.mark.parametrize("mistake", ["short", "infinite", "nothing", "text", "raises"])
-def test_a_mistake_of_an_agent_is_one_line_that_names_it(mistake):
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        ("short", r"returned an array of shape \(2,\), must have 4 numbers"),
+        ("infinite", "returned inf in column 0; must be finite"),
+        ("nan", "returned nan in column 3; must be finite"),
+        ("nothing", "float.*NoneType|shape"),
+        ("text", "could not convert string to float"),
+        ("raises", "a bug"),
+        ("thread", "it has started a thread"),
+    ],
+)
+def test_a_mistake_of_an_agent_is_one_line_that_names_it(mistake, text):
     session = musls.Session(trio("Wrong", parameters={"mistake": mistake}))
-    with pytest.raises(MuslsError, match=r"(Wrong\.decide|Agents\.step) .*drone_1"):
+    with pytest.raises(
+        MuslsError, match=rf"Wrong\.decide .*of drone_1 at 0\.000 s.*({text})"
+    ) as told:
         session.advance(10)
+    assert "\n" not in str(told.value)
+
+
+def test_an_agent_that_is_too_slow_for_its_drone_is_an_event():
+    session = musls.Session(trio("Wrong", parameters={"mistake": "slow"}))
+    session.advance(210)
+    slow = [event.what for event in session.events.happened if event.kind == "slow_agent"]
+    assert [re.sub(r"\d\.\d ms to", "x ms to", what) for what in slow] == [
+        f"Wrong of drone_{k} takes x ms to decide, a period has 4 ms" for k in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize(

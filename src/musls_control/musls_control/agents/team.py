@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
+from threading import active_count
+from time import thread_time
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from musls_control.agents.agent import AGENTS, Agent, Body, NotKnownError, Now, Post
+from musls_control.agents.agent import AGENTS, Agent, Body, Message, NotKnownError, Now, Post
 from musls_control.agents.network import Network, NetworkSpec
 from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, cut_off, lost
 from musls_control.controllers import (
@@ -34,6 +37,9 @@ WIDTHS = {
     ControlLevel.THRUST_RATES: (4,),
 }
 """Levels that a drone has for itself, and the numbers of a command."""
+
+SLOW_AFTER = 100
+"""Calls over which the time of an agent is averaged."""
 
 Known = Literal["load", "reference"]
 
@@ -62,14 +68,34 @@ class AgentsSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make an agent for each drone."""
-        n = setup.system.n_drones
+        return Agents(self.agents(setup.system.n_drones), self)
+
+    def agents(self, n: int) -> list[Agent]:
+        """The agents of n drones, which know nothing yet."""
         sources = (self.agent,) * n if isinstance(self.agent, str) else self.agent
         if len(sources) != n:
             raise ConfigError(f"controller.agent has {len(sources)} entries for {n} drones")
         if self.leader > n:
             raise ConfigError(f"controller.leader = {self.leader}: there are {n} drones")
-        agents = [_make(source, self.parameters) for source in sources]
-        return Agents(agents, self)
+        return [_make(source, self.parameters) for source in sources]
+
+    def post(self, setup: ControlSetup, number: int) -> Post:
+        """Place of a drone among the others."""
+        system, n, k = setup.slung, setup.slung.n_drones, number - 1
+        return Post(
+            number,
+            n,
+            self.leader,
+            system.drones[k],
+            system.cables[k],
+            np.array(setup.formation.offsets_m(n)[k]),
+            float(setup.formation.azimuths_rad(n)[k] + np.pi),
+            system.load.mass_kg,
+            setup.gravity_m_s2,
+            setup.period_s,
+            self.knows,
+            setup,
+        )
 
 
 def _make(source: str, parameters: dict[str, Any]) -> Agent:
@@ -82,6 +108,42 @@ def _make(source: str, parameters: dict[str, Any]) -> Agent:
     with user_code(lambda: " before the flight", kind, "__init__"):
         made: Agent = kind(**parameters)
         return made
+
+
+def now_of(
+    agent: Agent,
+    time_s: float,
+    own: Body,
+    load: Array,
+    reference: LoadReference,
+    heard: Mapping[int, Message],
+    tension_n: float,
+    pull_enu_n: Array,
+) -> Now:
+    """Knowledge of an agent's drone; `load`, (16,), and `reference` as far as it may know them."""
+    post, name = agent.post, type(agent).__name__
+
+    def unknown(what: str, key: str) -> NotKnownError:
+        return NotKnownError(
+            f"{name} of drone_{post.number} reads {what}, which it does not know: "
+            f"controller.knows: [{key}] gives it to every drone"
+        )
+
+    def seen() -> Body:
+        if "load" not in post.knows:
+            raise unknown("the load's motion", "load")
+        return Body(load)
+
+    def told() -> LoadReference:
+        if not post.leads and "reference" not in post.knows:
+            raise unknown("the load's set-point", "reference")
+        return reference
+
+    silent_s = post.setup.silent_s
+    silent = frozenset(
+        number for number, message in heard.items() if silent_s and message.age_s > silent_s
+    )
+    return Now(time_s, own, tension_n, pull_enu_n, heard, seen, told, silent)
 
 
 class Agents(Controller):
@@ -110,33 +172,19 @@ class Agents(Controller):
         self.level = levels[0]  # type: ignore[misc]  # by the classes
         self._alone: dict[int, HoldThenLand] = {}
         self._columns = max(WIDTHS[self.level])
+        self._spent_s, self._calls, self._slow = np.zeros(len(agents)), 0, set[int]()
         self._tell = any(type(agent).tell is not Agent.tell for agent in agents)
 
     def prepare(self, setup: ControlSetup) -> None:
         """Tell each agent its place among the others."""
         super().prepare(setup)
-        system, n = setup.slung, len(self.agents)
-        places = setup.formation.offsets_m(n)
-        yaws = setup.formation.azimuths_rad(n) + np.pi
+        n = len(self.agents)
         self.network = Network(self._spec.network, n, self._spec.leader, setup.seed)
         self._thrusts_n = np.full(n, np.nan)
         self._pulls_enu_n = np.zeros((n, 3))
-        self._yaws_rad = yaws
+        self._yaws_rad = setup.formation.azimuths_rad(n) + np.pi
         for k, agent in enumerate(self.agents):
-            post = Post(
-                k + 1,
-                n,
-                self._spec.leader,
-                system.drones[k],
-                system.cables[k],
-                np.array(places[k]),
-                float(yaws[k]),
-                system.load.mass_kg,
-                setup.gravity_m_s2,
-                setup.period_s,
-                self._spec.knows,
-                setup,
-            )
+            post = self._spec.post(setup, k + 1)
             with user_code(lambda: " before the flight", type(agent), "prepare"):
                 agent.prepare(post)
 
@@ -163,8 +211,14 @@ class Agents(Controller):
                     continue
                 now = self._now(k, time_s, reference, estimate)
                 when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
+                begun_s, threads = thread_time(), active_count()
                 with user_code(when, type(agent), what):
                     answers.append(getattr(agent, what)(now))
+                    if active_count() > threads:
+                        raise RuntimeError(
+                            "it has started a thread; an agent acts when it is asked"
+                        )
+                self._spent_s[k] += thread_time() - begun_s
             for k, agent in enumerate(self.agents):
                 network.send(time_s, k + 1, agent.outbox, places_enu_m)
                 agent.outbox.clear()
@@ -183,11 +237,29 @@ class Agents(Controller):
         if len({len(row) for row in rows}) > 1:
             raise UserCodeError("agents return 3 numbers and 4: must be the same for all drones")
         commands = np.array(rows)
+        self._count_time()
         self._columns = commands.shape[1]
         if self.level is ControlLevel.FORCES and commands.shape[1] < 7:
             commands = self._with_moments(commands, reference.yaw_rad, estimate)
         self._keep_thrusts(commands)
         return commands
+
+    def _count_time(self) -> None:
+        """Report once an agent that would be too slow on its drone, by its time on a processor."""
+        self._calls += 1
+        if self._calls % SLOW_AFTER:
+            return
+        slow = self._spent_s > SLOW_AFTER * self.setup.period_s
+        for k in np.flatnonzero(slow).tolist():
+            if k not in self._slow and self._calls > SLOW_AFTER:  # the first ones may compile
+                self._slow.add(k)
+                name = type(self.agents[k]).__name__
+                takes_ms = 1e3 * self._spent_s[k] / SLOW_AFTER
+                what = f"{name} of drone_{k + 1} takes {takes_ms:.1f} ms to decide"
+                self.happened.append(
+                    ("slow_agent", f"{what}, a period has {1e3 * self.setup.period_s:g} ms")
+                )
+        self._spent_s[:] = 0.0
 
     def _look_for_silence(
         self, time_s: float, reference: LoadReference, estimate: Estimate
@@ -223,36 +295,23 @@ class Agents(Controller):
                 f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s "
                 f"returned an array of shape {row.shape}, must have {allowed} numbers"
             )
+        if not np.isfinite(row).all():
+            column = int(np.flatnonzero(~np.isfinite(row))[0])
+            raise UserCodeError(
+                f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s "
+                f"returned {row[column]} in column {column}; must be finite"
+            )
         return row
 
     def _now(self, k: int, time_s: float, reference: LoadReference, estimate: Estimate) -> Now:
         """Knowledge of a drone; nothing of the estimate can be reached through it."""
-        spec, name = self._spec, type(self.agents[k]).__name__
-
-        def unknown(what: str, key: str) -> NotKnownError:
-            return NotKnownError(
-                f"{name} of drone_{k + 1} reads {what}, which it does not know: "
-                f"controller.knows: [{key}] gives it to every drone"
-            )
-
-        def load() -> Body:
-            if "load" not in spec.knows:
-                raise unknown("the load's motion", "load")
-            return Body(estimate.data[0])
-
-        def told() -> LoadReference:
-            if k + 1 != spec.leader and "reference" not in spec.knows:
-                raise unknown("the load's set-point", "reference")
-            return reference
-
         own = Body(estimate.data[k + 1])
         self._pulls_enu_n[k] = self._pull(k, own)
-        heard, silent_s = self.network.heard_by(k + 1, time_s), self.setup.silent_s
-        silent = frozenset(
-            number for number, message in heard.items() if silent_s and message.age_s > silent_s
+        heard = self.network.heard_by(k + 1, time_s)
+        tension_n, pull_enu_n = float(estimate.tension_n[k, 1]), self._pulls_enu_n[k].copy()
+        return now_of(
+            self.agents[k], time_s, own, estimate.data[0], reference, heard, tension_n, pull_enu_n
         )
-        tension, pull = float(estimate.tension_n[k, 1]), self._pulls_enu_n[k].copy()
-        return Now(time_s, own, tension, pull, heard, load, told, silent)
 
     def _pull(self, k: int, own: Body) -> Array:
         """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""

@@ -38,6 +38,39 @@ def controller_of(
     """
     if given is None and brief.follows_plan:
         return None
+    kind = f"controller.kind = {brief.controller.kind}"
+    setup = setup_of(
+        brief,
+        period_s,
+        incremental=incremental,
+        latency_s=latency_s,
+        setpoint_delay_s=setpoint_delay_s,
+    )
+    maker = kind if given is None else repr(given)
+    if given is None:
+        controller = brief.controller.build(setup)
+        if controller is None:
+            return None
+    else:
+        controller = given() if callable(given) and not isinstance(given, Controller) else given
+    if not isinstance(controller, Controller):
+        raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
+    return flying_controller(controller, setup)
+
+
+def setup_of(
+    brief: Brief,
+    period_s: float,
+    *,
+    incremental: bool = False,
+    latency_s: float = USUAL_LATENCY_S,
+    setpoint_delay_s: float = 0.0,
+) -> ControlSetup:
+    """What a flight's controller may know before it; arguments as of `controller_of`.
+
+    Raises:
+        ConfigError: There are no drones.
+    """
     kind, system = f"controller.kind = {brief.controller.kind}", brief.system
     if not system.n_drones:
         raise ConfigError(f"{kind}: system {system.name} has no drones that it could fly")
@@ -65,16 +98,7 @@ def controller_of(
             return hanging.without(lost, margin=1.0, clearance_m=way.clearance_m, hanging=hung)
 
         setup = replace(setup, silent_s=way.silent_s, without=without)
-    maker = kind if given is None else repr(given)
-    if given is None:
-        controller = brief.controller.build(setup)
-        if controller is None:
-            return None
-    else:
-        controller = given() if callable(given) and not isinstance(given, Controller) else given
-    if not isinstance(controller, Controller):
-        raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
-    return flying_controller(controller, setup)
+    return setup
 
 
 def contingency_of(brief: Brief, *, ahead: bool = False) -> Contingency | None:
