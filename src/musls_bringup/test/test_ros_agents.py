@@ -1,12 +1,15 @@
 """One node a drone: agents on the ROS graph, with stand-ins of PX4, and what kills one of them."""
 
+import json
 import signal
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from ros_probe import needs_ros
 
+from musls_bringup.cli import main
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import AGENT_ARGUMENTS, ARGUMENTS, agent_nodes, launched_nodes
 from musls_bringup.shipped import find_scenario
@@ -82,6 +85,23 @@ def test_three_agents_hold_the_load_and_go_on_when_the_formation_dies(nodes, pro
     assert probe.until(lambda: "no task for 8 s" in nodes.log("agent_2")), nodes.log("agent_2")
     assert probe.until(lambda: probe.positions()[0, 2] < 0.3), probe.positions()
     assert probe.positions()[1:, 2].min() > -0.1
+
+
+@needs_ros()
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_command_flies_agents_from_ground_to_ground(domain, tmp_path, monkeypatch):
+    """Formation, agents, formation: `musls ros fly` gives what `musls fly` does, but for delays."""
+    monkeypatch.chdir(tmp_path)
+    changes = [CONSENSUS, "cable_model=massless", "mission.stages.0.duration_s=6"]
+    Path("team.yaml").write_text(to_yaml(find_scenario("hold", changes)))
+    assert main(["ros", "fly", "team.yaml", "--out", "graph"]) == 0
+    assert main(["fly", "team.yaml", "--out", "process"]) == 0
+    errors_m = [
+        json.loads(Path(out, "summary.json").read_text())["errors"]["load"]["hold"]
+        ["translational_error_m"] for out in ("graph", "process")
+    ]  # fmt: skip
+    assert errors_m[0] < errors_m[1] + 0.05
 
 
 @needs_ros()

@@ -6,7 +6,7 @@ from test_agents import Talks
 
 import musls
 from musls_bringup.api import load_scenario
-from musls_control.agents.silence import cut_off, lost, silent
+from musls_control.agents.silence import ages_of_lost, cut_off_drones, silence_of
 
 NAN = np.nan
 
@@ -35,16 +35,16 @@ def ages(groups, n, dead=()):
 )
 def test_a_minority_is_cut_off_and_lost_to_the_others(groups, n, alone, given_up):
     table = ages(groups, n)
-    assert np.flatnonzero(cut_off(table, 0.5)).tolist() == alone
-    assert np.flatnonzero(np.isfinite(lost(table, 0.5))).tolist() == given_up
-    assert not cut_off(table, 3.0).any() and not silent(table, 3.0).any()
+    assert np.flatnonzero(cut_off_drones(table, 0.5)).tolist() == alone
+    assert np.flatnonzero(np.isfinite(ages_of_lost(table, 0.5))).tolist() == given_up
+    assert not cut_off_drones(table, 3.0).any() and not silence_of(table, 3.0).any()
 
 
 def test_who_never_talked_is_not_lost():
     """Not heard at all is no news, such as links that there are not."""
     table = ages([[0, 1, 2, 3]], 4, dead=[3])
-    assert not cut_off(table, 0.5).any() and not np.isfinite(lost(table, 0.5)).any()
-    assert not cut_off(np.full((3, 3), NAN), 0.5).any()
+    assert not cut_off_drones(table, 0.5).any() and not np.isfinite(ages_of_lost(table, 0.5)).any()
+    assert not cut_off_drones(np.full((3, 3), NAN), 0.5).any()
 
 
 class Hovers(Talks):

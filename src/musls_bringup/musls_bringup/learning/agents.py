@@ -12,7 +12,7 @@ from pettingzoo import ParallelEnv
 from musls_bringup.learning.environment import Task, TransportVectorEnv
 from musls_control.agents.agent import EVERYBODY
 from musls_control.agents.network import Network, NetworkSpec
-from musls_control.agents.policy import believed
+from musls_control.agents.policy import belief
 from musls_control.controllers.learned import LARGEST_SEEN, Goal, flat
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
@@ -48,7 +48,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """Build the world.
 
         With `knows` or `network`, as those of `controller.kind: agents`, an agent sees what its
-        drone knows, see `believed`; without them all there is. A message carries the sender's
+        drone knows, see `belief`; without them all there is. A message carries the sender's
         motion, once a step.
 
         Args:
@@ -192,7 +192,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
             heard = {k: m.numbers for k, m in network.heard_by(number, time_s).items()}
             load = motion[0] if "load" in self._knows else None
             told = number == self._leader or "reference" in self._knows
-            mine, goal = believed(
+            mine, goal = belief(
                 worlds.setup, number, motion[number], load, wanted if told else None, heard
             )
             tension_n = np.full((len(motion) - 1, 2), worlds.batch.tension_n[0, number - 1, 1])

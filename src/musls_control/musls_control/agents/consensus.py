@@ -131,7 +131,7 @@ class ConsensusCarrier(Agent):
             self._asked_s = -1e9
         self._estimate.data[0] = now.load.data
         for row, k in enumerate(self._left.tolist()):
-            self._estimate.data[1 + row] = self._believed(k, now)
+            self._estimate.data[1 + row] = self._motion_of(k, now)
         present, coming, tilt = self._setpoint(now.time_s)
         own = int(np.flatnonzero(self._left == self.post.number - 1)[0])
         command = self.law.respond(self._estimate, present, tilt, coming)[own]
@@ -201,7 +201,7 @@ class ConsensusCarrier(Agent):
             for part, change in zip(self.law.learned, np.split(step, 3), strict=True):
                 part += change
 
-    def _believed(self, k: int, now: Now) -> Array:
+    def _motion_of(self, k: int, now: Now) -> Array:
         """Motion of a drone (from 0) as far as it is known, (16,)."""
         age_s = now.time_s - self._measured_s[k]
         motion = self._motion[k].copy()

@@ -4,7 +4,7 @@ What a policy sees and what its actions mean is `controllers.learned`'s, for pol
 drone asks for itself (`decentralised`). What a drone does not know it makes up: drones of which it
 has not heard are in their places in the formation, the load hangs where it would with this drone in
 its place, and who does not know the goal takes the load's place for it. The environments of
-PettingZoo show agents the same (`believed`).
+PettingZoo show agents the same (`belief`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 
 
-def believed(
+def belief(
     setup: ControlSetup,
     number: int,
     own: Array,
@@ -125,7 +125,7 @@ class PolicyAgent(Agent):
             )
         load = now.load.data if "load" in post.knows else None
         heard = {number: message.numbers for number, message in now.heard.items()}
-        motion, goal = believed(post.setup, post.number, now.own.data, load, goal, heard)
+        motion, goal = belief(post.setup, post.number, now.own.data, load, goal, heard)
         tension_n = np.full((post.n_drones, 2), np.nan_to_num(now.tension_n))
         parts = self._observe.parts(motion, tension_n, goal, self._last)
         wanted = self._policy(self._observe.each(parts, ())[own]).ravel()

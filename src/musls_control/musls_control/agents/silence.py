@@ -37,7 +37,7 @@ PULL_S = 0.3
 """Time constant with which the pull is made up for; at once, it would feed the swing."""
 
 
-def silent(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
+def silence_of(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
     """Mask of the drones that each one (row) has heard and does not hear any more, (n, n).
 
     `ages_s`: age of the news that each has of each, (n, n); NaN for nothing so far.
@@ -45,16 +45,16 @@ def silent(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
     return np.asarray(np.nan_to_num(ages_s, nan=-np.inf) > silent_s)
 
 
-def cut_off(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
+def cut_off_drones(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
     """Mask of the drones that hear fewer than half of those that they have heard, (n,)."""
     heard = np.isfinite(ages_s).sum(axis=1)
-    fresh = heard - silent(ages_s, silent_s).sum(axis=1)
+    fresh = heard - silence_of(ages_s, silent_s).sum(axis=1)
     return np.asarray(2 * fresh < heard)
 
 
-def lost(ages_s: Array, silent_s: float) -> Array:
+def ages_of_lost(ages_s: Array, silent_s: float) -> Array:
     """Ages of the drones that no drone hears that is not cut off itself, (n,); NaN for others."""
-    listens = ~cut_off(ages_s, silent_s)
+    listens = ~cut_off_drones(ages_s, silent_s)
     counts = listens[:, None] & np.isfinite(ages_s)
     newest = np.where(counts, ages_s, np.inf).min(axis=0)
     return np.where(np.isfinite(newest) & (newest > silent_s), newest, np.nan)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from musls_control.agents.agent import EVERYBODY, Agent, Body, Message
-from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, cut_off
+from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, cut_off_drones
 from musls_control.agents.team import WIDTHS, AgentsSpec, now_of
 from musls_control.controllers import ControlLevel, ControlSetup, level_of
 from musls_control.reference import LoadReference
@@ -126,6 +126,6 @@ class SingleAgent:
         ages_s = np.full((n, n), np.nan)
         for number, message in heard.items():
             ages_s[own, number - 1] = message.age_s
-        if cut_off(ages_s, self._silent_s)[own]:
+        if cut_off_drones(ages_s, self._silent_s)[own]:
             return "cut off: it hears too few of the others"
         return f"no task for {self.task_s:g} s" if task_age_s > self.task_s else ""

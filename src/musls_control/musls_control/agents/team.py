@@ -14,7 +14,7 @@ from pydantic import Field
 
 from musls_control.agents.agent import AGENTS, Agent, Body, Message, NotKnownError, Now, Post
 from musls_control.agents.network import Network, NetworkSpec
-from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, cut_off, lost
+from musls_control.agents.silence import FLIES_ALONE, HoldThenLand, ages_of_lost, cut_off_drones
 from musls_control.controllers import (
     Controller,
     ControlLevel,
@@ -191,7 +191,6 @@ class Agents(Controller):
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin with a network on which nothing is under way."""
         self.network.clear()
-        self._alone.clear()
         self._thrusts_n[:] = np.nan
         self._starts = True
 
@@ -269,13 +268,13 @@ class Agents(Controller):
         if silent_s is None or self._starts:
             return
         ages_s = self.network.ages_s(time_s)
-        for k in np.flatnonzero(cut_off(ages_s, silent_s)).tolist():
+        for k in np.flatnonzero(cut_off_drones(ages_s, silent_s)).tolist():
             if k not in self._alone and self.level in FLIES_ALONE:
                 now = self._now(k, time_s, reference, estimate)
                 self._alone[k] = HoldThenLand(self.agents[k].post, now)
                 what = f"drone_{k + 1} hears nobody: it holds its place, then lands"
                 self.happened.append(("cut_off", what))
-        for k, age_s in enumerate(lost(ages_s, silent_s).tolist()):
+        for k, age_s in enumerate(ages_of_lost(ages_s, silent_s).tolist()):
             if age_s == age_s:
                 self.network.silent.setdefault(f"drone_{k + 1}", f"no message for {age_s:.1f} s")
 

@@ -34,6 +34,7 @@ from musls_control.controllers import ControlLevel
 from musls_control.estimate import BodyMotion
 from musls_control.nodes.formation import EVENTS, FLIES, OVER, RESTS, TASK
 from musls_control.nodes.stepped_node import (
+    LATCHED,
     TIME_BACK_S,
     ManagedNode,
     duration,
@@ -120,7 +121,7 @@ class AgentNode(ManagedNode):
             sub(PoseStamped, f"{base}/{name}/pose", partial(self._on_pose, body), 1)
             sub(TwistStamped, f"{base}/{name}/twist", partial(self._on_twist, body), 1)
         sub(JointState, f"{base}/{self._name}/rotors", self._on_rotors, 1)
-        sub(Float64MultiArray, f"{base}/{TASK}", self._on_task, 10)
+        sub(Float64MultiArray, f"{base}/{TASK}", self._on_task, LATCHED)
         sub(MultiDOFJointTrajectory, f"{base}/formation/setpoints", self._on_setpoints, 10)
         for other in self._single.hears:
             topic = f"{base}/drone_{other}/agent/sent"

@@ -230,7 +230,7 @@ class FormationTopics:
         ]
         self._setpoints = {body: pub(PoseStamped, f"{body}/setpoint", LATCHED) for body in bodies}
         self._reference = pub(PoseStamped, "load/reference", 10)
-        self._task = pub(Float64MultiArray, TASK, 10)
+        self._task: Publisher | None = None
         self._stage_out = pub(String, "mission/stage", _HAPPENED)
         self._state_out = pub(String, "formation/state", LATCHED)
         self._events = pub(String, EVENTS, _HAPPENED)
@@ -285,6 +285,8 @@ class FormationTopics:
 
     def give_task(self, flies: float, reference: LoadReference) -> None:
         """Publish the task of the agents."""
+        if self._task is None:
+            self._task = self._node.create_publisher(Float64MultiArray, TASK, LATCHED)
         numbers = [flies, *reference.derivatives.ravel(), *reference.tilt.ravel()]
         self._task.publish(Float64MultiArray(data=[float(number) for number in numbers]))
 
