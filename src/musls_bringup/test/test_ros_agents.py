@@ -39,6 +39,15 @@ def start(nodes, file, **parameters):
     nodes.start(processes.formation(file, autostart=True, agents=True))
 
 
+def fly_by_agents(nodes, probe):
+    """Until the agents have flown for 2 s."""
+    probe.wait_for_flight()
+    assert probe.until(lambda: probe.stage == "hold"), nodes.log("formation")
+    begun_s = probe.time_s
+    assert probe.until(lambda: probe.time_s > begun_s + 2.0), nodes.log("agent_1")
+    assert "holds its place" not in nodes.log("agent_1") and probe.phases == {"flying"}
+
+
 def test_launch_starts_one_agent_a_drone_in_its_namespace(team):
     given = {name: default for name, (default, _) in ARGUMENTS.items()}
     nodes = launched_nodes(given | {"scenario": str(team), "namespace": "hall1"})
@@ -73,9 +82,7 @@ def test_what_cannot_be_launched_is_said_in_one_line(team, change, text):
 def test_three_agents_hold_the_load_and_go_on_when_the_formation_dies(nodes, probe, team):
     """Nobody gives a task any more: the load stays; then all land, and set it down together."""
     start(nodes, team, task_s=8.0)
-    probe.wait_for_flight()
-    assert probe.until(lambda: probe.text("/formation/state") == "flying")
-    assert probe.until(lambda: probe.time_s > 6.0), nodes.log("agent_1")
+    fly_by_agents(nodes, probe)
     before = probe.positions()
     nodes.stop("formation", signal.SIGKILL)
     begun_s = probe.time_s
@@ -111,9 +118,7 @@ def test_the_command_flies_agents_from_ground_to_ground(domain, tmp_path, monkey
 def test_nobody_falls_when_a_node_of_one_drone_dies(nodes, probe, team, victim):
     """The others hold; a drone without its agent holds by its offboard node, or its PX4 lands."""
     start(nodes, team)
-    probe.wait_for_flight()
-    assert probe.until(lambda: probe.text("/formation/state") == "flying")
-    assert probe.until(lambda: probe.time_s > 6.0), nodes.log("agent_1")
+    fly_by_agents(nodes, probe)
     nodes.stop(victim, signal.SIGKILL)
     begun_s, heights = probe.time_s, []
     while probe.time_s < begun_s + 6.0:

@@ -281,6 +281,8 @@ class AgentNode(ManagedNode):
         self._row, self._row_s = (point.transforms[i], point.velocities[i], push), time_of(m)
         self._flight_s = point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec
         self.time_s = max(self.time_s, self._row_s)
+        if self._task_s == -np.inf:  # the first task comes on another topic, later perhaps
+            self._task_s = self._row_s
         self._fly(self._row_s)
 
 

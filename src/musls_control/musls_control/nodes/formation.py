@@ -504,6 +504,8 @@ class FormationNode(ManagedNode):
         if not isinstance(brief.controller, FormationSpec):
             self.get_logger().info("building the controller; compiling it may take a minute")
         self._by_agents = bool(self._agents) and brief.controller.kind == "agents"
+        if self._by_agents:
+            self._end_task()
         control = None if self._by_agents else control_of(brief, STEP_S)
         contingency = graph_contingency(brief)
         if control is not None:
@@ -591,6 +593,11 @@ class FormationNode(ManagedNode):
         self._agents_fly = flies
         asked = flight.player.reference_at(time_s)
         self._shows.give_task(FLIES if flies else RESTS, asked)
+
+    def _end_task(self) -> None:
+        """Tell the agents that there is no flight."""
+        self._agents_fly = False
+        self._shows.give_task(OVER, LoadReference(np.zeros((ORDERS, 4))))
 
     def _refuse(self, why: str, time_s: float) -> None:
         """Give the start up, because drones cannot be armed: the offboard node disarms all."""
@@ -690,8 +697,7 @@ class FormationNode(ManagedNode):
         """End the stream; the next start makes a new plan."""
         self._flight, self._wanted, self._refusal = None, False, ""
         if self._by_agents:
-            self._agents_fly = False
-            self._shows.give_task(OVER, LoadReference(np.zeros((ORDERS, 4))))
+            self._end_task()
         self._shows.forget()
         self._known.forget()
         self._shows.show_state(state)
