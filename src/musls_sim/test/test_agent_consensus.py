@@ -53,6 +53,7 @@ def test_a_centre_on_one_drone_is_payload_a_period_late():
     assert away_m[0] < 0.02 < away_m[1]
 
 
+@pytest.mark.slow
 def test_worse_networks_carry_the_load_less_well():
     """Old news of the set-point, which moves on, and of the others."""
     central, _ = flown({"kind": "payload"}, 8.0)
