@@ -18,7 +18,7 @@ setup(
     entry_points={  # for `ros2 run`
         "console_scripts": [
             f"{name} = {PACKAGE}.nodes.{name}:main"
-            for name in ("formation", "mocap_relay", "offboard")
+            for name in ("agent", "formation", "mocap_relay", "offboard")
         ]
     },
 )

@@ -152,6 +152,7 @@ def fly(
                 shutil.move(logs, work / "px4")
             result = session.result()
             facts = _facts(session, result, start.compile_s, failure)
+            write_messages(session, work)
             if interrupted:
                 say(f"ended by {ending.name}: writing the report; Ctrl-C leaves it out")
             try:
@@ -255,12 +256,14 @@ def _recorder(session: Session, *, shapes: bool) -> MemoryRecorder:
 
 def _rates(session: Session) -> dict[str, Any]:
     """Rates of recording and what else is asked for, for a recorder."""
-    spec = session.scenario.recording
+    spec, flying = session.scenario.recording, session.flying
+    heard = flying is not None and flying.network is not None
+    readings = [sensor.readings for sensor in session.scenario.sensors]
     return {
         "rate_hz": spec.rate_hz,
         "shape_rate_hz": spec.shape_rate_hz,
         "step_period_s": session.plant.period_s,
-        "asked": Asked([s.readings for s in session.scenario.sensors], spec.tensions),
+        "asked": Asked(readings, spec.tensions, heard),
     }
 
 
@@ -367,6 +370,19 @@ def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
     """Write summary.json."""
     text = json.dumps(summary, indent=2, allow_nan=False)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+
+
+def write_messages(session: Session, folder: Path) -> None:
+    """Write messages.csv: what drones that decide for themselves sent each other, and when."""
+    network = None if session.flying is None else session.flying.network
+    if network is None:
+        return
+    lines = ["from,to,sent_s,arrived_s"]
+    for (source, to), link in network.links.items():
+        for sent_s, arrived_s in link.messages.tolist():
+            came = "" if arrived_s != arrived_s else f"{arrived_s:.6f}"
+            lines.append(f"{source},{to},{sent_s:.6f},{came}")
+    (folder / "messages.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _check(session: Session) -> dict[str, Any] | None:

@@ -126,6 +126,16 @@ def test_px4_and_ros(walk):
     assert "hold" in load_errors("runs/builtin")
 
 
+def test_without_a_centre(walk):
+    """More lost messages: older news, and a load that tilts more."""
+    names = walk("tutorials/without_a_centre.md")
+    assert max(names["ages_s"]["ideal"].values()) < 0.05 < min(names["ages_s"]["lossy"].values())
+    assert "reads the load's motion, which it does not know" in names["refusal"]
+    tilts = dict(names["points"])
+    assert tilts[0.0] < 0.9 * tilts[0.6]
+    assert Path("loss.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_train_a_policy(walk):
     pytest.importorskip("gymnasium", reason="the extra rl is not installed")
     mean_return = walk("tutorials/train_a_policy.md")["mean_return"]

@@ -1,7 +1,9 @@
 """Drones that decide for themselves: closed forms, what they know, and the network between them."""
 
 import re
+import time
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -157,12 +159,11 @@ class Reads(Talks):
         return super().decide(now)
 
 
-def trio(agent, **keys):
-    """The trio in a hover of 4 s, flown by agents of this file."""
+def trio(agent, seconds=12.0, **keys):
+    """The trio in a hover, flown by agents of this file."""
     controller = {"kind": "agents", "agent": f"test_agents:{agent}", **keys}
-    return load_scenario(
-        "hold", {"controller": controller, "start": "air", "cable_model": "massless"}
-    )
+    changes = {"controller": controller, "start": "air", "cable_model": "massless"}
+    return load_scenario("hold", changes | {"mission.stages.0.duration_s": seconds})
 
 
 def test_news_are_as_old_as_the_network_makes_them():
@@ -205,11 +206,9 @@ def test_what_an_agent_gets_is_its_own_and_cannot_be_written():
 @pytest.mark.parametrize("burst", [1.0, 5.0])
 def test_a_link_loses_its_share_in_runs_of_the_given_length(burst):
     network = Network(NetworkSpec(loss=0.3, burst=burst), 2, 1, seed=4)
-    places, lost = np.zeros((2, 3)), []
     for k in range(20_000):
-        before = network.links[1, 2].lost
-        network.send(0.004 * k, 1, [(EVERYBODY, np.zeros(1))], places)
-        lost.append(network.links[1, 2].lost - before)
+        network.send(0.004 * k, 1, [(EVERYBODY, np.zeros(1))], np.zeros((2, 3)))
+    lost = np.isnan(network.links[1, 2].messages[:, 1]).astype(int)
     edges = np.flatnonzero(np.diff([0, *lost, 0]))
     runs = edges[1::2] - edges[::2]
     assert np.mean(lost) == pytest.approx(0.3, abs=0.03)
@@ -222,11 +221,10 @@ def test_a_link_carries_so_many_bytes_a_second_and_so_far():
     for k in range(250):
         network.send(0.004 * k, 1, [(2, np.zeros(5))], near)
     link = network.links[1, 2]
-    assert link.sent == pytest.approx(1000.0 / (HEADER_BYTES + 40), abs=1)
-    network.arrive(2.0)
-    assert link.arrived == link.sent
+    sent, lost, arrived = link.counts(2.0)
+    assert sent == arrived == pytest.approx(1000.0 / (HEADER_BYTES + 40), abs=1)
     network.send(4.0, 1, [(2, np.zeros(5))], far)
-    assert link.lost == 1
+    assert (lost, link.counts(5.0)[1]) == (0, 1)
 
 
 def test_links_are_those_that_were_asked_for():
@@ -268,15 +266,45 @@ class Wrong(Talks):
         row = super().decide(now)
         if self._mistake == "raises":
             raise ZeroDivisionError("a bug")
+        if self._mistake == "thread":
+            Thread(target=time.sleep, args=(0.5,), daemon=True).start()
+        if self._mistake == "slow":
+            end_s = time.thread_time() + 0.005
+            while time.thread_time() < end_s:
+                pass
         wrong = {"short": row[:2], "infinite": [np.inf] * 4, "nothing": None, "text": "up"}
+        wrong |= {"nan": [*row[:3], np.nan]}
         return wrong.get(self._mistake, row)
 
 
-@pytest.mark.parametrize("mistake", ["short", "infinite", "nothing", "text", "raises"])
-def test_a_mistake_of_an_agent_is_one_line_that_names_it(mistake):
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        ("short", r"returned an array of shape \(2,\), must have 4 numbers"),
+        ("infinite", "returned inf in column 0; must be finite"),
+        ("nan", "returned nan in column 3; must be finite"),
+        ("nothing", "float.*NoneType|shape"),
+        ("text", "could not convert string to float"),
+        ("raises", "a bug"),
+        ("thread", "it has started a thread"),
+    ],
+)
+def test_a_mistake_of_an_agent_is_one_line_that_names_it(mistake, text):
     session = musls.Session(trio("Wrong", parameters={"mistake": mistake}))
-    with pytest.raises(MuslsError, match=r"(Wrong\.decide|Agents\.step) .*drone_1"):
+    with pytest.raises(
+        MuslsError, match=rf"Wrong\.decide .*of drone_1 at 0\.000 s.*({text})"
+    ) as told:
         session.advance(10)
+    assert "\n" not in str(told.value)
+
+
+def test_an_agent_that_is_too_slow_for_its_drone_is_an_event():
+    session = musls.Session(trio("Wrong", parameters={"mistake": "slow"}))
+    session.advance(210)
+    slow = [event.what for event in session.events.happened if event.kind == "slow_agent"]
+    assert [re.sub(r"\d\.\d ms to", "x ms to", what) for what in slow] == [
+        f"Wrong of drone_{k} takes x ms to decide, a period has 4 ms" for k in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def write_report(
         stages=summary["stages"],
         system_rows=_system_rows(scenario.system) if scenario else [],
         run_rows=_run_rows(recording, summary),
+        network=summary.get("network") or [],
         timings=_timings(summary),
         key_numbers=_key_numbers(recording, summary),
         figures=more,

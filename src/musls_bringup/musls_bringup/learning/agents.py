@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +10,12 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from musls_bringup.learning.environment import Task, TransportVectorEnv
-from musls_control.controllers.learned import LARGEST_SEEN
+from musls_control.agents.agent import EVERYBODY
+from musls_control.agents.network import Network, NetworkSpec
+from musls_control.agents.policy import belief
+from musls_control.controllers.learned import LARGEST_SEEN, Goal, flat
 from musls_description.config.errors import ConfigError
+from musls_description.config.schema import build
 from musls_description.numerics.arrays import Array
 
 
@@ -32,10 +36,45 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         "render_fps": TransportVectorEnv.metadata["render_fps"],
     }
 
-    def __init__(self, task: str | Task | type[Task] = "transport", **given: Any) -> None:
-        """Build the world; arguments as those of `TransportVectorEnv` (raises ConfigError)."""
+    def __init__(
+        self,
+        task: str | Task | type[Task] = "transport",
+        *,
+        knows: Sequence[str] | None = None,
+        network: Mapping[str, Any] | None = None,
+        leader: int = 1,
+        **given: Any,
+    ) -> None:
+        """Build the world.
+
+        With `knows` or `network`, as those of `controller.kind: agents`, an agent sees what its
+        drone knows, see `belief`; without them all there is. A message carries the sender's
+        motion, once a step.
+
+        Args:
+            task: See `TransportVectorEnv`.
+            knows: Further knowledge of every drone: "load", "reference".
+            network: Keys of the network between the drones.
+            leader: Number of the drone that knows the goal.
+            given: Other arguments of `TransportVectorEnv`.
+
+        Raises:
+            ConfigError: What cannot be flown so; names the argument or the key.
+        """
         given["autoreset_mode"] = "Disabled"
         self.worlds = TransportVectorEnv(1, task, **given)
+        self._limited = knows is not None or network is not None
+        self._knows = tuple(knows or ())
+        for name in self._knows:
+            if name not in ("load", "reference"):
+                raise ConfigError(f"knows: {name}: must be load or reference")
+        if not 1 <= leader <= self.worlds.system.n_drones:
+            raise ConfigError(f"leader = {leader}: there are {self.worlds.system.n_drones} drones")
+        self._leader = leader
+        self._links: NetworkSpec = build(NetworkSpec, dict(network or {}), "network")
+        self.metadata = self.metadata | {  # type: ignore[misc]  # of this object
+            "name": f"musls_{task if isinstance(task, str) else 'own'}_v0"
+        }
         self.render_mode = self.worlds.render_mode
         n, columns = self.worlds.actions.shape
         self.possible_agents = [f"drone_{i + 1}" for i in range(n)]
@@ -63,6 +102,8 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """Begin an episode, see `TransportVectorEnv.reset`."""
         _, info = self.worlds.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
+        n, seed = len(self.agents), int(self.worlds.seeds[0])
+        self._network = Network(self._links, n, self._leader, seed)
         return self._each(), {name: self._of_world(info) for name in self.agents}
 
     def step(
@@ -104,6 +145,17 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         told = {name: self._of_world(info) for name in now}
         return observed, dict.fromkeys(now, float(reward[0])), terminated, over, told
 
+    @property
+    def state_space(self) -> spaces.Box:
+        """Space of `state`."""
+        size = self.worlds.observations.size
+        return spaces.Box(-LARGEST_SEEN, LARGEST_SEEN, (size,), np.float32)
+
+    def state(self) -> Array:
+        """All there is to see, for a central critic: all parts of `Observations`, (size,)."""
+        seen: Array = np.nan_to_num(flat(self.worlds.parts, (1,))[0])
+        return seen
+
     def render(self) -> Array | None:
         """Picture, (height, width, 3)."""
         pictures = self.worlds.render()
@@ -115,11 +167,38 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
 
     def _each(self) -> dict[str, Array]:
         """Observations by agent."""
+        if self._limited:
+            return self._each_by_itself()
         seen = {name: np.nan_to_num(part) for name, part in self.worlds.parts.items()}
         each = dict(
             zip(self.possible_agents, self.worlds.observations.each(seen, (1,))[0], strict=True)
         )
         return {name: each[name] for name in self.agents}
+
+    def _each_by_itself(self) -> dict[str, Array]:
+        """Observations of agents that know what their drones know, by agent."""
+        worlds, network = self.worlds, self._network
+        motion, time_s = worlds.batch.estimate[0], float(worlds.batch.time_s[0])
+        numbers = {name: self.possible_agents.index(name) + 1 for name in self.agents}
+        network.arrive(time_s)
+        for number in numbers.values():
+            network.send(time_s, number, [(EVERYBODY, motion[number].copy())], motion[1:, 0:3])
+        network.arrive(time_s)
+        wanted = Goal(*(part[0] for part in worlds.goal))
+        history = worlds.observations.shapes.get("actions", (0,))[0]
+        past = worlds.past_actions[0, :history]
+        seen = {}
+        for name, number in numbers.items():
+            heard = {k: m.numbers for k, m in network.heard_by(number, time_s).items()}
+            load = motion[0] if "load" in self._knows else None
+            told = number == self._leader or "reference" in self._knows
+            mine, goal = belief(
+                worlds.setup, number, motion[number], load, wanted if told else None, heard
+            )
+            tension_n = np.full((len(motion) - 1, 2), worlds.batch.tension_n[0, number - 1, 1])
+            parts = worlds.observations.parts(mine, tension_n, goal, past)
+            seen[name] = np.nan_to_num(worlds.observations.each(parts, ())[number - 1])
+        return seen
 
     def _of_world(self, info: dict[str, Any]) -> dict[str, Any]:
         return {key: part[0] for key, part in info.items() if not key.startswith("_")}

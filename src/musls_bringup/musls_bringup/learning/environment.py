@@ -155,6 +155,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         scenario_of: Index of the drawn scenario that each world flies, (worlds,).
         seeds: Seeds of each world's noise in this episode, (worlds,).
         step_s: Time of a step.
+        setup: Description of the system that policies see.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -268,7 +269,7 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def _lay_out(self, history: int) -> None:
         """Lay out actions and observations, and let the task make its own."""
         nominal, num_envs = self.nominal, self.num_envs
-        setup = ControlSetup(
+        self.setup = setup = ControlSetup(
             self.system, nominal.formation, nominal.physics.gravity_m_s2, CONTROL_PERIOD_S
         )
         self.actions = Actions(self.level, setup, self.action_scale)
@@ -297,6 +298,11 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def last_action(self) -> Array:
         """The one before it, (worlds, n, k)."""
         return self._past[:, 1].reshape(-1, *self.actions.shape)
+
+    @property
+    def past_actions(self) -> Array:
+        """Actions before now, the latest first, (worlds, steps, n k)."""
+        return self._past
 
     @property
     def parts(self) -> dict[str, Array]:

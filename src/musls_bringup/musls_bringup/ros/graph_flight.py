@@ -29,7 +29,10 @@ from musls_bringup.ros.workspace import (
     px4_interface,
     px4_msgs,
 )
-from musls_control.brief.brief import read_brief
+from musls_control.agents.single import SingleAgent
+from musls_control.agents.team import AgentsSpec
+from musls_control.brief.brief import Brief, read_brief
+from musls_control.brief.flown_by import setup_of
 from musls_control.controllers import FormationSpec
 from musls_control.px4.offboard import px4_namespace
 from musls_control.real_flight.graph import STEP_S, control_of
@@ -56,6 +59,22 @@ def offboard_of(scenario: Scenario) -> processes.NodeSpec:
     places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     namespaces = [f"/{px4_namespace(i)}" for i in range(1, n + 1)]  # of PX4's own client
     return processes.offboard(n, local_origin_enu_m=places, px4_namespaces=namespaces)
+
+
+def guides_of(scenario: Scenario, file: Path) -> dict[str, processes.NodeSpec]:
+    """Nodes that command the autopilots, by names: one, or the two of each drone with its agent."""
+    if scenario.controller.kind != "agents" or scenario.autopilot.kind == "px4":
+        return {"offboard": offboard_of(scenario)}
+    drones = range(1, scenario.system.n_drones + 1)
+    return {f"{node.executable}_{k}": node for k in drones for node in processes.agent(file, k)}
+
+
+def check_control(brief: Brief) -> None:
+    """Refuse, before anything starts, a controller that cannot fly through the graph."""
+    if isinstance(brief.controller, AgentsSpec):
+        SingleAgent(brief.controller, setup_of(brief, STEP_S), 1)
+    else:
+        control_of(brief, STEP_S)
 
 
 def check_guided(scenario: Scenario) -> None:
@@ -172,7 +191,8 @@ def fly_through_graph(
     ):
         file = work / "scenario.yaml"
         file.write_text(to_yaml(scenario), encoding="utf-8")
-        control_of(read_brief(file), STEP_S)  # says here what the formation would refuse
+        check_control(read_brief(file))
+        guides = guides_of(scenario, file)
         statistics, controller = work / "simulator.json", work / "controller.json"
         fault = work / "fault.txt"
         begun: list[_Flight] = []
@@ -186,15 +206,17 @@ def fly_through_graph(
                     px4_logs=str(consoles),
                 )
             )
-            nodes.start(offboard_of(scenario))
+            for name, node in guides.items():
+                nodes.start(node, name=name)
             tells = {"stop_when_done": True, "progress": True, "fault_file": str(fault)}
             lines = _lines(nodes.start(processes.recorder(file, work / "bag", **tells), read=True))
-            flight = _Flight(nodes, lines, progress, alert, ending, fault)
+            flight = _Flight(nodes, lines, progress, alert, ending, fault, list(guides))
             begun.append(flight)
             formation = processes.formation(
                 file,
                 autostart=True,
                 start_with_listeners=1,
+                agents="offboard" not in guides,
                 statistics_file=str(controller),
                 force="--force" if options.force else "",
             )
@@ -264,8 +286,10 @@ class _Flight:
         alert: Callable[[str], None],
         ending: Ending,
         fault: Path,
+        guides: Sequence[str],
     ) -> None:
-        """`fault`: file for the recorder, with the reason."""
+        """`fault`: file for the recorder, with the reason; `guides`: names of `guides_of`."""
+        self._guides = guides
         self._nodes, self._lines, self._progress = nodes, lines, progress
         self._alert, self._ending, self._fault = alert, ending, fault
         self.failure: MuslsError | None = None
@@ -302,7 +326,7 @@ class _Flight:
 
     def _wait(self, formation: processes.NodeSpec) -> None:
         give_up, look_at = time.monotonic() + START_S, 0.0
-        others = ["embedded_sim", "offboard"]
+        others = ["embedded_sim", *self._guides]
         while True:
             if time.monotonic() >= look_at:  # lines may come without a pause
                 look_at = time.monotonic() + LOOK_EVERY_S
@@ -311,7 +335,7 @@ class _Flight:
                 line = self._lines.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
                 if self._begin is None and time.monotonic() > give_up:
-                    line = self._nodes.last_line("offboard")
+                    line = self._nodes.last_line(self._guides[-1])
                     raise processes.NodeFailed(f"no stage within {START_S:.0f} s: {line}") from None
                 continue
             if line is None:

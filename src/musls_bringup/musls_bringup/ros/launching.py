@@ -62,6 +62,15 @@ REAL_ARGUMENTS = {
 }
 """Arguments of real.launch.py: default and description."""
 
+AGENT_ARGUMENTS = {
+    "scenario": ("", "Shipped scenario, YAML file or result folder, with controller.kind: agents."),
+    "drone": ("1", "Number of the drone, from 1."),
+    "params": ("", "Parameter file of the nodes; default the shipped one."),
+    "namespace": ("", "ROS namespace of all nodes and topics; none by default."),
+    "use_sim_time": ("false", "Whether time comes on /clock, from a simulator."),
+}
+"""Arguments of agent.launch.py: default and description."""
+
 REPLAY_ARGUMENTS = {
     "bag": ("", "Folder of the bag."),
     "rate": ("1.0", "Speed."),
@@ -101,6 +110,10 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
         else processes.simulator(file, realtime=asked["realtime"])
     )
     nodes = [first, offboard_of(scenario), *_flown(file, asked)]
+    if scenario.controller.kind == "agents" and scenario.autopilot.kind != "px4" and not gazebo:
+        formation, *others = _flown(file, asked)
+        tells = replace(formation, parameters={**formation.parameters, "agents": True})
+        nodes = [first, *_agents(file, scenario.system.n_drones), tells, *others]
     if gazebo:
         from musls_bringup.gazebo import node_parameters
 
@@ -182,7 +195,28 @@ def _in_namespace(nodes: list[NodeSpec], namespace: str) -> list[NodeSpec]:
     full = f"/{namespace.strip('/')}" if namespace else ""
     if not re.fullmatch(r"(/[A-Za-z_]\w*)*", full):
         raise ConfigError(f"namespace:={namespace}: must be a namespace of ROS, such as hall1")
-    return [replace(node, namespace=full) for node in nodes]
+    return [replace(node, namespace=full + node.namespace) for node in nodes]
+
+
+def agent_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
+    """Nodes of agent.launch.py: one drone's agent and its offboard node, on its own computer."""
+    scenario, asked = _scenario_of(given), _flags(given, AGENT_ARGUMENTS)
+    if scenario.controller.kind != "agents":
+        raise ConfigError(
+            f"scenario:={given['scenario']}: controller.kind = {scenario.controller.kind}, must "
+            "be agents"
+        )
+    n = scenario.system.n_drones
+    if not (given["drone"].isdigit() and 1 <= int(given["drone"]) <= n):
+        raise ConfigError(f"drone:={given['drone']}: must be a number from 1 to {n}")
+    file = _scenario_file(scenario, f"{scenario.name}_agent", "", keep=False)
+    nodes = processes.agent(file, int(given["drone"]), use_sim_time=asked["use_sim_time"])
+    return _in_namespace(list(nodes), given["namespace"])
+
+
+def _agents(file: Path, n_drones: int) -> list[NodeSpec]:
+    """The agents of all drones with their offboard nodes."""
+    return [node for k in range(1, n_drones + 1) for node in processes.agent(file, k)]
 
 
 def replay_nodes(given: Mapping[str, str]) -> list[NodeSpec]:

@@ -71,6 +71,32 @@ def offboard(n_drones: int, *, use_sim_time: bool = True, **parameters: Any) -> 
     )
 
 
+def agent(
+    scenario_file: Path, drone: int, *, use_sim_time: bool = True, **parameters: Any
+) -> tuple[NodeSpec, NodeSpec]:
+    """A drone's agent in the drone's namespace, and the offboard node that obeys it alone.
+
+    Further parameters are those of the agent.
+    """
+    name, node = f"drone_{drone}", f"offboard_{drone}"
+    mine = {"mission_file": str(scenario_file), "drone": drone, "use_sim_time": use_sim_time}
+    renamed = {
+        "__node": node,
+        "formation/setpoints": f"{name}/agent/setpoints",
+        # The formation asks for landings as of one node for all drones.
+        f"{node}/land_{name}": f"offboard/land_{name}",
+    }
+    return (
+        NodeSpec("musls_control", "agent", mine | parameters, namespace=f"/{name}"),
+        NodeSpec(
+            "musls_control",
+            "offboard",
+            {"use_sim_time": use_sim_time, "drones": [drone]},
+            remappings=renamed,
+        ),
+    )
+
+
 def formation(scenario_file: Path, *, use_sim_time: bool = True, **parameters: Any) -> NodeSpec:
     """The formation with the scenario's mission."""
     return NodeSpec(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from musls_control.controllers import ControlLevel
+from musls_control.controllers import ControlLevel, ControlSetup
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import Registry
@@ -31,6 +31,7 @@ class Body:
     """Motion of one body at one time, not to be written.
 
     Attributes:
+        data: All numbers in the order of the fields, (16,).
         position_enu_m: Centre of mass, world, (3,).
         velocity_enu_m_s: World, (3,).
         orientation_wxyz: Unit quaternion, body FLU to world ENU, (4,).
@@ -42,6 +43,7 @@ class Body:
         """`row`: of `BodyMotion.data`, (16,); it is copied."""
         data = row.copy()
         data.flags.writeable = False
+        self.data: Array = data
         self.position_enu_m = data[0:3]
         self.velocity_enu_m_s = data[3:6]
         self.orientation_wxyz = data[6:10]
@@ -73,6 +75,8 @@ class Now:
             and the thrust that it was told to give, world, (3,); zero before its first command
             and at levels without a thrust.
         heard: Newest message of each drone from which one has arrived, by its number.
+        silent: Drones that are in `heard` and taken for lost: nothing came from them for
+            `contingency.silent_s`; nobody without a contingency.
     """
 
     def __init__(
@@ -84,11 +88,12 @@ class Now:
         heard: Mapping[int, Message],
         load: Callable[[], Body],
         reference: Callable[[], LoadReference],
+        silent: frozenset[int] = frozenset(),
     ) -> None:
         """`load` and `reference` raise `NotKnownError` where the drone does not know them."""
         self.time_s, self.own, self.tension_n = time_s, own, tension_n
         self.pull_enu_n, self.heard = pull_enu_n, MappingProxyType(dict(heard))
-        self._load, self._reference = load, reference
+        self._load, self._reference, self.silent = load, reference, silent
 
     @property
     def load(self) -> Body:
@@ -119,6 +124,8 @@ class Post:
         load_mass_kg: Mass of the load, as everybody believes it to be.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Agent.decide`.
+        knows: Further knowledge of every drone: "load", "reference".
+        setup: Description of the whole system, which all drones have.
     """
 
     number: int
@@ -131,6 +138,8 @@ class Post:
     load_mass_kg: float
     gravity_m_s2: float
     period_s: float
+    knows: tuple[str, ...]
+    setup: ControlSetup
 
     @property
     def leads(self) -> bool:
@@ -160,6 +169,12 @@ class Agent(ABC):
     def start(self, now: Now) -> None:  # noqa: B027 (optional)
         """Begin to decide; called before the first `decide` and again after each pause."""
 
+    def tell(self, now: Now) -> None:  # noqa: B027 (optional)
+        """Send what has been measured; called before any drone decides.
+
+        On a link without delay it arrives in time for `decide` of the same period.
+        """
+
     @abstractmethod
     def decide(self, now: Now) -> Sequence[float] | Array:
         """Return the command of this drone for the coming control period, a row of the level."""
@@ -182,7 +197,10 @@ AGENTS: Registry[Any] = Registry(
     "musls.agents",
     {
         "admittance": "musls_control.agents.admittance:AdmittanceCarrier",
+        "central": "musls_control.agents.central:CentralCarrier",
+        "consensus": "musls_control.agents.consensus:ConsensusCarrier",
         "distances": "musls_control.agents.distances:DistanceKeeper",
+        "policy": "musls_control.agents.policy:PolicyAgent",
     },
 )
 """Shipped classes of agents by name."""

@@ -59,7 +59,9 @@ class DistanceKeeper(Agent):
         self.send(EVERYBODY, [*own.position_enu_m, *post.place_m])
         asked = -self._damping_1_s * (own.velocity_enu_m_s - self._velocity)
         asked[2] += self._height_1_s2 * (self._height_m - own.position_enu_m[2])
-        for message in now.heard.values():
+        for number, message in now.heard.items():
+            if number in now.silent:
+                continue
             apart = (own.position_enu_m - message.numbers[:3])[:2]
             wanted = float(np.linalg.norm((post.place_m - message.numbers[3:])[:2]))
             error = (apart @ apart - wanted**2) / wanted**2

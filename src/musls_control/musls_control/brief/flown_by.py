@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from musls_control.brief.brief import Brief
 from musls_control.controllers import USUAL_LATENCY_S, Controller, ControlSetup
 from musls_control.controllers.payload.controller import flying_controller
 from musls_control.mission.contingency import Contingency
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.reallocation import Reallocation
 
 
 def controller_of(
@@ -36,6 +38,39 @@ def controller_of(
     """
     if given is None and brief.follows_plan:
         return None
+    kind = f"controller.kind = {brief.controller.kind}"
+    setup = setup_of(
+        brief,
+        period_s,
+        incremental=incremental,
+        latency_s=latency_s,
+        setpoint_delay_s=setpoint_delay_s,
+    )
+    maker = kind if given is None else repr(given)
+    if given is None:
+        controller = brief.controller.build(setup)
+        if controller is None:
+            return None
+    else:
+        controller = given() if callable(given) and not isinstance(given, Controller) else given
+    if not isinstance(controller, Controller):
+        raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
+    return flying_controller(controller, setup)
+
+
+def setup_of(
+    brief: Brief,
+    period_s: float,
+    *,
+    incremental: bool = False,
+    latency_s: float = USUAL_LATENCY_S,
+    setpoint_delay_s: float = 0.0,
+) -> ControlSetup:
+    """What a flight's controller may know before it; arguments as of `controller_of`.
+
+    Raises:
+        ConfigError: There are no drones.
+    """
     kind, system = f"controller.kind = {brief.controller.kind}", brief.system
     if not system.n_drones:
         raise ConfigError(f"{kind}: system {system.name} has no drones that it could fly")
@@ -52,16 +87,18 @@ def controller_of(
         latency_s=latency_s,
         setpoint_delay_s=setpoint_delay_s,
     )
-    maker = kind if given is None else repr(given)
-    if given is None:
-        controller = brief.controller.build(setup)
-        if controller is None:
-            return None
-    else:
-        controller = given() if callable(given) and not isinstance(given, Controller) else given
-    if not isinstance(controller, Controller):
-        raise ConfigError(f"{maker} makes a {type(controller).__name__}, not a musls.Controller")
-    return flying_controller(controller, setup)
+    way = brief.contingency
+    if way is not None and brief.controller.kind == "agents":
+        hanging = brief.hanging_for("contingency")
+
+        @cache  # all drones ask the same
+        def without(lost: tuple[int, ...]) -> Reallocation | None:
+            hung = () if way.hook == "release" else lost
+            # Nearest to level: a larger margin than 1 is bought with a load that leans.
+            return hanging.without(lost, margin=1.0, clearance_m=way.clearance_m, hanging=hung)
+
+        setup = replace(setup, silent_s=way.silent_s, without=without)
+    return setup
 
 
 def contingency_of(brief: Brief, *, ahead: bool = False) -> Contingency | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -26,6 +27,7 @@ from musls_description.config.registry import (
 )
 from musls_description.config.schema import Finite, Vector3, spec
 from musls_description.hanging.cone import Cone
+from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
@@ -87,6 +89,10 @@ class ControlSetup:
         seed: Seed of the flight.
         latency_s: Time by which the load's measured motion is late.
         setpoint_delay_s: Time from a command until the autopilot has it.
+        silent_s: Time without news after which drones that decide for themselves take another one
+            for lost; None for never.
+        without: Formation without drones (numbers from 1) that do not carry any more, and None
+            where there is none; None where the loss of a drone is not answered.
     """
 
     system: RigSystem
@@ -100,6 +106,8 @@ class ControlSetup:
     setpoint_delay_s: float = 0.0
     seed: int = 0
     twist_held: bool = False
+    silent_s: float | None = None
+    without: Callable[[tuple[int, ...]], Reallocation | None] | None = None
 
     @cached_property
     def turnable(self) -> Array | None:
@@ -132,10 +140,13 @@ class Controller(ABC):
         keeps_headings: Whether drones keep the headings that they have when it starts, instead of
             facing the load; recorded set-points, and errors to them, have those then.
         setup: Facts about the system, from `prepare` on.
+        network: Network between drones that decide for themselves (`agents.network.Network`), from
+            `prepare` on; None where a controller knows all.
     """
 
     level: ClassVar[ControlLevel | str]
     keeps_headings: ClassVar[bool] = False
+    network: Any = None
     setup: ControlSetup
 
     def prepare(self, setup: ControlSetup) -> None:

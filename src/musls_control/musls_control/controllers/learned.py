@@ -459,6 +459,10 @@ class LearnedSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the policy and make the controller."""
+        return LearnedController(*self.read(), setup)
+
+    def read(self) -> tuple[Policy, Training]:
+        """Load the policy, with the settings of its training."""
         policy = Policy(self.policy)
         given = {name: getattr(self, name) for name in TRAINING}
         said: dict[str, Any] = {k: v for k, v in policy.metadata.items() if k in TRAINING}
@@ -468,7 +472,8 @@ class LearnedSpec:
                 f"{policy.name}: its metadata lack action_scale, the scale of actions that it was "
                 "trained with; say it there or as controller.action_scale"
             )
-        return LearnedController(policy, build(Training, said, f"{policy.name}: metadata"), setup)
+        trained: Training = build(Training, said, f"{policy.name}: metadata")
+        return policy, trained
 
 
 TRAINING = tuple(field.name for field in fields(Training))

@@ -68,6 +68,8 @@ class KnownState:
         doubts: Why the poses of a body are taken to be wrong, by name; "" where they are not.
         charge: Share of the charge that a drone's battery has left, by name; NaN if unknown.
         opens_hooks: Whether a simulator or node opens hooks on request.
+        silent: Why drones that decide for themselves count as lost, by name; None where the
+            measurements alone say who is lost.
     """
 
     estimate: Estimate
@@ -78,6 +80,7 @@ class KnownState:
     doubts: dict[str, str] = field(default_factory=dict)
     charge: dict[str, float] = field(default_factory=dict)
     opens_hooks: Callable[[], bool] = lambda: True
+    silent: dict[str, str] | None = None
 
     @classmethod
     def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> KnownState:
@@ -289,7 +292,9 @@ class FlightGuidance:
 
     @property
     def next_reaction_s(self) -> float:
-        """Time of the next reaction to a loss."""
+        """Time of the next reaction to a loss; in the past where somebody has fallen silent."""
+        if self._silent:
+            return -np.inf
         return min((due_s for due_s, _ in self._pending), default=np.inf)
 
     def look(self, time_s: float) -> None:
@@ -342,7 +347,8 @@ class FlightGuidance:
         if (watch := player.plan.rows["watch"][player.row]) and known.opens_hooks():
             lifting = bool(watch == TAKEN_UP)
             wanted = player.setpoint.drones.position_enu_m
-            for loss in way.look(time_s, known.estimate, wanted, lifting=lifting):
+            found = way.look(time_s, known.estimate, wanted, lifting=lifting)
+            for loss in found if known.silent is None else self._silent:
                 if way.can_answer(loss):
                     way.note(loss)
                     what = f"drone_{loss.drone + 1}: {loss.why}"
@@ -359,6 +365,22 @@ class FlightGuidance:
         self._pending = [entry for entry in self._pending if entry[1] not in due]
         return any([self._go_on_without(way, loss, time_s) for loss in due])
 
+    @property
+    def _silent(self) -> list[Loss]:
+        """Drones that have fallen silent, which nobody has answered yet.
+
+        One that sinks as well falls; another one hovers where it is, and lands.
+        """
+        way, known = self.contingency, self.known
+        if way is None or not known.silent:
+            return []
+        losses = []
+        for name, why in known.silent.items():
+            drone = known.drones.index(name)
+            falls = bool(way.losses["falls"][drone])
+            losses.append(Loss(drone, LossKind.FALLS if falls else LossKind.UNGUIDED, why))
+        return [loss for loss in losses if way.can_answer(loss)]
+
     def _go_on_without(self, way: Contingency, loss: Loss, time_s: float) -> bool:
         """Release the lost drones' cables and replan; a pause by a person stays in force."""
         player, name = self.player, f"drone_{loss.drone + 1}"
@@ -371,7 +393,7 @@ class FlightGuidance:
                 self._out.tell(time_s, "no_way", text)
             return False
         opens = way.spec.hook == "release"
-        if loss.kind is LossKind.UNGUIDED:
+        if loss.kind is LossKind.UNGUIDED and self.known.silent is None:
             self._out.tell(time_s, "drone_given_up", f"{name}: {loss.why}")
             if self.guard is not None and self.guard.doubts(name, self.health(time_s)[name]):
                 self._out.ask({"kind": "land", "drone": loss.drone + 1})

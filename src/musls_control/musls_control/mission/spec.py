@@ -214,6 +214,8 @@ class ContingencySpec:
         slack_share: A cable that carries less than this share of an even part of the load for
             `slack_s` is lost; its drone flies on without load.
         slack_s: See there.
+        silent_s: With `controller.kind: agents` a drone is lost that nobody hears for so long;
+            nothing else tells its neighbours.
         delay_s: Time from the measurement to the first command in response: links,
             filters, decision.
         hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.
@@ -229,6 +231,7 @@ class ContingencySpec:
     sink_m_s: Positive = 1.0
     slack_share: Fraction = 0.1
     slack_s: Positive = 1.0
+    silent_s: Positive = 0.5
     delay_s: NonNegative = 0.1
     hook: Literal["release", "hold"] = "release"
     then: Literal["continue", "land"] = "continue"

@@ -24,7 +24,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import BatteryState, JointState
-from std_msgs.msg import Header, String
+from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -81,6 +81,8 @@ from musls_control.real_flight.graph import (
     graph_contingency,
     guidance_of,
 )
+from musls_control.reference import LoadReference
+from musls_control.trajectories.base import ORDERS
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.numerics.rotations import yaw_of
 
@@ -185,6 +187,13 @@ class HeardTopics:
 APPLY, EVENTS = "musls/apply_event", "events"
 """Events that are to happen, such as hooks that open, and what has happened."""
 
+TASK = "formation/task"
+"""What agents on the drones are to do: one of the three below, then derivatives and tilt of the
+load's set-point, as of `LoadReference`."""
+
+RESTS, FLIES, OVER = 0.0, 1.0, -1.0
+"""The formation flies the drones by their places; agents fly them; the flight is over."""
+
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Stages and events: a new one must not replace one that the network has not sent yet."""
 
@@ -221,6 +230,7 @@ class FormationTopics:
         ]
         self._setpoints = {body: pub(PoseStamped, f"{body}/setpoint", LATCHED) for body in bodies}
         self._reference = pub(PoseStamped, "load/reference", 10)
+        self._task: Publisher | None = None
         self._stage_out = pub(String, "mission/stage", _HAPPENED)
         self._state_out = pub(String, "formation/state", LATCHED)
         self._events = pub(String, EVENTS, _HAPPENED)
@@ -272,6 +282,13 @@ class FormationTopics:
         self._stream.publish(
             MultiDOFJointTrajectory(header=header, joint_names=self._bodies[1:], points=[now])
         )
+
+    def give_task(self, flies: float, reference: LoadReference) -> None:
+        """Publish the task of the agents."""
+        if self._task is None:
+            self._task = self._node.create_publisher(Float64MultiArray, TASK, LATCHED)
+        numbers = [flies, *reference.derivatives.ravel(), *reference.tilt.ravel()]
+        self._task.publish(Float64MultiArray(data=[float(number) for number in numbers]))
 
     def show_reference(self, player: FlightPlayer, time_s: float) -> None:
         """Publish the load's reference while there are subscribers."""
@@ -376,6 +393,10 @@ class FormationNode(ManagedNode):
         self._listeners = self.count(
             "start_with_listeners", 0, 0, 10, "Subscribers of /mission/stage to wait for at first."
         )
+        self._agents = self.value(
+            "agents", False, "Whether nodes `agent` fly the drones of controller.kind: agents."
+        )
+        self._agents_fly = self._by_agents = False
         self._known = ReceivedMotion(self._brief.system.n_drones, self._brief.system.n_rotors)
         self._known.opens_hooks = self._opens_hooks
         self._control: GraphControl | None
@@ -482,7 +503,11 @@ class FormationNode(ManagedNode):
         begin = time.perf_counter()
         if not isinstance(brief.controller, FormationSpec):
             self.get_logger().info("building the controller; compiling it may take a minute")
-        control, contingency = control_of(brief, STEP_S), graph_contingency(brief)
+        self._by_agents = bool(self._agents) and brief.controller.kind == "agents"
+        if self._by_agents:
+            self._end_task()
+        control = None if self._by_agents else control_of(brief, STEP_S)
+        contingency = graph_contingency(brief)
         if control is not None:
             self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
         self._brief, self._control, self._contingency = brief, control, contingency
@@ -554,9 +579,25 @@ class FormationNode(ManagedNode):
         if not waits:  # before the stream, which lets simulated time go on
             self._shows.show_reference(player, time_s)
             self._shows.show_setpoint(setpoint, player.plan, time_s)
+        if self._by_agents:
+            self._give_task(flight, time_s, waits=waits)
         flight_s = 0.0 if waits else time_s - self._begun_s + STEP_S
         self._shows.stream(setpoint, self._asked(flight, time_s), flight_s, time_s)
         self._shows.show_state("arming" if waits else player.state.value)
+
+    def _give_task(self, flight: FlightGuidance, time_s: float, *, waits: bool) -> None:
+        """Tell the agents where the load is to be, and whether they fly it."""
+        flies = not waits and flight.controls()
+        if self._agents_fly and not flies:
+            flight.hand_back()
+        self._agents_fly = flies
+        asked = flight.player.reference_at(time_s)
+        self._shows.give_task(FLIES if flies else RESTS, asked)
+
+    def _end_task(self) -> None:
+        """Tell the agents that there is no flight."""
+        self._agents_fly = False
+        self._shows.give_task(OVER, LoadReference(np.zeros((ORDERS, 4))))
 
     def _refuse(self, why: str, time_s: float) -> None:
         """Give the start up, because drones cannot be armed: the offboard node disarms all."""
@@ -655,6 +696,8 @@ class FormationNode(ManagedNode):
     def _give_up(self, state: str = "idle") -> None:
         """End the stream; the next start makes a new plan."""
         self._flight, self._wanted, self._refusal = None, False, ""
+        if self._by_agents:
+            self._end_task()
         self._shows.forget()
         self._known.forget()
         self._shows.show_state(state)

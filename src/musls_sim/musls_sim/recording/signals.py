@@ -234,6 +234,17 @@ def _segment_names(system: RigSystem, index: int) -> dict[str, Any]:
     return {"name": [f"segment_{j + 1}" for j in range(system.cables[index].links)]}
 
 
+def _ages_of_news(system: RigSystem, session: Any) -> Array:
+    """Age of the news that each drone has of the others, (n, n - 1)."""
+    ages_s: Array = session.flying.network.ages_s(session.time_s)
+    n = system.n_drones
+    return ages_s[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+
+
+def _other_drones(system: RigSystem, index: int) -> dict[str, Any]:
+    return {"name": [name for i, name in enumerate(drone_names(system)) if i != index]}
+
+
 def _rotor_names(system: RigSystem, index: int) -> dict[str, Any]:
     return {"name": [f"rotor_{j + 1}" for j in range(system.n_rotors)]}
 
@@ -388,6 +399,16 @@ SIGNALS: dict[str, Signal] = {
             frame="",
         ),
         Signal(
+            "heard", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,
+            (
+                Column(
+                    "age_s", "position", lambda system, i: (system.n_drones - 1,),
+                    _ages_of_news,
+                ),
+            ),
+            frame="", constants=_other_drones,
+        ),
+        Signal(
             "wrench", "geometry_msgs/msg/WrenchStamped", Rate.STATE, anchor_names,
             (
                 Column(
@@ -482,10 +503,12 @@ class Asked(NamedTuple):
     Attributes:
         readings: Names of the numbers of each of the scenario's own sensors.
         tensions: Whether it has the tensions of all segments of the cables.
+        heard: Whether it has the ages of the drones' news from each other.
     """
 
     readings: Sequence[Sequence[str]] = ()
     tensions: bool = False
+    heard: bool = False
 
 
 NOTHING = Asked()
@@ -503,7 +526,8 @@ def recorded_signals(asked: Asked) -> list[Signal]:
     )
     told = [names for names in asked.readings if names]
     found = SIGNALS | {reading.name: of_sensors}
-    return [s for name, s in found.items() if name != "tensions" or asked.tensions]
+    on_request = {"tensions": asked.tensions, "heard": asked.heard}
+    return [s for name, s in found.items() if on_request.get(name, True)]
 
 
 class Row:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -46,6 +46,9 @@ from musls_sim.power import Power
 from musls_sim.scenario.aerodynamics import Air
 from musls_sim.sensors.estimation import Estimator, MotionCapture
 from musls_sim.wind import Wind
+
+if TYPE_CHECKING:
+    from musls_control.agents.network import Network
 
 # ---------- Triggers: time, stage, another event, or a condition
 
@@ -398,6 +401,7 @@ class EventContext:
         tilted: Thrust of tilted rotors; None where none are.
         air: Inputs of the aerodynamic models.
         abort: Gives the mission up, told why; None for a mission that cannot be given up.
+        network: Network between drones that decide for themselves; None without.
     """
 
     plant: Plant
@@ -409,6 +413,7 @@ class EventContext:
     tilted: TiltedThrust | None
     air: Air
     abort: Callable[[str], None] | None
+    network: Network | None = None
 
     def apply(self, change: Change) -> None:
         """Change the system, see `Plant.apply`."""
@@ -564,13 +569,15 @@ class Poke(Event):
 @EVENTS.register("drone_lost")
 @spec
 class DroneLost(OnDrone, Event):
-    """All motors of a drone stop for good."""
+    """All motors of a drone stop for good, and its radio, where drones decide for themselves."""
 
     kind: Literal["drone_lost"] = "drone_lost"
     changes_numbers_only: ClassVar[bool] = True
 
     def begin(self, context: EventContext) -> str:
         context.apply(RotorEfficiency(self.drone, None, 0.0))
+        if context.network is not None:
+            context.network.cut(links_of([self.drone], context.network.n_drones))
         return f"drone_{self.drone}: all motors stopped"
 
 
@@ -886,6 +893,106 @@ class LinkLost(OnDrone, Event):
 
     def end(self, context: EventContext) -> None:
         context.links.restore(self.drone - 1)
+
+
+def links_of(drones: Sequence[int], n_drones: int) -> set[tuple[int, int]]:
+    """Links (from, to) from and to some of the drones, numbers from 1."""
+    numbers = range(1, n_drones + 1)
+    return {(i, j) for i in numbers for j in numbers if i in drones or j in drones}
+
+
+@spec
+class NetworkCut(Event):
+    """Nothing gets through on some links between drones that decide for themselves.
+
+    What was under way arrives.
+
+    Attributes:
+        duration_s: Time after which it does again; left out for never.
+    """
+
+    duration_s: Positive | None = None
+
+    def cut(self, n_drones: int) -> set[tuple[int, int]]:
+        """Links (from, to) on which nothing gets through."""
+        raise NotImplementedError
+
+    @property
+    def what(self) -> str:
+        """Description in words."""
+        raise NotImplementedError
+
+    def fits(self, context: EventContext) -> None:
+        if context.network is None:
+            raise ConfigError(
+                f"events: {self.kind} needs a network between the drones: controller.kind: agents"
+            )
+
+    def begin(self, context: EventContext) -> str:
+        self._cut(context, 1)
+        return self.what
+
+    def end(self, context: EventContext) -> None:
+        self._cut(context, -1)
+
+    def _cut(self, context: EventContext, by: int) -> None:
+        assert context.network is not None  # see `fits`
+        context.network.cut(self.cut(context.network.n_drones), by)
+
+
+@EVENTS.register("network_outage")
+@spec
+class NetworkOutage(NetworkCut):
+    """The radio of some drones, or of all, neither sends nor hears.
+
+    Attributes:
+        drones: Numbers of these drones; left out for all.
+    """
+
+    kind: Literal["network_outage"] = "network_outage"
+    drones: tuple[One, ...] = ()
+
+    def check(self, system: RigSystem) -> None:
+        for drone in self.drones:
+            check_drone(drone, system)
+
+    def cut(self, n_drones: int) -> set[tuple[int, int]]:
+        return links_of(self.drones or range(1, n_drones + 1), n_drones)
+
+    @property
+    def what(self) -> str:
+        drones = ", ".join(f"drone_{i}" for i in self.drones) if self.drones else "all drones"
+        return f"{drones}: no radio"
+
+
+@EVENTS.register("partition")
+@spec
+class Partition(NetworkCut):
+    """The network falls apart: drones hear those of their own group alone.
+
+    Attributes:
+        groups: Numbers of the drones of each group; those that are left out are one more.
+    """
+
+    kind: Literal["partition"] = "partition"
+    groups: Annotated[tuple[tuple[One, ...], ...], Field(min_length=1)]
+
+    def check(self, system: RigSystem) -> None:
+        named = [drone for group in self.groups for drone in group]
+        for drone in named:
+            check_drone(drone, system)
+            if named.count(drone) > 1:
+                raise ConfigError(f"events: partition.groups: drone {drone} is in it twice")
+
+    def cut(self, n_drones: int) -> set[tuple[int, int]]:
+        numbers = range(1, n_drones + 1)
+        group_of = {drone: k for k, group in enumerate(self.groups) for drone in group}
+        return {(i, j) for i in numbers for j in numbers if group_of.get(i) != group_of.get(j)}
+
+    @property
+    def what(self) -> str:
+        groups = (", ".join(map(str, group)) for group in self.groups)
+        return f"drones {' | '.join(groups)} hear only their own group"
 
 
 @EVENTS.register("land")

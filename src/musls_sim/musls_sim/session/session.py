@@ -175,12 +175,15 @@ class Session(TiedToMemory, Flight):
             tilted,
             air,
             guidance.abort if guidance.can_abort else None,
+            None if flying is None else flying.network,
         )
         self.events = EventQueue(context, lambda: self.stage, self.observers, period_s)
         self.contingency = None
         if isinstance(guidance, MissionGuidance):
             guidance.act_through(self.events)
             self.contingency = guidance.flight.contingency
+            if context.network is not None:
+                guidance.flight.known.silent = context.network.silent
         if scenario.contingency is not None:
             self._check_contingency(scenario.contingency, guided=guided)
         for event in scenario.events:
@@ -207,11 +210,12 @@ class Session(TiedToMemory, Flight):
 
     def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:
         """Refuse, before the flight, a contingency that could not act."""
-        if self.contingency is None or not guided:
+        decides = self.flying is not None and self.flying.network is not None
+        if self.contingency is None or not (guided or decides):
             raise ConfigError(
                 "contingency changes the set-points of the formation and needs controller.kind: "
-                f"formation, not {self.scenario.controller.kind}; or leave contingency out "
-                "(--set contingency=null)"
+                f"formation or agents, not {self.scenario.controller.kind}; or leave contingency "
+                "out (--set contingency=null)"
             )
         if spec.hook == "release":
             try:
@@ -292,6 +296,7 @@ class Session(TiedToMemory, Flight):
     def numbers(self) -> dict[str, Any]:
         """Steps, pace and system for a flight's summary."""
         plant, scenario, hanging = self.plant, self.scenario, self.scenario.hanging
+        network = None if self.flying is None else self.flying.network
         links = sum(cable.links for cable in scenario.system.cables)
         return {
             "step_size_s": plant.physics_step_s,
@@ -300,6 +305,7 @@ class Session(TiedToMemory, Flight):
             "plant_step_us": self.plant_s / max(self.tick - 1, 1) * 1e6,
             "bare_dart_step_us": plant.bare_step_us() if links <= YARDSTICK_LINKS else None,
             "controller": {} if self.flying is None else self.flying.numbers(),
+            "network": [] if network is None else network.by_link(self.time_s),
             "links_per_cable": [cable.links for cable in scenario.system.cables],
             "n_drones": scenario.system.n_drones,
             "thrust_margin": None if hanging is None else hanging.thrust_margin,

@@ -142,6 +142,7 @@ class PayloadController(TiedToMemory, Controller):
         derived: Gains with their margins.
         shares: Shares of a wrench for the cables, (3 n, 7).
         memory: All that the law works on, (words,), a `cable_law.LAW` first.
+        commands: Commands of all drones that were computed last, (n, 10); they are overwritten.
     """
 
     level = ControlLevel.FORCES
@@ -188,7 +189,7 @@ class PayloadController(TiedToMemory, Controller):
         })  # fmt: skip
         self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
-        self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
+        self.commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
         self._gave_up = False
 
@@ -221,11 +222,36 @@ class PayloadController(TiedToMemory, Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Forces of the rotors, yaws, moments against the cables', forces counted on, (n, 10)."""
-        present = coming = reference.derivatives
-        if reference.whole is not None:
-            coming = reference.coming(self._load["ahead_s"])[0][0]
-        payload_step(self._address, estimate.records, present, reference.tilt, coming)
-        return self._commands
+        return self.respond(estimate, reference.derivatives, reference.tilt, self.coming(reference))
+
+    def coming(self, reference: LoadReference) -> Array:
+        """Derivatives of a reference for the time when the drones will have answered, (5, 4).
+
+        In whole periods from now, as compiled flights read it from a table.
+        """
+        if reference.whole is None:
+            return reference.derivatives
+        period_s = self._load["period"]
+        ahead_s = np.round(self._load["ahead_s"] / period_s) * period_s
+        coming: Array = reference.coming(ahead_s)[0][0]
+        return coming
+
+    def respond(self, estimate: Estimate, present: Array, tilt: Array, coming: Array) -> Array:
+        """Commands as of `step`, for derivatives of the reference, see `LoadReference`, `coming`.
+
+        They are written into one memory at each call.
+        """
+        payload_step(self._address, estimate.records, present, tilt, coming)
+        return self.commands
+
+    @property
+    def learned(self) -> tuple[Array, ...]:
+        """What the law has added up of the load, (3,) each, to be read or written.
+
+        Integrals of the errors of position and attitude, momentum of the observer.
+        """
+        load = self._load[0]
+        return load["position_integral"], load["attitude_integral"], load["seen"]["momentum"]
 
     def numbers(self) -> dict[str, float]:
         """Gains with the margins of their loops, and how often drones had to be spared."""
