@@ -137,7 +137,7 @@ NOT_NEEDED = {
     "werkzeug",
 }  # fmt: skip
 NOT_NEEDED |= {"mocap4r2_msgs", "musls_interfaces", "onnxruntime", "pettingzoo", "pyulog"}
-NOT_NEEDED |= {"onnx", "stable_baselines3"}
+NOT_NEEDED |= {"onnx", "pandas", "stable_baselines3"}
 """Used where they are installed."""
 
 PART_OF = {
