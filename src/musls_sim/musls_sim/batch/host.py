@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -23,8 +22,10 @@ from musls_control.mission.plan import FlightPlan
 from musls_control.mission.rows import ASIDE, CARRIES, SPREADS
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.layout import Gathered
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.session.compiled_stages.session_memory import fill_world, rows_of
+from musls_sim.session.compiled_stages.fields import LAYOUT
+from musls_sim.session.compiled_stages.session_memory import rows_of
 from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, come_down, play_plan
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
@@ -74,19 +75,13 @@ class Host:
         first: State of a world before any decision.
     """
 
-    def __init__(
-        self, session: Session, arrays: Mapping[str, NDArray[Any]], *, flies: bool
-    ) -> None:
-        """`arrays`: its own, as a world has them behind each other; `flies`: the mission's plan."""
+    def __init__(self, session: Session, arrays: Gathered, *, flies: bool) -> None:
+        """`arrays`: its own, as a world has them in one piece; `flies`: the mission's plan."""
         guidance, period_s = session.guidance, session.plant.period_s
         assert isinstance(guidance, MissionGuidance)
         self._guidance, self._plant, self._period_s = guidance, session.plant, period_s
         self._record, self._flies, self._lock = session.plant.record, flies, threading.Lock()
-        self._arrays, end = dict[str, tuple[NDArray[Any], slice]](), 0
-        for name, array in arrays.items():
-            begin, end = end, end + array.nbytes // 8
-            if array.size and name != "world":
-                self._arrays[name] = array, slice(begin, end)
+        self._arrays = arrays
         flight, events = guidance.flight, session.events
         gone, plan = np.zeros(len(guidance.setpoint.data), bool), guidance.plan
         self.first = Decided(self, flight, events, plan, flown(plan, events, gone))
@@ -120,7 +115,7 @@ class Host:
     def _decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
         flight, tick = known.flight, int(record["tick"][0])
         time_s, way, record["due"] = tick * self._period_s, flight.contingency, NEVER
-        self._take(memory, self._arrays)
+        self._take(memory)
         if way is not None and (way.has_news or flight.next_reaction_s - ROUNDING_S <= time_s):
             flight.look(time_s)
             self._give(known, memory, record)
@@ -130,30 +125,30 @@ class Host:
             if way is not None and way.gone.any() and spreads and flight.down["spread_from"] < 0:
                 flight.come_down(time_s)
                 flight.found[:, ASIDE:] = 0.0  # is in the plan now
-                self._put(memory, ("found", "down"))
+                self._put(memory)
                 self._give(known, memory, record)
                 self._follow(memory, record)
         self._guidance.stage = flight.player.stage
         known.events.step(tick)
         if self._plant.record is not self._record:
             raise ConfigError("events: one has changed the structure of a world of a batch")
-        self._put(memory, self._arrays)
+        self._put(memory)
         record["due"] = self.due(known, tick + 1)
 
     def _follow(self, memory: Array, record: NDArray[np.void]) -> None:
         """Have compiled code go to the row that is due."""
         advance_worlds(_follow(), record.ctypes.data, 0, 1, 1)
-        self._take(memory, ("sent", "found", "play", "down"))
+        self._take(memory)
 
-    def _take(self, memory: Array, names: Iterable[str]) -> None:
-        """Take over arrays of a world."""
-        for array, place in (self._arrays[name] for name in names):
-            array[...] = memory[place].view(array.dtype).reshape(array.shape)
+    def _take(self, memory: Array) -> None:
+        """Take over the arrays of a world."""
+        for own, its in self._arrays.pairs(memory):
+            own[:] = its
 
-    def _put(self, memory: Array, names: Iterable[str]) -> None:
+    def _put(self, memory: Array) -> None:
         """Give the world its arrays back."""
-        for array, place in (self._arrays[name] for name in names):
-            memory[place].view(array.dtype).reshape(array.shape)[...] = array
+        for own, its in self._arrays.pairs(memory):
+            its[:] = own
 
     def _give(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
         """Give the world another plan, if there is one."""
@@ -163,5 +158,5 @@ class Host:
             return
         known.plan = player.plan
         known.flown = flown(player.plan, known.events, way.gone)
-        fill_world(record, known.flown)
-        self._put(memory, ("play",))
+        self._put(memory)
+        LAYOUT.fill(record, known.flown)

@@ -194,9 +194,9 @@ class Session(TiedToMemory, Flight):
             before = plant.state.rotor_speed_rad_s
             latency = CommandLatency(latency_periods, before)
             inputs.rotor_command_rad_s, self.latency = latency.delayed_rad_s, latency
-        (noise,) = components.jitter.spawn(1)
-        setup = SensorSetup(plant.system, plant.state, period_s, noise)
-        self.load_cells = LoadCells(plant.system, period_s, noise)
+        cells, own = components.jitter.spawn(2)
+        setup = SensorSetup(plant.system, plant.state, period_s, own)
+        self.load_cells = LoadCells(plant.system, period_s, cells)
         self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
         self.driver = driver = RigDriver(scenario.rig, plant.system, period_s)

@@ -69,7 +69,7 @@ from musls_sim.plants.rigid_body import (
     rotor_records,
     surfaces_of,
 )
-from musls_sim.plants.rigid_links.step_control import JUMP_SHARE
+from musls_sim.plants.rigid_links.step_control import JUMP_SHARE, LEVELS, LIMIT, Levels
 
 Records = NDArray[np.void]
 
@@ -276,6 +276,8 @@ class LinkTables(NamedTuple):
         force: `PlantState.cable_force_n`, (n, 2, 3).
         peak: `PlantState.tension_peak_n`, (n,).
         solids: Surfaces: ground and obstacles, of `SOLID`.
+        levels: Levels of refinement, (1,) of `LEVELS`.
+        limits: Limits of a step of each level with each cable, (levels, n) of `LIMIT`.
     """
 
     system: Records
@@ -307,6 +309,8 @@ class LinkTables(NamedTuple):
     force: Array
     peak: Array
     solids: Records
+    levels: Records
+    limits: Records
 
 
 SYSTEM = np.dtype(
@@ -350,6 +354,8 @@ pieces_of = opener("pieces", PIECE)
 rotors_of = grid_opener("rotors", ROTOR)
 selected_of = opener("selected", np.int64)
 first_links_of = opener("first_links", np.int64)
+levels_of = opener("levels", LEVELS)
+limits_of = grid_opener("limits", LIMIT)
 
 
 # ---------- Records of a system
@@ -370,6 +376,7 @@ def build_records(
     contact: Collection[str] = TOUCHING,
     inextensible: bool = False,
     even: bool = True,
+    levels: Levels | None = None,
 ) -> tuple[Array, LinkTables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
@@ -451,6 +458,8 @@ def build_records(
         "force": np.zeros((n, 2, 3)),
         "peak": np.zeros(n),
         "solids": solids,
+        "levels": np.zeros(1, LEVELS) if levels is None else levels.record,
+        "limits": np.zeros((1, n), LIMIT) if levels is None else levels.limits,
     }
     memory, views = pack_tables(arrays)
     return memory, LinkTables(**views)
@@ -506,7 +515,7 @@ def take_over(t: LinkTables, old: LinkTables) -> None:
 
 def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
     """Share the memory of the shown state with another set of records."""
-    names = "rotors", "speed", "shown", "force", "peak"
+    names = "rotors", "speed", "shown", "force", "peak", "levels", "limits"
     for name in names:
         lead_to(t.system[name], getattr(old, name))
     return t._replace(**{name: getattr(old, name) for name in names})

@@ -63,7 +63,7 @@ from musls_sim.plants.rigid_links.period import (
     rewind,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
-from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle
+from musls_sim.plants.rigid_links.step_control import Levels, settle
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
@@ -174,12 +174,11 @@ def _others() -> str:
 def _error_of_trial(plant: RigidLinksPlant, inputs: PlantInputs, substeps: int) -> float:
     """Energy made or lost, and work of forces without a source, in a trial; the plant goes back."""
     memory, levels = plant.memory.copy(), plant.levels.record.copy()
-    trial = levels.copy()
-    trial["substeps"] = substeps
+    plant.levels.record["substeps"] = substeps
     try:
         restart(plant.address)
         for _ in range(TRIAL_PERIODS):
-            if plant._move(move_plant, inputs, levels=trial) in (RUNAWAY, NOT_FINITE):
+            if plant._move(move_plant, inputs) in (RUNAWAY, NOT_FINITE):
                 return math.inf
         ledger = plant.records.system[0]["ledger"]
         lift_j = float(np.linalg.norm(ledger["recent_impulse"])) * plant.gravity_m_s2
@@ -328,13 +327,13 @@ class RigidLinksPlant(Plant):
         self.levels = Levels(
             system, self.period_s, self.substeps, gravity_m_s2, refine=refine, accuracy=accuracy
         )
-        self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
         check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record, self.rotors = self.records.system, self.records.rotors
+        self.levels.record, self.levels.limits = self.records.levels, self.records.limits
         self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
@@ -356,6 +355,7 @@ class RigidLinksPlant(Plant):
             contact=self.contact,
             inextensible=self._inextensible,
             even=self.bends_evenly,
+            levels=self.levels,
         )
 
     def start_moving(self, rates: Array) -> None:
@@ -680,9 +680,12 @@ class ChainState(LocalState):
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
         """See `interface.LocalState`."""
-        once = np.zeros(1, LEVELS)
-        once["substeps"], once["period"] = 1, time_s
-        self._plant._move(move_plant, inputs, levels=once)
+        levels = self._plant.levels.record
+        kept = levels.copy()
+        levels["present"] = levels["last"] = 0
+        levels["substeps"], levels["period"] = 1, time_s
+        self._plant._move(move_plant, inputs)
+        levels[:] = kept
 
 
 def check_stops(system: SlungLoadSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:
