@@ -150,5 +150,5 @@ def test_arrays_that_share_memory_share_it_in_one_piece():
     one.views["b"][3] = -1.0
     assert one.views["a"][1] == one.views["c"][0] == -1.0 and whole[3] == 3.0
     whole[:] = 0.0
-    one.read()
+    one.read(one.memory)
     assert not one.views["b"].any() and one.views["d"].all()

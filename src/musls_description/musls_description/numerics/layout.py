@@ -252,7 +252,7 @@ class Gathered:
                 self.roots[id(root)] = root, at
                 at += -(-root.nbytes // 8) * 8
         self.memory = np.zeros(at // 8)
-        self.read()
+        self.read(self.memory)
         self.views = {name: self._view(array) for name, array in arrays.items()}
 
     def _view(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -263,12 +263,17 @@ class Gathered:
         at = self.roots[id(root)][1] + array.ctypes.data - root.ctypes.data
         return np.ndarray(array.shape, array.dtype, self.memory.data, at, array.strides)
 
-    def read(self) -> None:
-        """Copy the arrays into the memory."""
-        for root, copy in self.pairs(self.memory):
+    def read(self, memory: NDArray[Any]) -> None:
+        """Copy the arrays into a memory like this one."""
+        for root, copy in self._pairs(memory):
             copy[:] = root
 
-    def pairs(self, memory: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def write(self, memory: NDArray[Any]) -> None:
+        """Copy a memory like this one into the arrays."""
+        for root, copy in self._pairs(memory):
+            root[:] = copy
+
+    def _pairs(self, memory: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Bytes of each array that owns memory, and of its copy in a memory like this one."""
         every = memory.view(np.uint8)
         for root, at in self.roots.values():

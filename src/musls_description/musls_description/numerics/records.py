@@ -45,7 +45,7 @@ class TiedToMemory:
         """Refuse `copy` and `pickle` (raises ConfigError)."""
         raise ConfigError(
             f"a {type(self).__name__} cannot be copied or pickled: build another one from the "
-            "same scenario"
+            "same scenario; a session or batch gives a snapshot of its state"
         )
 
 

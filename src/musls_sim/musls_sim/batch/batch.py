@@ -451,7 +451,7 @@ class _Start:
             self.stages = self._stages(session, mission)
             flown = self.host.first.flown
             values = numbers | self.parts | self.shared | flown
-            LAYOUT.fill(self.record, values | {"due": self.host.due(self.host.first, 0)})
+            LAYOUT.fill(self.record, values | {"due": self.host.due(0)})
             if not mission:
                 self.parts["sent"][:] = self.parts["setpoint"][:] = flown["table"][0]
         self.structure = (

@@ -498,6 +498,9 @@ class Plant(TiedToMemory):
         """Coordinates of `tree`: the load's rotation vector and place, joint angles."""
         return np.zeros(0)
 
+    def lead(self) -> None:
+        """Write the places of tables into the record, where these may lie elsewhere now."""
+
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
         """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again."""
         self.state.rotor_speed_rad_s[:] = speed_rad_s

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self
@@ -30,10 +30,12 @@ class Observer:
         every: Control periods between two calls of `observe`.
         recalls: Control periods between two calls of `recall`, a whole number of `every`; 0 for
             none.
+        held: Whether a snapshot of the session holds its state.
     """
 
     every: int = 1
     recalls: int = 0
+    held: ClassVar[bool] = False
 
     def start(self, loop: Loop) -> None:
         """The run begins; nothing has moved yet."""
@@ -177,6 +179,7 @@ class Loop:
     """
 
     power: Power | None = None
+    not_kept: ClassVar[frozenset[str]] = frozenset({"_closing", "_stages", "_begin_s", "_end_s"})
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant

@@ -186,7 +186,6 @@ class PayloadController(TiedToMemory, Controller):
             "forces": np.zeros((3, n, 3)),
             "commands": np.zeros(n, COMMAND),
         })  # fmt: skip
-        self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
         self._commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
@@ -224,7 +223,7 @@ class PayloadController(TiedToMemory, Controller):
         present = coming = reference.derivatives
         if reference.whole is not None:
             coming = reference.coming(self._load["ahead_s"])[0][0]
-        payload_step(self._address, estimate.records, present, reference.tilt, coming)
+        payload_step(self.memory.ctypes.data, estimate.records, present, reference.tilt, coming)
         return self._commands
 
     def numbers(self) -> dict[str, float]:

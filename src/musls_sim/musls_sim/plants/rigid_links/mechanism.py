@@ -513,12 +513,15 @@ def take_over(t: LinkTables, old: LinkTables) -> None:
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
 
 
+SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits"
+"""Tables that stay where they are when another tree takes over."""
+
+
 def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
     """Share the memory of the shown state with another set of records."""
-    names = "rotors", "speed", "shown", "force", "peak", "levels", "limits"
-    for name in names:
+    for name in SHOWN:
         lead_to(t.system[name], getattr(old, name))
-    return t._replace(**{name: getattr(old, name) for name in names})
+    return t._replace(**{name: getattr(old, name) for name in SHOWN})
 
 
 def set_positions(t: LinkTables, positions: Array) -> None:

@@ -18,6 +18,7 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree, build_
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.records import lead_to
 from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -37,6 +38,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
+    SHOWN,
     LinkTables,
     build_records,
     drift,
@@ -592,6 +594,11 @@ class RigidLinksPlant(Plant):
         self.records, self.tree = share_shown(records, self.records), pieces.tree
         self.record = records.system
         self.reset_counters()
+
+    def lead(self) -> None:
+        """See `interface.Plant`: what is shown stays where it was when cables part."""
+        for name in SHOWN:
+            lead_to(self.record[name], getattr(self.records, name))
 
     def local_state(self) -> LocalState:
         """See `interface.Plant`."""

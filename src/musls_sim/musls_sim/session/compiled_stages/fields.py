@@ -124,7 +124,7 @@ GUIDANCE = [
     _shared("plan_rows", ("rows",), ROW, "what else is known of its rows", ""),
     _shared(
         "reference", ("reference_rows",), REFERENCE, "of the load, a row a period",
-        "control.arrays.reference",
+        "control.reference",
     ),
     Field("wanted", DRONES_ROWS, float, "set-points of guidance", "guidance.setpoint.data"),
     Field("sent", DRONES_ROWS, float, "those that are handed out", "control.sent.data"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import gcd
 from types import SimpleNamespace
@@ -181,6 +181,24 @@ class World:
         self._kept, self._shapes = np.zeros((count, shaping.nbytes // 8)), np.zeros(1, COPY)
         _lead(self._shapes, shaping, self._kept)
         LAYOUT.fill(self._record, values | {"copies": self._copies, "shapes": self._shapes})
+
+    @property
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """Numbers of the record, (1, ...)."""
+        return {name: self._record[name].copy() for name in LAYOUT.numbers}
+
+    @property
+    def own(self) -> Arrays:
+        """Arrays that belong to no part of the session."""
+        names = "streams", "motors", "command"
+        return {name: self._own[name].copy() for name in names}
+
+    def take(self, numbers: Mapping[str, Any], own: Mapping[str, NDArray[Any]]) -> None:
+        """Take over the numbers and arrays of a snapshot."""
+        for name, value in numbers.items():
+            self._record[name] = value
+        for name, array in own.items():
+            self._own[name][...] = array
 
     def prepare(self, tick: int) -> int:
         """Be ready for compiled stages; the periods for which they may run on."""
