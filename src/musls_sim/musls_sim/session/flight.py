@@ -84,6 +84,7 @@ class Flight(Loop):
         tension_peaks: Largest tensions of all steps.
         load_cells: Load cells of the cables, and their readings.
         readings: Readings of your own sensors, one after the other.
+        own: Numbers that your own compiled stages work on, see `fields.own`; set before the start.
         plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
             which may compile.
     """
@@ -109,6 +110,7 @@ class Flight(Loop):
     load_cells: LoadCells
     sensors: Sensors
     readings: Array
+    own: Array | None = None
     plant_s = 0.0
     _energy_doubted = False
     _overloaded: frozenset[int] = frozenset()

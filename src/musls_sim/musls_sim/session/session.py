@@ -110,6 +110,7 @@ class Session(TiedToMemory, Flight):
     def __repr__(self) -> str:
         return f"<Session {self.scenario.name}: {self.time_s:.3f} s, stage {self.stage}>"
 
+    compiles = True
     not_kept = Flight.not_kept | {"scenario", "observers", "_runs", "_world", "_keeper", "_text"}
 
     @user_code()

@@ -270,7 +270,8 @@ class LinkTables(NamedTuple):
         wrench_enu: Inputs in the world frame, (1 + n, 6).
         guide: Moment and force that move prescribed drones, (n, 6).
         target: Poses of prescribed drones in the middle of the next step, (n, 7).
-        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n).
+        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n); (0, 0)
+            before drones are prescribed.
         begin_force: `force` at the begin of the period, (n, 6).
         shown: `PlantState.motion`, (1 + n, 16).
         force: `PlantState.cable_force_n`, (n, 2, 3).
@@ -452,7 +453,7 @@ def build_records(
         **{name: np.zeros((1 + n, 6)) for name in ("wrench_body", "wrench_enu")},
         "guide": np.zeros((n, 6)),
         "target": np.zeros((n, 7)),
-        "compliance": np.zeros((6 * n, 6 * n)),
+        "compliance": np.zeros((0, 0)),
         "begin_force": np.zeros((n, 6)),
         "shown": shown,
         "force": np.zeros((n, 2, 3)),
@@ -513,7 +514,7 @@ def take_over(t: LinkTables, old: LinkTables) -> None:
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
 
 
-SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits"
+SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits", "compliance"
 """Tables that stay where they are when another tree takes over."""
 
 

@@ -471,6 +471,10 @@ class RigidLinksPlant(Plant):
         """Move the drones along given paths from now on, or let them fly again."""
         if motion is not None and self.tree is not self.whole:
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
+        if motion is not None and not self.records.compliance.size:
+            size = 6 * self.system.n_drones
+            self.records = self.records._replace(compliance=np.zeros((size, size)))
+            self.lead()
         self._motion = motion
         system, audit = self.records.system[0], self.reaction.audit
         system["guided"] = motion is not None

@@ -268,6 +268,8 @@ WATCHED = [
     ),
 ]  # fmt: skip
 
+OWN_FIELDS = [Field("own", ("n_own",), float, "numbers of your own compiled stages", "own")]
+
 RECORDED = [
     _alone("copies", ("n_copies",), COPY, "what is copied into rows", ""),
     _alone("shapes", (), COPY, "`Plant.shaping`, of which cables' shapes are made", ""),
@@ -275,7 +277,7 @@ RECORDED = [
 
 LAYOUT = Layout(
     NUMBERS,
-    [*TRUTH, *GUIDANCE, *KNOWN, *CONTROL, *ACTING, *CHANCE, *WATCHED, *RECORDED],
+    [*TRUTH, *GUIDANCE, *KNOWN, *CONTROL, *ACTING, *CHANCE, *WATCHED, *OWN_FIELDS, *RECORDED],
     begin=STEP_LAYOUT,
 )
 """Numbers and arrays of a world; owners are parts of a `Session`."""
