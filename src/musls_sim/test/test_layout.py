@@ -37,8 +37,8 @@ FLIGHTS = {
     "obstacles": ("gate",),
     "a crane": ("crane",),
 }
-BY_STAGES = {"rates"}
-"""Fields of commands from outside."""
+BY_STAGES = {"rates", "own"}
+"""Fields of commands from outside, and of somebody's own stages."""
 
 
 def record_of(name, *keys):

@@ -197,8 +197,10 @@ def _check(field: Field, array: NDArray[Any], sizes: dict[str, int]) -> None:
     """Compare an array with its declaration, and take over the sizes that it has."""
     if field.type is None:
         return
-    wanted = [sizes.setdefault(size, n) if isinstance(size, str) else size
-              for size, n in zip(field.shape or (1,), array.shape, strict=False)]  # fmt: skip
+    wanted = [
+        sizes.setdefault(size, n) if isinstance(size, str) else size
+        for size, n in zip(field.shape or (1,), array.shape, strict=False)
+    ]
     if list(array.shape) != wanted or array.dtype != np.dtype(field.type):
         raise ValueError(
             f"{field.name}: {array.dtype} {array.shape}, must be {np.dtype(field.type)} "

@@ -6,6 +6,7 @@ arrays are. A stage opens an array as an attribute of this module: `fields.setpo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,198 +82,158 @@ ALONE = "alone"
 """Fields of flights alone: a batch neither records nor watches collisions."""
 
 
-def _recorded(name: str, shape: tuple[str | int, ...], meaning: str, owner: str) -> Field:
-    return Field(name, shape, float, meaning, owner, recorded=True)
+def _of(owner: str, group: str = "") -> Callable[..., Field]:
+    """Function that makes rows of fields of an owner, by default attributes of their names.
+
+    `owner`: attributes that lead from the session to it; "" for fields that the world makes.
+    """
+
+    def row(
+        name: str,
+        shape: tuple[str | int, ...],
+        kind: Any,
+        meaning: str,
+        attribute: str = "",
+        *,
+        apart: str = "",
+        recorded: bool = False,
+    ) -> Field:
+        way = f"{owner}.{attribute or name}" if owner else ""
+        return Field(name, shape, kind, meaning, way, group, apart, recorded)
+
+    return row
 
 
-def _alone(name: str, shape: tuple[str | int, ...], kind: Any, meaning: str, owner: str) -> Field:
-    return Field(name, shape, kind, meaning, owner, group=ALONE)
+_world = _of("")
+_alone, _shared = _of("", ALONE), _of("", "shared")
+_plant = _of("plant.state")
+_peaks = _of("tension_peaks")
+_guided = _of("guidance.arrays")
+_estimator = _of("components.estimator")
+_cascade = _of("components.autopilot")
+_commanded = _of("control.arrays")
+_power, _tilted = _of("power"), _of("tilted")
+_air = _of("aerodynamics.arrays")
+_wind, _inputs = _of("components.wind"), _of("inputs")
+_watch = _of("collisions.arrays", ALONE)
 
-
-def _shared(name: str, shape: tuple[str | int, ...], kind: Any, meaning: str, owner: str) -> Field:
-    return Field(name, shape, kind, meaning, owner, group="shared")
-
-
-BODIES = ("n_bodies", 16)
-DRONES_ROWS, ROTORS = ("n_drones", 12), ("n_drones", "n_rotors")
+BODIES, ROTORS, ROWS = ("n_bodies", 16), ("n_drones", "n_rotors"), ("n_drones", 12)
+PLACES = "components.sensed.state.motion or plant.state.motion"
 
 TRUTH = [
-    _recorded("motion", BODIES, "true motion, see `BodyMotion.data`", "plant.state.motion"),
-    Field("true", ("n_bodies",), MOTION, "the same as records", "plant.state.records"),
-    _recorded("speed", ROTORS, "speeds of the rotors", "plant.state.rotor_speed_rad_s"),
-    _recorded(
-        "force", ("n_cables", 2, 3), "forces at the ends of cables", "plant.state.cable_force_n"
-    ),
-    Field(
-        "peak", ("n_cables",), float, "largest tensions in the period",
-        "plant.state.tension_peak_n", apart="peak_apart",
-    ),
-    _recorded("anchors", ("n_anchors", 16), "motion of anchors", "plant.state.anchor_motion"),
-    _recorded("held", ("n_anchors", 6), "what holds them", "plant.state.anchor_wrench_n"),
-    _recorded(
-        "free_length", ("n_lengths",), "lengths of cables off winches", "plant.state.free_length_m"
-    ),
-    Field("largest", ("n_cables",), float, "largest tensions so far", "tension_peaks.largest_n"),
-    _recorded(
-        "recent", ("n_cables",), "largest since they began anew", "tension_peaks.recent_n"
-    ),
-]  # fmt: skip
+    _plant("motion", BODIES, float, "true motion, see `BodyMotion.data`", recorded=True),
+    _plant("true", ("n_bodies",), MOTION, "the same as records", "records"),
+    _plant("speed", ROTORS, float, "speeds of rotors", "rotor_speed_rad_s", recorded=True),
+    _plant("force", ("n_cables", 2, 3), float, "of cables", "cable_force_n", recorded=True),
+    _plant("peak", ("n_cables",), float, "tensions", "tension_peak_n", apart="peak_apart"),
+    _plant("anchors", ("n_anchors", 16), float, "motion", "anchor_motion", recorded=True),
+    _plant("held", ("n_anchors", 6), float, "forces on anchors", "anchor_wrench_n", recorded=True),
+    _plant("free_length", ("n_lengths",), float, "of cables", "free_length_m", recorded=True),
+    _peaks("largest", ("n_cables",), float, "largest tensions so far", "largest_n"),
+    _peaks("recent", ("n_cables",), float, "since they began anew", "recent_n", recorded=True),
+]
 
 GUIDANCE = [
-    _shared("table", ("rows", "n_drones", 12), float, "set-points of the plan", ""),
-    _shared("waits", ("n_waits",), WAIT, "rows of the plan that wait", ""),
-    _shared("plan_rows", ("rows",), ROW, "what else is known of its rows", ""),
-    _shared(
-        "reference", ("reference_rows",), REFERENCE, "of the load, a row a period",
-        "control.reference",
-    ),
-    Field("wanted", DRONES_ROWS, float, "set-points of guidance", "guidance.setpoint.data"),
-    Field("sent", DRONES_ROWS, float, "those that are handed out", "control.sent.data"),
-    Field("setpoint", DRONES_ROWS, float, "those of the autopilots", "control.heard.data"),
+    _shared("table", ("rows", "n_drones", 12), float, "set-points of the plan"),
+    _shared("waits", ("n_waits",), WAIT, "rows of the plan that wait"),
+    _shared("plan_rows", ("rows",), ROW, "what else is known of its rows"),
+    _of("control", "shared")("reference", ("reference_rows",), REFERENCE, "of the load"),
+    Field("wanted", ROWS, float, "set-points of guidance", "guidance.setpoint.data"),
+    Field("sent", ROWS, float, "those that are handed out", "control.sent.data"),
+    Field("setpoint", ROWS, float, "those that the autopilots have", "control.heard.data"),
     Field("links", ("n_drones",), LINK, "by which they come late", "setpoint_link.links"),
-    Field(
-        "under_way", ("way_size", "n_drones"), UNDER_WAY, "set-points under way",
-        "setpoint_link.under_way",
-    ),
-    Field("play", (), PLAY, "where the world is in its plan", "guidance.arrays.play"),
-    Field("down", (), DOWN, "what was looked at on the way down", "guidance.arrays.down"),
-    Field(
-        "found", ("n_drones", FOUND_COLUMNS), float, "what was found there",
-        "guidance.arrays.found",
-    ),
-    Field("ending", (), ENDING, "what comes after the plan", "guidance.arrays.ending"),
-    _alone("played_rows", (KEPT, 2), int, "periods and rows of the plan that began", ""),
+    _of("setpoint_link")("under_way", ("way_size", "n_drones"), UNDER_WAY, "those under way"),
+    _guided("play", (), PLAY, "where the world is in its plan"),
+    _guided("down", (), DOWN, "what was looked at on the way down"),
+    _guided("found", ("n_drones", FOUND_COLUMNS), float, "what was found there"),
+    _guided("ending", (), ENDING, "what comes after the plan"),
+    _alone("played_rows", (KEPT, 2), int, "periods and rows of the plan that began"),
     Field("losses", ("n_drones",), LOSS, "drones that do not carry", "contingency.losses"),
-]  # fmt: skip
+]
 
 KNOWN = [
-    Field(
-        "sensed", BODIES, float, "motion as sensors measure it",
-        "components.sensed.state.motion or plant.state.motion",
-    ),
-    Field(
-        "sensed_bodies", ("n_bodies",), MOTION, "the same as records",
-        "components.sensed.state.records",
-    ),
+    Field("sensed", BODIES, float, "motion as sensors measure it", PLACES),
+    _of("components.sensed.state")("sensed_bodies", ("n_bodies",), MOTION, "as records", "records"),
     Field("faults", ("n_drones",), FAULT, "faults of these sensors", "components.sensed.faults"),
-    Field(
-        "sensors", ("n_bodies",), SENSORS, "motion capture and IMUs", "components.estimator.sensors"
-    ),
-    Field(
-        "ring", ("ring_size", "n_bodies"), PREDICTION, "samples under way",
-        "components.estimator.ring",
-    ),
-    Field("estimate", BODIES, float, "estimated motion", "components.estimator.estimate.data"),
-    Field(
-        "bodies", ("n_bodies",), MOTION, "the same as records",
-        "components.estimator.estimate.records",
-    ),
-    Field(
-        "tension", ("n_cables", 2), float, "estimated tensions",
-        "components.estimator.estimate.tension_n",
-    ),
+    _estimator("sensors", ("n_bodies",), SENSORS, "motion capture and IMUs"),
+    _estimator("ring", ("ring_size", "n_bodies"), PREDICTION, "samples under way"),
+    _estimator("estimate", BODIES, float, "estimated motion", "estimate.data"),
+    _estimator("bodies", ("n_bodies",), MOTION, "the same as records", "estimate.records"),
+    _estimator("tension", ("n_cables", 2), float, "estimated tensions", "estimate.tension_n"),
     Field("cells", ("n_cells",), LOAD_CELL, "load cells", "load_cells.records"),
-    _recorded("shown", ("n_cells", 2), "tensions that they show", "load_cells.measured_n"),
-]  # fmt: skip
+    _of("load_cells")("shown", ("n_cells", 2), float, "tensions", "measured_n", recorded=True),
+]
 
 CONTROL = [
-    Field(
-        "constants", ("n_drones",), PARAMETER_DTYPE, "autopilots",
-        "components.autopilot.constants",
-    ),
-    Field("state", ("n_drones",), STATE_DTYPE, "their state", "components.autopilot.state"),
-    Field(
-        "mixers", (*ROTORS, MIXER_COLUMNS), float, "their allocation",
-        "components.autopilot.mixers",
-    ),
+    _cascade("constants", ("n_drones",), PARAMETER_DTYPE, "parameters of autopilots"),
+    _cascade("state", ("n_drones",), STATE_DTYPE, "their state"),
+    _cascade("mixers", (*ROTORS, MIXER_COLUMNS), float, "their allocation"),
     Field("throttle", ("n_drones", 2, "n_rotors"), float, "throttle and speeds", "command.data"),
-    Field(
-        "told", ROTORS, float, "speeds that the motors are told", "inputs.rotor_command_rad_s",
-        apart="told_apart",
-    ),
+    _inputs("told", ROTORS, float, "for motors", "rotor_command_rad_s", apart="told_apart"),
     Field("late", ROTORS, float, "commands that come late", "latency.delayed_rad_s"),
     Field("delayed", ("latency", *ROTORS), float, "commands under way", "latency.ring"),
-    Field(
-        "asked", ("n_drones", "n_columns"), float, "commands at the world's level, see "
-        "`ControlLevel`", "control.arrays.asked",
-    ),
-    _alone(
-        "asked_rows", ("n_announced", "n_drones", 3), float, "accelerations to be announced", ""
-    ),
-    Field("law", (), None, "record of a controller", "control.arrays.law"),
-    Field(
-        "law_drones", ("n_drones",), ROTORTM_DRONE, "its drones", "control.arrays.law_drones"
-    ),
-    Field(
-        "law_shares", ("n_law_rows", "n_law_columns"), float, "its shares of a wrench",
-        "control.arrays.law_shares",
-    ),
-    Field("thrust", ("n_drones",), THRUST, "forces for autopilots", "control.arrays.thrust"),
-    Field("attitude", ("n_drones",), DRONE, "tilt of the drones", "control.arrays.attitude"),
-    Field("measured", ("n_drones",), SENSED, "of `Incremental`", "control.arrays.measured"),
-    Field(
-        "rotor_wrench", ("n_drones", 4, "n_rotors"), float, "wrenches of its rotors",
-        "control.arrays.rotor_wrench",
-    ),
-    Field("rates", ("n_drones",), RATE, "rates of the drones", "control.arrays.rates"),
-    Field("gains", (2, 3), float, "gains of their tilt", "control.arrays.gains"),
-    Field("shares", ROTORS, ROTOR, "shares of rotors", "control.arrays.shares"),
-]  # fmt: skip
+    _commanded("asked", ("n_drones", "n_columns"), float, "commands, see `ControlLevel`"),
+    _alone("asked_rows", ("n_announced", "n_drones", 3), float, "accelerations to be announced"),
+    _commanded("law", (), None, "record of a controller"),
+    _commanded("law_drones", ("n_drones",), ROTORTM_DRONE, "its drones"),
+    _commanded("law_shares", ("n_law_rows", "n_law_columns"), float, "its shares of a wrench"),
+    _commanded("thrust", ("n_drones",), THRUST, "forces for autopilots"),
+    _commanded("attitude", ("n_drones",), DRONE, "tilt of the drones"),
+    _commanded("measured", ("n_drones",), SENSED, "forces and moments, see `Incremental`"),
+    _commanded("rotor_wrench", ("n_drones", 4, "n_rotors"), float, "wrenches of their rotors"),
+    _commanded("rates", ("n_drones",), RATE, "rates of the drones"),
+    _commanded("gains", (2, 3), float, "gains of their tilt"),
+    _commanded("shares", ROTORS, ROTOR, "shares of rotors"),
+]
 
 ACTING = [
-    Field("motors", ("n_drones",), float, "share of their speed at which motors turn"),
-    Field("drives", ROTORS, MOTOR, "motors", "power.rotors"),
-    Field("batteries", ("n_drones",), BATTERY, "batteries", "power.batteries"),
-    Field("reaction", ("n_drones", 3), float, "moments of propellers", "power.reaction"),
-    Field("tilted_rotors", ROTORS, AIR_ROTOR, "rotors that are not upright", "tilted.rotors"),
-    Field("tilt_health", ROTORS, float, "what is left of their thrust", "tilted.health"),
-    Field("tilt_shift", ("n_drones", 3), float, "their axes minus upright ones", "tilted.shift"),
-    Field("air_rotors", ROTORS, AIR_ROTOR, "rotors in air", "aerodynamics.arrays.air_rotors"),
-    Field("downwash", (), DOWNWASH, "law of wakes", "aerodynamics.arrays.downwash"),
-    Field("wakes", ROTORS, WAKE, "wakes of rotors", "aerodynamics.arrays.wakes"),
-    Field("wake_cells", ("n_met",), CELL, "what they meet", "aerodynamics.arrays.wake_cells"),
-    Field("near_ground", ("n_drones",), NEAR_GROUND, "rotors", "aerodynamics.arrays.near_ground"),
-    Field("mean_wind", (3,), float, "constant part of the wind", "components.wind.mean_enu_m_s"),
-    Field("gust", (3,), float, "present gust", "components.wind.gust_enu_m_s"),
-    Field("winch_taken", ("n_winches",), int, "see `PlantInputs`", "inputs.winch_taken"),
-    Field("winch_ramp", ("n_winches", 2), float, "likewise", "inputs.winch_ramp"),
+    _world("motors", ("n_drones",), float, "share of their speed at which motors turn"),
+    _power("drives", ROTORS, MOTOR, "motors", "rotors"),
+    _power("batteries", ("n_drones",), BATTERY, "batteries"),
+    _power("reaction", ("n_drones", 3), float, "moments of propellers"),
+    _tilted("tilted_rotors", ROTORS, AIR_ROTOR, "rotors that are not upright", "rotors"),
+    _tilted("tilt_health", ROTORS, float, "what is left of their thrust", "health"),
+    _tilted("tilt_shift", ("n_drones", 3), float, "their axes minus upright ones", "shift"),
+    _air("air_rotors", ROTORS, AIR_ROTOR, "rotors in air"),
+    _air("downwash", (), DOWNWASH, "law of wakes"),
+    _air("wakes", ROTORS, WAKE, "wakes of rotors"),
+    _air("wake_cells", ("n_met",), CELL, "what they meet"),
+    _air("near_ground", ("n_drones",), NEAR_GROUND, "rotors near the ground"),
+    _wind("mean_wind", (3,), float, "constant part of the wind", "mean_enu_m_s"),
+    _wind("gust", (3,), float, "present gust", "gust_enu_m_s"),
+    _inputs("winch_taken", ("n_winches",), int, "see `PlantInputs`"),
+    _inputs("winch_ramp", ("n_winches", 2), float, "likewise"),
     Field("targets", ("n_targets",), TARGET, "what moves anchors and winches", "driver.targets"),
-    _shared("rig_numbers", ("rig_size",), float, "their numbers over time", "driver.numbers"),
+    _of("driver", "shared")("rig_numbers", ("rig_size",), float, "numbers of these", "numbers"),
 ]
 
 CHANCE = [
-    Field("streams", (len(STREAMS), 4), np.uint64, "generators of noise, see `STREAMS`"),
-    Field("generator", (7,), int, "functions that draw from them, see `noise`"),
-    Field("gust_noise", (3,), float, "numbers of this period for gusts"),
-    Field("noise", ("n_bodies", 13), float, "for motion capture and IMUs, see `NOISE`"),
-    Field("cell_noise", ("n_cells", 2), float, "for load cells"),
-    Field("jitter", ("n_drones",), float, "for set-points that come late"),
+    _world("streams", (len(STREAMS), 4), np.uint64, "generators of noise, see `STREAMS`"),
+    _world("generator", (7,), int, "functions that draw from them, see `noise`"),
+    _world("gust_noise", (3,), float, "numbers of this period for gusts"),
+    _world("noise", ("n_bodies", 13), float, "for motion capture and IMUs, see `NOISE`"),
+    _world("cell_noise", ("n_cells", 2), float, "for load cells"),
+    _world("jitter", ("n_drones",), float, "for set-points that come late"),
 ]
 
 WATCHED = [
-    _alone("solids", ("n_solids",), OWN, "parts of bodies", "collisions.arrays.solids"),
-    _alone("first_solid", ("n_firsts",), int, "first of each", "collisions.arrays.first_solid"),
-    _alone("reach", ("n_bodies",), float, "radius of each", "collisions.arrays.reach"),
-    _alone(
-        "contact_speed", ("n_bodies", "n_bodies"), float, "speeds at which they touch",
-        "collisions.arrays.contact_speed",
-    ),
-    _alone("fastened", ("n_fastened",), CABLE, "cables between them", "collisions.arrays.fastened"),
-    _alone("cable_length", ("n_cables",), float, "lengths", "collisions.arrays.cable_length"),
-    _alone("near", ("n_fastened", "n_bodies"), np.bool_, "near rotors", "collisions.arrays.near"),
-    _alone("obstacles", ("obstacle_solids",), SOLID, "obstacles", "collisions.arrays.obstacles"),
-    _alone("closest", ("n_obstacles",), CLOSEST, "how close", "collisions.arrays.closest"),
-    _alone(
-        "touching", ("n_bodies", "n_obstacles"), TOUCHING, "what touches which obstacle",
-        "collisions.arrays.touching",
-    ),
-]  # fmt: skip
+    _watch("solids", ("n_solids",), OWN, "parts of bodies"),
+    _watch("first_solid", ("n_firsts",), int, "first of each body"),
+    _watch("reach", ("n_bodies",), float, "radius of each body"),
+    _watch("contact_speed", ("n_bodies", "n_bodies"), float, "speeds at which they touch"),
+    _watch("fastened", ("n_fastened",), CABLE, "cables between them"),
+    _watch("cable_length", ("n_cables",), float, "lengths of cables"),
+    _watch("near", ("n_fastened", "n_bodies"), np.bool_, "whether a cable is near rotors"),
+    _watch("obstacles", ("obstacle_solids",), SOLID, "parts of obstacles"),
+    _watch("closest", ("n_obstacles",), CLOSEST, "how close something came"),
+    _watch("touching", ("n_bodies", "n_obstacles"), TOUCHING, "what touches which obstacle"),
+]
 
 OWN_FIELDS = [Field("own", ("n_own",), float, "numbers of your own compiled stages", "own")]
 
 RECORDED = [
-    _alone("copies", ("n_copies",), COPY, "what is copied into rows", ""),
-    _alone("shapes", (), COPY, "`Plant.shaping`, of which cables' shapes are made", ""),
+    _alone("copies", ("n_copies",), COPY, "what is copied into rows"),
+    _alone("shapes", (), COPY, "`Plant.shaping`, of which cables' shapes are made"),
 ]
 
 LAYOUT = Layout(
