@@ -34,7 +34,7 @@ FLIGHTS = {
     "losses that are answered": ("hexa_survives", 2500, 1500),
     "losses of four": ("quad_survives", 2500, 1500),
     "a delivery": ("delivery", 8000, 3000),
-    "a load that is carried off": ("delivery_carried", 5000, 2000),
+    "a load that is carried off": ("delivery_carried", 2500, 1500),
     "jerks": ("engage", 4000, 1500),
     "wind": ("wind", 3000, 1000),
     "ropes that break": ("snap_and_break", 800, 600),

@@ -61,7 +61,12 @@ class Keeper:
         taken from there; `others`: objects that stay as they are.
         """
         self._objects = dict(objects)
-        self._alike = {way: one for way, one in _walk(alike, ()) if not isinstance(one, OTHERS)}
+        every = _walk(alike, ())
+        self._alike = {
+            way: one
+            for way, one in every
+            if not (isinstance(one, OTHERS) or way.endswith(".base"))  # views may be of what moves
+        }
         self._alike |= {f"other {k}": one for k, one in enumerate(others)}
         self._ways = {id(one): way for way, one in self._alike.items()}
 

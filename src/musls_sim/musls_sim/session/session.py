@@ -335,7 +335,7 @@ class Session(TiedToMemory, Flight):
 
     def _refuse_to_keep(self) -> None:
         """Refuse a snapshot of what is beyond this process."""
-        if self.components.autopilot.has_sensors:
+        if self.scenario.system.n_drones and self.components.autopilot.has_sensors:
             raise ConfigError("snapshot: a real PX4 cannot be kept; choose autopilot.kind: builtin")
 
     def run(self, *, realtime: bool = False) -> FlightResult:
