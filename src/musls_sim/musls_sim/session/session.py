@@ -231,6 +231,7 @@ class Session(TiedToMemory, Flight):
         if len(driver.targets) or plant.system.winches:
             driver.start(inputs, plant.state)
             plant.start_driving(inputs)
+        self.parts = {}
         self.set_stages(stages_of(self))
 
     def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:
