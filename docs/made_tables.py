@@ -64,6 +64,13 @@ def stages() -> str:
     return _table(("stage", "what it does", "in"), rows)[0]
 
 
+def world() -> str:
+    """The fields of a world."""
+    from musls_sim.session.compiled_stages.fields import LAYOUT
+
+    return "\n".join(LAYOUT.page())
+
+
 def doors() -> str:
     """Ways to start drones, and what each asks before."""
     from musls_bringup.before.verdict import DOORS
@@ -259,6 +266,7 @@ MADE = {
     "stages": stages,
     "rehearsal": rehearsal,
     "doors": doors,
+    "world": world,
     "task": tables,
     "returns": overview,
     "leaderboard": leaderboard,

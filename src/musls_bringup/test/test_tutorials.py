@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -66,6 +67,23 @@ def walk(tmp_path, monkeypatch):
 
 def load_errors(folder):
     return json.loads((Path(folder) / "summary.json").read_text())["errors"]["load"]
+
+
+def test_compiled_stages(walk):
+    """Barometers show the height of a moment ago, and no period ends a run for them."""
+    names = walk("compiled_stages.md")
+    session, height_m = names["session"], names["height_m"]
+    lagging = session.state.position_enu_m[1:, 2] - 0.1 * session.state.velocity_enu_m_s[1:, 2]
+    assert height_m == pytest.approx(lagging, abs=0.02) and height_m.min() > 1.0
+    (stage,) = [stage for stage in session.stages if stage.name == "barometers"]
+    assert stage.compiled and stage.step is None
+    assert "| `own` | own | numbers of your own compiled stages |" in page_of("compiled_stages.md")
+
+
+def page_of(name):
+    """A page with its tables."""
+    made = runpy.run_path(str(DOCS / "made_tables.py"))
+    return made["filled"]((DOCS / name).read_text(encoding="utf-8"))
 
 
 def test_first_hour(tmp_path, monkeypatch):

@@ -86,6 +86,7 @@ class SetpointLink:
         links: One to each drone, (n,) of `LINK`.
         under_way: Set-points by the period in which they arrive, (periods, n) of `UNDER_WAY`.
         jitters: Whether each takes another time.
+        generator: Generator of the shares of the jitter that they take.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class SetpointLink:
     ) -> None:
         n, delay, jitter = len(sent.data), faults.setpoint_delay_s, faults.setpoint_jitter_s
         self.heard, self._sent = DroneSetpoints(sent.data.copy()), sent.data
-        self.jitters, self._generator = jitter > 0.0, generator
+        self.jitters, self.generator = jitter > 0.0, generator
         self.links = np.zeros(n, LINK)
         self.links["delay"], self.links["jitter"] = delay / period_s, jitter / period_s
         self.under_way = np.zeros((round((delay + jitter) / period_s) + 2, n), UNDER_WAY)
@@ -107,10 +108,6 @@ class SetpointLink:
         """The drones know what is sent before the first period."""
         self.heard.data[:] = self.links["sent"] = self._sent
         self.under_way["arrives"] = -1
-
-    def fill(self, luck: Array) -> None:
-        """Draw the share of the jitter that set-points of the next periods take, (periods, n)."""
-        luck[:] = self._generator.random(luck.shape)
 
 
 @compiled()

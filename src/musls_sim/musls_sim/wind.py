@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from musls_control.brief.brief import WindSpec
-from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 
 
@@ -19,14 +18,15 @@ class Wind:
         gust_enu_m_s: Present gust.
         velocity_enu_m_s: Sum of both.
         keep: Share of a gust that is left after a period.
+        std_m_s: Standard deviation of gusts, (3,).
         scale_m_s: Standard deviation of what joins it, (3,).
         steady: Whether there are no gusts.
-        generator: Random generator of the gusts.
+        generator: Random generator of the gusts; a flight draws from a copy of it.
     """
 
     def __init__(self, spec: WindSpec, period_s: float, generator: np.random.Generator) -> None:
         """Start with a gust from the stationary distribution."""
-        std = np.array(spec.gust_std_m_s)
+        self.std_m_s = std = np.array(spec.gust_std_m_s)
         self.keep = float(np.exp(-period_s / spec.gust_time_s))
         self.scale_m_s, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
         self.steady = not std.any()
@@ -38,10 +38,6 @@ class Wind:
         """Add a wind that blows from now on."""
         self.mean_enu_m_s += velocity_enu_m_s
         self.velocity_enu_m_s[:] = self.mean_enu_m_s + self.gust_enu_m_s
-
-    def fill(self, changes: Array) -> None:
-        """Draw the white noise that drives the gusts of the next periods, (periods, 3) [m/s]."""
-        changes[:] = self.scale_m_s * self.generator.standard_normal(changes.shape)
 
 
 @compiled()

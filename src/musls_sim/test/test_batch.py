@@ -395,7 +395,7 @@ def test_worlds_with_a_controller_and_numbers_of_their_own():
         with Session(alone) as session:
             session.advance(150)
         assert_same(batch, world, session)
-    assert batch._starts[0].reference is batch._starts[1].reference
+    assert batch._starts[0].shared["reference"] is batch._starts[1].shared["reference"]
 
 
 class Constant(Controller):

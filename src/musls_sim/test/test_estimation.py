@@ -86,8 +86,12 @@ def estimates(spec, motion, seed=0, start=None):
 
 def stepping(mocap, periods):
     """Function that lets a motion capture follow the motion of the next period."""
-    noise = np.ones((periods, len(mocap.sensors), 13))
-    mocap.fill(noise)
+    bodies, draw = len(mocap.sensors), mocap.generators
+    noise = np.zeros((periods, bodies, 13))
+    noise[:, 1:, :12] = draw["drones"].standard_normal((periods, bodies - 1, 12))
+    noise[:, 1:, 12] = draw["luck"].random((periods, bodies - 1))
+    noise[:, 0, 6:12] = draw["load"].standard_normal((periods, 6))
+    noise[:, 0, 12] = 1.0
     ticks = iter(range(periods))
 
     def step(motion):
@@ -409,8 +413,8 @@ def cells_on(cell, cables=(0, 2)):
     system = dataclasses.replace(system, cables=changed)
     cells, force = LoadCells(system, DT, np.random.default_rng(4)), np.zeros((3, 2, 3))
     force[:, :, 0] = [6.0, 7.0]
-    noise, shown = np.zeros((4000, len(cables), 2)), np.full((3, 2), -1.0)
-    cells.fill(noise)
+    noise = cells.generator.standard_normal((4000, len(cables), 2))
+    shown = np.full((3, 2), -1.0)
 
     def read(tick):
         read_load_cells(cells.records, force, noise[tick], tick, cells.measured_n, shown)

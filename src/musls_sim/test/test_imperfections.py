@@ -115,9 +115,8 @@ def test_spread_of_motors_is_drawn_once_and_as_wide_as_asked():
 
 def bring(sent, link, tick):
     """Do what `delay_setpoints` does."""
-    luck = np.zeros(len(sent.data))
-    if link.jitters:
-        link.fill(luck)
+    count = len(sent.data)
+    luck = link.generator.random(count) if link.jitters else np.zeros(count)
     bring_setpoints(sent.data, link.links, link.under_way, luck, tick, link.heard.data)
 
 

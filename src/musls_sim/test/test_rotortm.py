@@ -165,8 +165,8 @@ def test_noise_of_the_truth_has_its_size_and_keeps_quaternions_unit():
         tension_n = np.zeros((2, 2))
 
     Still.motion[:, 6:10] = 0.5
-    truth, noise = Truth(Still, np.random.default_rng(0), 1e-3), np.zeros((4000, 3, 13))
-    truth.fill(noise)
+    truth = Truth(Still, np.random.default_rng(0), 1e-3)
+    noise = truth.generators["drones"].standard_normal((4000, 3, 13))
     seen = np.tile(truth.estimate.data, (4000, 1, 1))
     for estimate, drawn in zip(seen, noise, strict=True):
         add_noise(estimate, drawn, truth.noise)

@@ -14,8 +14,8 @@ SPEC = WindSpec(mean_enu_m_s=tuple(MEAN), gust_std_m_s=tuple(STD), gust_time_s=T
 
 def blown(wind, steps):
     """Wind of the next periods, (steps, 3), drawn and advanced as in a flight."""
-    changes, rows = np.zeros((steps, 3)), np.zeros((steps, 3))
-    wind.fill(changes)
+    changes = wind.scale_m_s * wind.generator.standard_normal((steps, 3))
+    rows = np.zeros((steps, 3))
     for change, row in zip(changes, rows, strict=True):
         blow(wind.velocity_enu_m_s, wind.mean_enu_m_s, wind.gust_enu_m_s, wind.keep, change)
         row[:] = wind.velocity_enu_m_s

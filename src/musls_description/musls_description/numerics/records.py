@@ -1,4 +1,4 @@
-"""All arrays of a plant, controller or world in one block of memory, as compiled code takes them.
+"""All arrays of a plant or controller in one block of memory, as compiled code takes them.
 
 A call into compiled code costs some 0.1 us for every array of numbers and more for every array of
 records. So they keep all arrays in one, and the compiled code gets the address alone of a record
@@ -45,7 +45,7 @@ class TiedToMemory:
         """Refuse `copy` and `pickle` (raises ConfigError)."""
         raise ConfigError(
             f"a {type(self).__name__} cannot be copied or pickled: build another one from the "
-            "same scenario"
+            "same scenario; a session or batch gives a snapshot of its state"
         )
 
 
@@ -97,18 +97,6 @@ def call_at(typing_context, function, address):
 def memory_at(address, size):
     """An array of floats at an address (`array.ctypes.data`); see the module's text."""
     return carray(pointer(address), (size,), np.float64)
-
-
-@compiled()
-def vector_at(record, offset):
-    """Three numbers, a number of bytes beyond a record."""
-    return carray(beyond(record, offset), (3,), np.float64)
-
-
-@compiled()
-def grid_at(record, offset, rows, columns):
-    """A table of numbers there, (rows, columns)."""
-    return carray(beyond(record, offset), (rows, columns), np.float64)
 
 
 # ---------- Tables that a record of the system knows the places of

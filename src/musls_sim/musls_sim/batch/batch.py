@@ -21,39 +21,23 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, distance, pack, places_in
+from musls_description.numerics.layout import Gathered
+from musls_description.numerics.records import TiedToMemory, distance, places_in
 from musls_sim.batch.host import Decided, Host
-from musls_sim.batch.noise import (
-    FILL_NORMAL,
-    FILL_UNIFORM,
-    STREAMS,
-    begin_gusts,
-    draw,
-    generator,
-    streams_of,
-)
 from musls_sim.scenario.scenario import Scenario, Tracker
-from musls_sim.session.compiled_stages.control import COLUMNS, ask_for_places
-from musls_sim.session.compiled_stages.session_memory import (
-    ahead_of,
-    arrays_of,
-    fill_world,
-    numbers_of,
-    rig_state_of,
-    sources_of,
-    state_of,
-)
+from musls_sim.session.compiled_stages.control import ask_for_places
+from musls_sim.session.compiled_stages.fields import LAYOUT, WORLD
+from musls_sim.session.compiled_stages.noise import begin_gust, streams_of
+from musls_sim.session.compiled_stages.session_memory import parts_of
 from musls_sim.session.compiled_stages.world import (
     COMMAND_COLUMNS,
     PIECE,
-    WORLD,
     advance_worlds,
     come_down,
     end_flight,
     end_period,
     play_plan,
 )
-from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Parts
 from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python
@@ -69,6 +53,9 @@ LEVELS = (
     ControlLevel.ROTOR_SPEEDS,
 )
 """Levels that may be commanded from outside."""
+
+SHARED = "reference", "rig_numbers"
+"""Arrays that worlds share, besides those of their plans."""
 
 Worlds = NDArray[Any] | int | Sequence[int] | Sequence[bool]
 """Numbers of worlds, or a mask of all."""
@@ -199,8 +186,6 @@ class Batch(TiedToMemory):
         self._stages = np.array([stage.address for stage in start.stages])
         self._memory = np.zeros((self.worlds, len(start.memory)))
         self._first = self._memory.ctypes.data + self._memory.strides[0] * np.arange(self.worlds)
-        self._noisy, self._kept = start.noisy, start.kept
-        self._generator = generator()
         self._decided = np.empty(self.worlds, object)  # `Decided` of each
         self._threads = min(threads or os.cpu_count() or 1, self.worlds)
         self._pool: ThreadPoolExecutor | None = None
@@ -210,23 +195,20 @@ class Batch(TiedToMemory):
 
     def _view(self) -> None:
         start, system = self._starts[0], self._starts[0].scenario.system
-        state, parts = start.plant.state, start.parts
+        parts = start.parts
         self.n_drones, self.period_s = system.n_drones, start.plant.period_s
-        self.records: NDArray[np.void] = self._of(parts["world"])[:, 0]
+        self.records: NDArray[np.void] = self._of(start.record)[:, 0]
         incremental = start.scenario.autopilot.tracker is Tracker.INDI
         forces = COMMAND_COLUMNS if incremental else 7
         wide = {ControlLevel.FORCES: forces, ControlLevel.ROTOR_SPEEDS: system.n_rotors}
         columns = wide.get(self.level, 4)
-        same = ("estimate", "wrench_enu", "motors", "batteries")
-        self.parts = {name: self._of(parts[name]) for name in same} | {
-            "setpoint": self._of(start.setpoint),
-            "motion": self._of(start.own(state.motion)),
-            "rotor_speed_rad_s": self._of(start.own(state.rotor_speed_rad_s)),
-            "tension_n": self._of(start.own(state.tension_n)),
+        self.parts = {name: self._of(part) for name, part in parts.items()} | {
+            "rotor_speed_rad_s": self._of(parts["speed"]),
+            "tension_n": self._of(parts["force"])[:, :, :, 0],
             "largest_tension_n": self._of(parts["largest"]),
             "command": self._of(parts["asked"])[..., :columns],
         }
-        self._streams, self._ending = self._of(parts["streams"]), self._of(parts["ending"])[:, 0]
+        self._streams, self._ending = self.parts["streams"], self.parts["ending"][:, 0]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """Array of a name in the start's memory, in all worlds, (worlds, ...)."""
@@ -321,11 +303,8 @@ class Batch(TiedToMemory):
             wait(work)
 
     def _run_part(self, low: int, high: int, periods: int) -> None:
-        """Advance some of the worlds; draws the noise of these periods first."""
+        """Advance some of the worlds."""
         first, apart = int(self._first[low]), self._memory.strides[0]
-        if self._noisy:
-            own, count = self._generator.copy(), high - low
-            draw(FILL_NORMAL, FILL_UNIFORM, own, first, apart, count, periods)
         ends = self.records["tick"][low:high] + periods
         advance_worlds(self._stages, first, apart, high - low, periods)
         if not self._decides:
@@ -365,21 +344,20 @@ class Batch(TiedToMemory):
                     raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
             self._start_of[chosen] = scenarios
         streams = self._streams[chosen]
-        if seeds is not None and self._noisy:
+        if seeds is not None:
             streams[...] = [streams_of(seed) for seed in seeds]
         for k in set(self._start_of[chosen].tolist()):
             start, its = self._starts[k], self._start_of[chosen] == k
             begins = chosen[its]
             self._memory[begins], self._decided[begins] = start.memory, start.host.first
             self._streams[begins] = streams[its]
-            if self._noisy:
-                deviation = np.array(start.scenario.wind.gust_std_m_s)
-                begin_gusts(FILL_NORMAL, self._generator.copy(), self._first[begins], deviation)
+            for address in self._first[begins].tolist():
+                begin_gust(address)
 
     def snapshot(self, worlds: Worlds) -> Snapshot:
         """All of a world, or of several, as they are now (raises ConfigError)."""
         chosen = self._chosen(worlds)
-        return Snapshot(self, self._memory[chosen, : self._kept], self._decided[chosen])
+        return Snapshot(self, self._memory[chosen], self._decided[chosen])
 
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
@@ -396,7 +374,7 @@ class Batch(TiedToMemory):
         chosen, count = self._chosen(worlds), len(snapshot.memory)
         if count not in (1, len(chosen)):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
-        self._memory[chosen, : self._kept] = snapshot.memory
+        self._memory[chosen] = snapshot.memory
         self._decided[chosen] = snapshot.decided
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
@@ -417,7 +395,7 @@ class Snapshot:
     """Worlds at one time, see `Batch.snapshot`.
 
     Attributes:
-        memory: All that is not drawn anew, (worlds, words).
+        memory: All numbers, (worlds, words).
         decided: Decisions of Python for each world, `Decided`, which is never changed.
     """
 
@@ -441,17 +419,15 @@ class _Commanded(Controller):
 
 
 class _Start:
-    """Memory of a world at its start.
+    """Memory of a world at its start: that of a session, its arrays in one piece.
 
     Attributes:
-        memory: All of it, (words,), at last what each advance draws anew.
-        kept: Words before that.
-        parts: Views of its arrays by name.
+        memory: All of it, (words,).
+        record: The record with which it begins, (1,) of `WORLD`.
+        parts: Its arrays by name.
         stages: Stages of a period.
         structure: Structure that must be the same in all worlds of a batch.
-        noisy: Whether noise has to be drawn.
-        driver: Driver of anchors and winches; worlds share its numbers.
-        setpoint: Set-points that the autopilots have received.
+        host: Session that decides for the worlds.
     """
 
     def __init__(
@@ -461,29 +437,28 @@ class _Start:
         by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
         with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
             self.scenario, self.plant = scenario, session.components.plant
-            self.driver, control = session.driver, session.control
+            control = session.control
             if session.flying is not None:
                 control.take_over(0.0)
             self.level = control.level
-            self.reference: Array = control.arrays.pop("reference", np.zeros((0, COLUMNS)))
-            arrays = self._arrays(session)
-            self.host = Host(session, arrays, flies=mission)
+            arrays, numbers = parts_of(session, alone=False)
+            self.shared = {name: arrays.pop(name) for name in SHARED if name in arrays}
+            gathered = Gathered({"record": np.zeros(1, WORLD)} | arrays)
+            self.memory, self.parts = gathered.memory, gathered.views
+            self.record = self.parts.pop("record")
+            self.host = Host(session, gathered, flies=mission)
             self._share(like)
-            self.kept = sum(array.nbytes for array in arrays.values()) // 8
-            arrays |= ahead_of(session)
-            self.noisy = bool(sources_of(session))
             self.stages = self._stages(session, mission)
-            self._packed = arrays
-            self.memory, self.parts = pack(arrays)
-            self._record(session, mission)
+            flown = self.host.first.flown
+            values = numbers | self.parts | self.shared | flown
+            LAYOUT.fill(self.record, values | {"due": self.host.due(0)})
             if not mission:
-                self.parts["sent"][:] = self.setpoint[:] = self.host.first.flown["table"][0]
-        world = self.parts["world"][0]
+                self.parts["sent"][:] = self.parts["setpoint"][:] = flown["table"][0]
         self.structure = (
             scenario.cable_model,
-            [(name, array.shape) for name, array in arrays.items()],
+            [(name, part.shape) for name, part in self.parts.items()],
             places_in(self.plant.record),
-            [int(world[name]) for name in ("latency", "gusty", "first", "way_size")],
+            [int(self.record[name][0]) for name in ("latency", "steady", "first", "way_size")],
             [stage.address for stage in self.stages],
         )
 
@@ -491,11 +466,13 @@ class _Start:
         """Take over tables that are the same: those of scenarios that differ in a mass."""
         if like is None:
             return
-        mine, its = self.host.first.flown, like.host.first.flown
-        if np.array_equal(mine["table"], its["table"]):
-            mine["table"] = its["table"]
-        if np.array_equal(self.reference, like.reference):
-            self.reference = like.reference
+        for mine, its in (
+            (self.host.first.flown, like.host.first.flown),
+            (self.shared, like.shared),
+        ):
+            for name in {"table", *SHARED} & mine.keys() & its.keys():
+                if mine[name].tobytes() == its[name].tobytes():
+                    mine[name] = its[name]
 
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
@@ -513,52 +490,6 @@ class _Start:
             else:
                 parts += stage.compiled if stage.choose is None else stage.choose(0)
         return (*parts, end_period)
-
-    def _arrays(self, session: Session) -> dict[str, NDArray[Any]]:
-        """Arrays of a world by their names in `WORLD`."""
-        late = session.setpoint_link
-        assert isinstance(session.guidance, MissionGuidance)
-        return {
-            "world": np.zeros(1, WORLD),
-            "memory": self.plant.memory,
-            "sent": session.guidance.setpoint.data,
-            "setpoint": np.zeros(0) if late is None else late.heard.data,
-            **session.guidance.arrays,
-            "streams": np.zeros((len(STREAMS), 4), np.uint64),
-            **arrays_of(session),
-        }
-
-    def _record(self, session: Session, mission: bool) -> None:
-        """Fill the record of the world."""
-        state, first = state_of(session) | rig_state_of(session), self.host.first
-        told = self.own(state.pop("told"), "throttle" if session.latency is None else "late")
-        own = {name: part for name, part in self.parts.items() if name in (WORLD.names or ())}
-        values: dict[str, Any] = {
-            **numbers_of(session),
-            **own,
-            **{name: self.own(array) for name, array in state.items()},
-            "told": told,
-            "due": self.host.due(first, 0),
-            "reference": self.reference,
-            "reference_rows": len(self.reference),
-            **first.flown,
-            "wanted": self.parts["sent"],
-        }
-        if session.setpoint_link is None:
-            values["setpoint"] = self.parts["sent"]
-        if session.components.sensed is None:
-            values["sensed"] = values["motion"]
-        self.setpoint: Array = values["setpoint"]
-        fill_world(self.parts["world"], values)
-
-    def own(self, array: NDArray[Any], part: str = "memory") -> NDArray[Any]:
-        """Copy, in this memory, of an array in one of the session's: by default in its plant's."""
-        if not array.size:
-            return array
-        begin = distance(self._packed[part], array)
-        assert 0 <= begin < self._packed[part].nbytes
-        at = distance(self.memory, self.parts[part]) + begin
-        return np.ndarray(array.shape, array.dtype, self.memory.data, at, array.strides)
 
 
 # ---------- What cannot be flown in a batch

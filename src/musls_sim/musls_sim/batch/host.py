@@ -1,16 +1,14 @@
 """Python's part in a batch: events, and answers to losses, in the worlds in which they are due.
 
-Both are decided by a session, the one whose memory the worlds begin with. Its arrays take what a
-world's have, `EventQueue` and `FlightGuidance` act on them as in any flight, and the world gets
-back what has become of them.
+Both are decided by a session, the one whose memory the worlds begin with. It becomes what a world
+is, its arrays and its state in Python, `EventQueue` and `FlightGuidance` act as in any flight, and
+the world gets back what has become of them.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 import threading
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -18,13 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from musls_control.mission.guidance import FlightGuidance
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.rows import ASIDE, CARRIES, SPREADS
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.layout import Gathered
+from musls_description.numerics.snapshots import Keeper, Kept
 from musls_sim.plants.interface import SimulationDiverged
-from musls_sim.session.compiled_stages.session_memory import fill_world, rows_of
+from musls_sim.session.compiled_stages.fields import LAYOUT
+from musls_sim.session.compiled_stages.session_memory import rows_of
 from musls_sim.session.compiled_stages.world import NEVER, advance_worlds, come_down, play_plan
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.guidance import ROUNDING_S, MissionGuidance
@@ -37,22 +37,18 @@ def _follow() -> NDArray[np.int64]:
     return np.array([play_plan.address, come_down.address])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Decided:
     """Decisions of Python for one world.
 
     Attributes:
         host: Host of the batch, which decides.
-        flight: Plan and losses of the world.
-        events: Events that wait, and those that have happened.
-        plan: Plan that is flown.
+        kept: State of plan, losses and events.
         flown: Plan as the world's memory has it.
     """
 
     host: Host
-    flight: FlightGuidance
-    events: EventQueue
-    plan: FlightPlan
+    kept: Kept
     flown: dict[str, Any]
 
 
@@ -74,94 +70,86 @@ class Host:
         first: State of a world before any decision.
     """
 
-    def __init__(
-        self, session: Session, arrays: Mapping[str, NDArray[Any]], *, flies: bool
-    ) -> None:
-        """`arrays`: its own, as a world has them behind each other; `flies`: the mission's plan."""
-        guidance, period_s = session.guidance, session.plant.period_s
+    def __init__(self, session: Session, arrays: Gathered, *, flies: bool) -> None:
+        """`arrays`: its own, as a world has them in one piece; `flies`: the mission's plan."""
+        guidance = session.guidance
         assert isinstance(guidance, MissionGuidance)
-        self._guidance, self._plant, self._period_s = guidance, session.plant, period_s
+        self._guidance, self._plant = guidance, session.plant
+        self._period_s = session.plant.period_s
         self._record, self._flies, self._lock = session.plant.record, flies, threading.Lock()
-        self._arrays, end = dict[str, tuple[NDArray[Any], slice]](), 0
-        for name, array in arrays.items():
-            begin, end = end, end + array.nbytes // 8
-            if array.size and name != "world":
-                self._arrays[name] = array, slice(begin, end)
-        flight, events = guidance.flight, session.events
-        gone, plan = np.zeros(len(guidance.setpoint.data), bool), guidance.plan
-        self.first = Decided(self, flight, events, plan, flown(plan, events, gone))
-        scenario = session.scenario
-        shared = events.context, flight.known, *guidance.arrays.values(), *scenario.events
-        shared = self, *shared, scenario.mission, scenario.formation
-        self._shared = {id(one): one for one in shared}
+        self._arrays, self._flight, self._events = arrays, guidance.flight, session.events
+        objects = {"flight": self._flight, "events": self._events}
+        alike = {"scenario": session.scenario, "plan": guidance.plan}
+        others = session, guidance, self._events.context, self._flight.known, session.observers
+        roots = (root for root, _ in arrays.roots.values())
+        self._keeper = Keeper(objects, alike, (*others, *roots))
+        gone = np.zeros(len(guidance.setpoint.data), bool)
+        self.first = Decided(self, self._keeper.keep(), flown(guidance.plan, session.events, gone))
 
     @property
     def decides(self) -> bool:
         """Whether it has anything to decide."""
-        return self.first.events.waits or self.first.flight.contingency is not None
+        return self._events.waits or self._flight.contingency is not None
 
-    def due(self, known: Decided, tick: int) -> int:
+    def due(self, tick: int) -> int:
         """Period, from one on, in which something is to be decided as far as time tells."""
-        if not self._flies and tick == 0 and known.events.waits:
+        if not self._flies and tick == 0 and self._events.waits:
             return 0
-        next_s = min(known.events.next_s, known.flight.next_reaction_s - ROUNDING_S)
+        next_s = min(self._events.next_s, self._flight.next_reaction_s - ROUNDING_S)
         return NEVER if np.isinf(next_s) else max(tick, ceil(next_s / self._period_s))
 
     def decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> Decided:
         """Decide what is due in a world; returns what is known then."""
         with self._lock:
-            known = copy.deepcopy(known, self._shared | {id(known.flown): known.flown})
+            self._keeper.put_back(known.kept)
+            plan = known.flown
             try:
-                self._decide(known, memory, record)
+                plan = self._decide(known.flown, memory, record)
             except SimulationDiverged:
                 record["failed"] = 1
-        return known
+            return Decided(self, self._keeper.keep(), plan)
 
-    def _decide(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
-        flight, tick = known.flight, int(record["tick"][0])
+    def _decide(
+        self, now: dict[str, Any], memory: Array, record: NDArray[np.void]
+    ) -> dict[str, Any]:
+        """Decide what is due; returns the plan that is flown then."""
+        flight, tick = self._flight, int(record["tick"][0])
         time_s, way, record["due"] = tick * self._period_s, flight.contingency, NEVER
-        self._take(memory, self._arrays)
+        before = flight.player.plan
+        self._arrays.write(memory)
         if way is not None and (way.has_news or flight.next_reaction_s - ROUNDING_S <= time_s):
             flight.look(time_s)
-            self._give(known, memory, record)
+            now, before = self._give(now, before, memory, record)
         if self._flies:
             self._follow(memory, record)
             spreads = flight.player.plan.rows["phase"][flight.player.row] == SPREADS
             if way is not None and way.gone.any() and spreads and flight.down["spread_from"] < 0:
                 flight.come_down(time_s)
                 flight.found[:, ASIDE:] = 0.0  # is in the plan now
-                self._put(memory, ("found", "down"))
-                self._give(known, memory, record)
+                self._arrays.read(memory)
+                now, before = self._give(now, before, memory, record)
                 self._follow(memory, record)
         self._guidance.stage = flight.player.stage
-        known.events.step(tick)
+        self._events.step(tick)
         if self._plant.record is not self._record:
             raise ConfigError("events: one has changed the structure of a world of a batch")
-        self._put(memory, self._arrays)
-        record["due"] = self.due(known, tick + 1)
+        self._arrays.read(memory)
+        record["due"] = self.due(tick + 1)
+        return now
 
     def _follow(self, memory: Array, record: NDArray[np.void]) -> None:
         """Have compiled code go to the row that is due."""
         advance_worlds(_follow(), record.ctypes.data, 0, 1, 1)
-        self._take(memory, ("sent", "found", "play", "down"))
+        self._arrays.write(memory)
 
-    def _take(self, memory: Array, names: Iterable[str]) -> None:
-        """Take over arrays of a world."""
-        for array, place in (self._arrays[name] for name in names):
-            array[...] = memory[place].view(array.dtype).reshape(array.shape)
-
-    def _put(self, memory: Array, names: Iterable[str]) -> None:
-        """Give the world its arrays back."""
-        for array, place in (self._arrays[name] for name in names):
-            memory[place].view(array.dtype).reshape(array.shape)[...] = array
-
-    def _give(self, known: Decided, memory: Array, record: NDArray[np.void]) -> None:
-        """Give the world another plan, if there is one."""
-        player, way = known.flight.player, known.flight.contingency
+    def _give(
+        self, now: dict[str, Any], before: FlightPlan, memory: Array, record: NDArray[np.void]
+    ) -> tuple[dict[str, Any], FlightPlan]:
+        """Give the world another plan, if there is one; returns what it flies."""
+        plan, way = self._flight.player.plan, self._flight.contingency
         assert way is not None
-        if player.plan is known.plan:
-            return
-        known.plan = player.plan
-        known.flown = flown(player.plan, known.events, way.gone)
-        fill_world(record, known.flown)
-        self._put(memory, ("play",))
+        if plan is not before:
+            now = flown(plan, self._events, way.gone)
+            self._arrays.read(memory)
+            LAYOUT.fill(record, now)
+        return now, plan

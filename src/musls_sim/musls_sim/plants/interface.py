@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,7 +18,8 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import TiedToMemory, fill
+from musls_description.numerics.layout import Field, Layout, Number
+from musls_description.numerics.records import TiedToMemory
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
 from musls_description.tables import ShownResult
@@ -113,9 +115,9 @@ class PlantState(BodyMotion):
     rotor_speed_rad_s: Array
     cable_force_n: Array
     tension_peak_n: Array
-    anchor_motion: Array = field(default_factory=lambda: np.zeros((0, MOTION_COLUMNS)))
-    anchor_wrench_n: Array = field(default_factory=lambda: np.zeros((0, 6)))
-    free_length_m: Array = field(default_factory=lambda: np.zeros(0))
+    anchor_motion: Array = attribute(default_factory=lambda: np.zeros((0, MOTION_COLUMNS)))
+    anchor_wrench_n: Array = attribute(default_factory=lambda: np.zeros((0, 6)))
+    free_length_m: Array = attribute(default_factory=lambda: np.zeros(0))
     reels: bool = False
 
     @classmethod
@@ -192,12 +194,12 @@ class PlantInputs(ShownResult):
     wrench_body: Array
     wrench_enu: Array
     motion: PrescribedMotion | None = None
-    anchor_motion: Array = field(default_factory=lambda: np.zeros((0, 2, 18)))
-    anchor_wrench_enu: Array = field(default_factory=lambda: np.zeros((0, 6)))
-    winch: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    winch_brake: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    winch_taken: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    winch_ramp: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    anchor_motion: Array = attribute(default_factory=lambda: np.zeros((0, 2, 18)))
+    anchor_wrench_enu: Array = attribute(default_factory=lambda: np.zeros((0, 6)))
+    winch: Array = attribute(default_factory=lambda: np.zeros((0, 2)))
+    winch_brake: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
+    winch_taken: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
+    winch_ramp: Array = attribute(default_factory=lambda: np.zeros((0, 2)))
 
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
@@ -242,33 +244,63 @@ class Reaction:
 REFINEMENTS = 12
 """Largest number of times that the step of a period of elastic cables is halved."""
 
-STEP = np.dtype(
+STEP_LAYOUT = Layout(
     [
-        ("plant", np.int64),  # how far from here the record of its memory is, in bytes
-        ("period", float),
-        ("substeps", np.int64),
-        ("refinements", np.int64),  # how often steps may be halved, of elastic cables
-        ("prescribed", np.int64),  # whether drones are moved along paths
-        ("n_drones", np.int64),
-        ("n_rotors", np.int64),
-        ("n_cables", np.int64),
-        ("command", np.int64),  # likewise, of `PlantInputs`: rotor speeds, (n, n_rotors)
-        ("wind", np.int64),
-        ("wrench_body", np.int64),
-        ("wrench_enu", np.int64),
-        ("n_anchors", np.int64),
-        ("n_winches", np.int64),
-        ("anchor_motion", np.int64),  # likewise, of `PlantInputs`
-        ("anchor_wrench", np.int64),
-        ("winch", np.int64),
-        ("winch_brake", np.int64),
-        ("levels", np.int64),  # of `step_arrays`
-        ("limits", np.int64),
-        ("verdict", np.int64),  # on the period, 0 if it was as usual, see `Plant.account`
-        ("failed", np.int64),
-    ]
+        Number("period", float, "control period [s]", "plant.period_s"),
+        Number("substeps", int, "steps in it", "plant.substeps"),
+        Number("refinements", int, "how often steps may be halved, of elastic cables"),
+        Number("prescribed", int, "whether drones are moved along paths"),
+        Number("verdict", int, "on the period, 0 if it was as usual, see `Plant.account`"),
+        Number("failed", int, "whether the state is not physical any more"),
+    ],
+    [
+        Field("plant", (), None, "record of the plant's memory", "plant.record"),
+        Field("command", ("n_drones", "n_rotors"), float, "rotor speeds that are commanded"),
+        Field("wind", (3,), float, "velocity of the air", "inputs.wind_enu_m_s"),
+        Field(
+            "wrench_body",
+            ("n_bodies", 6),
+            float,
+            "moment and force on each body, in its frame",
+            "inputs.wrench_body",
+        ),
+        Field("wrench_enu", ("n_bodies", 6), float, "the same, world frame", "inputs.wrench_enu"),
+        Field(
+            "anchor_motion",
+            ("n_anchors", 2, 18),
+            float,
+            "motion of anchors, see `PlantInputs`",
+            "inputs.anchor_motion",
+        ),
+        Field(
+            "anchor_wrench",
+            ("n_anchors", 6),
+            float,
+            "moment and force on anchors that are pushed",
+            "inputs.anchor_wrench_enu",
+        ),
+        Field("winch", ("n_winches", 2), float, "drives of winches", "inputs.winch"),
+        Field(
+            "winch_brake",
+            ("n_winches",),
+            int,
+            "whether the brake of a drum is closed",
+            "inputs.winch_brake",
+        ),
+    ],
 )
-"""Arguments and results of a plant's compiled step: the begin of a session's record."""
+"""Inputs and results of a plant's compiled step: the begin of a session's record."""
+
+STEP = STEP_LAYOUT.record
+
+command_of = STEP_LAYOUT.opener("command")
+wind_of = STEP_LAYOUT.opener("wind")
+wrench_body_of = STEP_LAYOUT.opener("wrench_body")
+wrench_enu_of = STEP_LAYOUT.opener("wrench_enu")
+anchor_motion_of = STEP_LAYOUT.opener("anchor_motion")
+anchor_wrench_of = STEP_LAYOUT.opener("anchor_wrench")
+winch_of = STEP_LAYOUT.opener("winch")
+winch_brake_of = STEP_LAYOUT.opener("winch_brake")
 
 
 class Change:
@@ -341,7 +373,7 @@ class PlantSetup:
     physics: PhysicsSpec
     hanging: Hanging | None
     snaps_taut: bool = False
-    rig: RigSpec = field(default_factory=RigSpec)
+    rig: RigSpec = attribute(default_factory=RigSpec)
     obstacles: Sequence[AnyObstacle] = ()
 
 
@@ -374,7 +406,6 @@ class Plant(TiedToMemory):
         reaction: Reaction forces of prescribed motion.
         memory: All numbers that a compiled step reads and writes, (words,).
         record: Record in the memory that leads to all else, (1,), if there is a compiled step.
-        step_arrays: Arrays besides the memory that it takes, by name.
         shape_table: Attribute with tables, and the one of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
@@ -391,7 +422,6 @@ class Plant(TiedToMemory):
     reaction: Reaction
     memory: Array
     record: NDArray[Any] = np.zeros(1)
-    step_arrays: Mapping[str, NDArray[Any]] = {}
     shape_table: ClassVar[tuple[str, str]]
     rotors: NDArray[Any]
     tree: Tree | None = None
@@ -434,24 +464,10 @@ class Plant(TiedToMemory):
 
         `others`: fields of the `STEP` that are not the plant's own, and arrays.
         """
-        system = self.system
-        values: dict[str, Any] = {
-            "plant": self.record,
-            "period": self.period_s,
-            "substeps": self.substeps,
-            "refinements": REFINEMENTS,
-            "n_drones": system.n_drones,
-            "n_rotors": system.n_rotors,
-            "n_cables": system.n_cables,
-            "command": np.ascontiguousarray(inputs.rotor_command_rad_s),
-            "wind": inputs.wind_enu_m_s,
-            "wrench_body": inputs.wrench_body,
-            "wrench_enu": inputs.wrench_enu,
-            **self.step_arrays,
-            **others,
-        }
-        record = np.zeros(1, STEP)
-        fill(record, values)
+        command, record = np.ascontiguousarray(inputs.rotor_command_rad_s), np.zeros(1, STEP)
+        owner, given = {"plant": self, "inputs": inputs}, {"command": command, **others}
+        values = STEP_LAYOUT.numbers_of(owner) | STEP_LAYOUT.arrays_of(owner) | given
+        STEP_LAYOUT.fill(record, values | {"refinements": REFINEMENTS})
         move(record.ctypes.data)
         return int(record["verdict"][0])
 
@@ -481,6 +497,9 @@ class Plant(TiedToMemory):
     def positions(self) -> Array:
         """Coordinates of `tree`: the load's rotation vector and place, joint angles."""
         return np.zeros(0)
+
+    def lead(self) -> None:
+        """Write the places of tables into the record, where these may lie elsewhere now."""
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
         """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again."""

@@ -22,7 +22,7 @@ from functools import cache
 from math import prod
 from pathlib import Path
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from mcap.data_stream import RecordBuilder
@@ -238,6 +238,10 @@ class _Written(NamedTuple):
 
 class BagFile:
     """A bag under construction; complete after `close`, and readable from its beginning before."""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be kept in a snapshot (raises TypeError)."""
+        raise TypeError("a bag on disk cannot go back in time: record in memory")
 
     def __init__(self, folder: Path, types: Mapping[str, str]) -> None:
         """Create the folder, which must not exist, with an empty bag.

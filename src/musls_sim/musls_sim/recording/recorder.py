@@ -132,6 +132,8 @@ class MemoryRecorder(Observer):
         texts: Stages and events by their topics, times [ns] with them.
     """
 
+    held = True
+
     def __init__(
         self,
         system: RigSystem,
@@ -269,7 +271,7 @@ class MemoryRecorder(Observer):
 
 
 class BagRecorder(MemoryRecorder):
-    """Writes the signals into a bag as well.
+    """Writes the signals into a bag as well, which cannot go back in time: no snapshots.
 
     What is written stays in memory, too, so that it need not be read back. Recording raises
     `RecordingError` when the disk does not take the data, or the recorder is closed.

@@ -671,14 +671,15 @@ class CaptureLie(OnDrone, Event):
             raise ConfigError(f"events: {self.kind}: {why}")
 
     def begin(self, context: EventContext) -> str:
-        self._faults(context)[id(self)] = self.fault()
+        self._faults(context).append((self, self.fault()))
         lasts = f" for {self.duration_s:g} s" if self.duration_s else ""
         return f"drone_{self.drone}: {self.what}{lasts}"
 
     def end(self, context: EventContext) -> None:
-        del self._faults(context)[id(self)]
+        faults = self._faults(context)
+        faults[:] = [entry for entry in faults if entry[0] is not self]
 
-    def _faults(self, context: EventContext) -> dict[int, Fault]:
+    def _faults(self, context: EventContext) -> list[tuple[object, Fault]]:
         relay = capture_of(context, self.kind).relay
         assert relay is not None  # see `fits`
         return relay.faults

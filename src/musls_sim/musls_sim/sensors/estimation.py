@@ -50,14 +50,11 @@ class Estimator(Protocol):
     """Computes what the autopilots know of their motion from the plant's state, in compiled code.
 
     Attributes:
-        noisy: Whether it draws noise.
+        generators: Generators of its noise: "drones", "luck", "load".
     """
 
     estimate: Estimate
-    noisy: bool
-
-    def fill(self, noise: Array) -> None:
-        """Draw the noise of the next periods, (periods, bodies, 13), see `NOISE`."""
+    generators: dict[str, np.random.Generator]
 
 
 class Truth:
@@ -71,11 +68,7 @@ class Truth:
         self.estimate = Estimate.zeros(len(state.motion) - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
-        self.noise, self.noisy, self._generator = noise, noise > 0.0, generator
-
-    def fill(self, noise: Array) -> None:
-        """See `Estimator`."""
-        noise[..., :12] = self._generator.standard_normal((*noise.shape[:2], 12))
+        self.noise, self.generators = noise, {"drones": generator}
 
 
 @compiled()
@@ -133,6 +126,7 @@ class LoadCells:
     Attributes:
         records: Properties of each load cell, (cells,) of `LOAD_CELL`.
         measured_n: Tensions that they show at both ends, (cells, 2).
+        generator: Generator of their noise.
     """
 
     def __init__(self, system: RigSystem, period_s: float, generator: np.random.Generator) -> None:
@@ -151,11 +145,7 @@ class LoadCells:
             ],
             LOAD_CELL,
         )
-        self.measured_n, self._generator = np.zeros((len(found), 2)), generator
-
-    def fill(self, noise: Array) -> None:
-        """Draw the noise of the next periods, (periods, cells, 2)."""
-        noise[:] = self._generator.standard_normal(noise.shape)
+        self.measured_n, self.generator = np.zeros((len(found), 2)), generator
 
 
 @compiled()
@@ -264,33 +254,13 @@ SENSORS = np.dtype(
 """Measurement of a body and gains of its estimate."""
 
 
-class SensorNoise:
-    """Noise of one motion capture and its IMUs, the same however many periods are drawn at once.
+def sensor_noise(generator: np.random.Generator) -> dict[str, np.random.Generator]:
+    """Generators of one motion capture and its IMUs: of drones, lost samples, and the load.
 
-    Attributes:
-        generators: "drones"; "luck" if samples may be lost; "load" if its motion is estimated.
+    Each has noise of its own: the drones' estimates are the same with and without the load's.
     """
-
-    def __init__(
-        self, generator: np.random.Generator, *, lossy: bool = False, with_load: bool = False
-    ) -> None:
-        """`lossy`: samples may be lost; `with_load`: the load's motion is estimated, too."""
-        # Noise of its own: the drones' estimates are the same with and without the load's.
-        load, luck = generator.spawn(2)
-        self.generators = {"drones": generator}
-        if lossy:
-            self.generators["luck"] = luck
-        if with_load:
-            self.generators["load"] = load
-
-    def fill(self, noise: Array) -> None:
-        """Draw the noise of the next periods, (periods, bodies, 13), see `NOISE`."""
-        periods, n, generators = len(noise), noise.shape[1] - 1, self.generators
-        noise[:, 1:, :12] = generators["drones"].standard_normal((periods, n, 12))
-        if "luck" in generators:
-            noise[:, 1:, 12] = generators["luck"].random((periods, n))
-        if "load" in generators:
-            noise[:, 0, 6:12] = generators["load"].standard_normal((periods, 6))
+    load, luck = generator.spawn(2)
+    return {"drones": generator, "luck": luck, "load": load}
 
 
 class MotionCapture:
@@ -301,10 +271,8 @@ class MotionCapture:
         ring: Predictions back to the oldest sample under way, (periods, bodies) of `PREDICTION`.
         first: The first body that is estimated: 0 with the load, else 1.
         relay: Judges samples before they are fused; None where nothing lets the capture lie.
-        fill: See `SensorNoise`.
+        generators: See `Estimator`.
     """
-
-    noisy = True
 
     def __init__(
         self,
@@ -323,8 +291,7 @@ class MotionCapture:
         self.first = 0 if with_load else 1
         if with_load:
             self.estimate.tension_n[:] = state.tension_n
-        lossy = spec.dropout_fraction > 0.0
-        self.fill = SensorNoise(generator, lossy=lossy, with_load=with_load).fill
+        self.generators = sensor_noise(generator)
         self.sensors = _sensors(spec, bodies, period_s, gravity_m_s2)
         self.ring = np.zeros((round(spec.latency_s / period_s) + 1, bodies), PREDICTION)
         for name in ("position", "velocity", "attitude", "omega"):

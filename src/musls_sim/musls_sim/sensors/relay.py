@@ -19,7 +19,7 @@ class CaptureRelay:
 
     Attributes:
         judge: Filter of the poses; `judge.doubts` are given to the guard.
-        faults: Present faults of the capture, by the event that causes them.
+        faults: Present faults of the capture, each with the event that causes it.
         used_s: Time when a pose of a body was used last, by name.
     """
 
@@ -36,7 +36,7 @@ class CaptureRelay:
         """`ring`: see `MotionCapture`; `tied`: whether cables join load and drones all the time."""
         self.bodies = ["load", *(f"drone_{i}" for i in range(1, system.n_drones + 1))]
         self.judge = CaptureFilter.of(self.bodies, MocapLimits(), system, tied=tied)
-        self.faults: dict[int, Fault] = {}
+        self.faults: list[tuple[object, Fault]] = []
         self.used_s = dict.fromkeys(self.bodies, 0.0)
         self._estimate, self._ring, self._period_s = estimate, ring, period_s
         self._rate, self._late = samples_per_period, len(ring) - 1
@@ -84,7 +84,7 @@ class CaptureRelay:
     def _sent(self) -> dict[str, Pose]:
         """Poses that the capture sends, of all bodies."""
         sent = dict(self._seen)
-        for fault in self.faults.values():
+        for _, fault in self.faults:
             spoilt = {body: fault(body, sent) for body in sent}
             sent = {body: pose for body, pose in spoilt.items() if pose is not None}
         return sent

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from musls_control.autopilot import SETPOINT_COLUMNS, MotorCommands, NoAutopilot
@@ -84,13 +85,16 @@ class Control:
 
     Attributes:
         arrays: Arrays of the compiled stages, by their names in `WORLD`; `asked` are the
-            controller's commands, `reference` the load's for a compiled one.
+            controller's commands.
+        reference: The load's in each period, for a compiled controller; None before one flies.
         late: Compiled stages that bring set-points to the autopilots late.
         setpoints: Stages from the controller's commands to the autopilots' set-points, while it
             flies.
         rotors: Stages from these set-points, or from its commands, to the rotors.
         level: Level of its commands; drone_setpoints without one.
     """
+
+    not_kept = frozenset({"reference"})  # follows from the plan
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class Control:
         self._flies = self._controls = False  # has taken over; may fly in the coming periods
         level = ControlLevel.DRONE_SETPOINTS if controller is None else level_of(controller)
         self.level = level
+        self.reference: NDArray[np.void] | None = None
         self._nothing = no_commands(level, self._system.n_drones, self._system.n_rotors)
         self.arrays: dict[str, NDArray[Any]] = {"asked": self._nothing.copy()}
         if controller is None:
@@ -245,10 +250,16 @@ class Control:
             self._state.rotor_speed_rad_s[:] = 0.0
         self._controller.start(time_s, self._estimate)
         if self._law is not None:
-            reference = sampled(self._plan.reference, self._period_s, self._plan.duration_s)
-            self.arrays |= law_arrays(self._flown) | {"reference": reference}
+            self.arrays |= law_arrays(self._flown)
+            self.sample()
         if self._controller.keeps_headings:
             self._guidance.keep_headings(time_s, yaw_of(self._estimate.orientation_wxyz[1:]))
+
+    def sample(self) -> None:
+        """Sample the plan's reference for a compiled controller that flies, unless it is done."""
+        if self._law is not None and self._flies and self.reference is None:
+            plan = self._plan
+            self.reference = sampled(plan.reference, self._period_s, plan.duration_s)
 
     def _hand_back(self) -> None:
         """Give control back to the autopilot at the present thrust, as after a long hover."""

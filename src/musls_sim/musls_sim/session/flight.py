@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +85,8 @@ class Flight(Loop):
         tension_peaks: Largest tensions of all steps.
         load_cells: Load cells of the cables, and their readings.
         readings: Readings of your own sensors, one after the other.
+        parts: Further parts that have fields of the world, by name.
+        own: Numbers that your own compiled stages work on, see `fields.own`; set before the start.
         plant_s: Wall time spent in compiled stages, the plant among them, without the first period,
             which may compile.
     """
@@ -109,6 +112,8 @@ class Flight(Loop):
     load_cells: LoadCells
     sensors: Sensors
     readings: Array
+    own: Array | None = None
+    parts: dict[str, Any]
     plant_s = 0.0
     _energy_doubted = False
     _overloaded: frozenset[int] = frozenset()

@@ -30,7 +30,7 @@ from musls_control.reference import LoadReference, Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw
 from musls_sim.plants.interface import EventRecord
-from musls_sim.session.compiled_stages.world import ANNOUNCE_EVERY
+from musls_sim.session.compiled_stages.fields import ANNOUNCE_EVERY
 from musls_sim.session.event_queue import EventQueue
 from musls_sim.session.loop import Observer
 

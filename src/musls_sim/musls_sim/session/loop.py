@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self
@@ -30,10 +30,12 @@ class Observer:
         every: Control periods between two calls of `observe`.
         recalls: Control periods between two calls of `recall`, a whole number of `every`; 0 for
             none.
+        held: Whether a snapshot of the session holds its state.
     """
 
     every: int = 1
     recalls: int = 0
+    held: ClassVar[bool] = False
 
     def start(self, loop: Loop) -> None:
         """The run begins; nothing has moved yet."""
@@ -174,9 +176,12 @@ class Loop:
     Attributes:
         tick: Control periods so far.
         power: Motors and batteries; None where there are none.
+        compiles: Whether it runs compiled stages.
     """
 
     power: Power | None = None
+    compiles: ClassVar[bool] = False
+    not_kept: ClassVar[frozenset[str]] = frozenset({"_closing", "_stages", "_begin_s", "_end_s"})
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
@@ -200,31 +205,38 @@ class Loop:
         """Set the stages, in their order."""
         self._stages = list(stages)
 
-    def insert_before(self, name: str, new: str, step: Step) -> None:
+    def insert_before(self, name: str, new: str, step: Step | CompiledStage) -> None:
         """Insert your own stage before another one.
 
         Args:
             name: The other one, see `step_names`.
             new: Name of the new one.
-            step: Called in every control period with its number, from 0.
+            step: Called in every control period with its number, from 0; or a `CompiledStage`,
+                called by compiled code with the address of the world.
 
         Raises:
             ConfigError: There is no such step, or there is one of the new name already.
         """
         self._insert(name, 0, new, step)
 
-    def insert_after(self, name: str, new: str, step: Step) -> None:
+    def insert_after(self, name: str, new: str, step: Step | CompiledStage) -> None:
         """Insert your own stage after another one, see `insert_before`."""
         self._insert(name, 1, new, step)
 
-    def _insert(self, name: str, behind: int, new: str, step: Step) -> None:
+    def _insert(self, name: str, behind: int, new: str, step: Step | CompiledStage) -> None:
         names = self.step_names
         if name not in names:
             raise ConfigError(f"no step '{name}' in this loop: it has {', '.join(names)}")
         if new in names:
             raise ConfigError(f"there is a step '{new}' already: choose another name")
         place = names.index(name) + behind
-        self.set_stages([*self._stages[:place], Stage(new, step), *self._stages[place:]])
+        if not isinstance(step, CompiledStage):
+            stage = Stage(new, step)
+        elif self.compiles:
+            stage = Stage(new, compiled=(step,))
+        else:
+            raise ConfigError(f"step '{new}' is a CompiledStage: this loop calls Python alone")
+        self.set_stages([*self._stages[:place], stage, *self._stages[place:]])
 
     def observe_with(self, observer: Observer) -> None:
         """Add an observer before the start; it is closed with the loop, started or not."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from musls_control.autopilot import MotorCommands
 from musls_control.controllers import Controller
 from musls_control.mission.spec import ContingencySpec
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import user_code
+from musls_description.config.schema import to_yaml
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import TiedToMemory
+from musls_description.numerics.snapshots import Keeper, Kept
 from musls_sim.imperfections import CommandLatency, DroneLinks, SetpointLink, TiltedThrust
 from musls_sim.plants.driving import RigDriver
 from musls_sim.plants.interface import PlantInputs
@@ -66,6 +71,26 @@ YARDSTICK_LINKS = 120
 """Number of links of all cables up to which DART's own step is measured after a flight: its time
 grows with their third power, 0.1 s here."""
 
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A flight at one time, see `Session.snapshot`; can be pickled.
+
+    Attributes:
+        scenario: The scenario, as text.
+        tick: Control periods so far.
+        kept: State of all that takes part.
+        numbers: Numbers of the session's record.
+        own: Arrays of its world, by name.
+    """
+
+    scenario: str
+    tick: int
+    kept: Kept
+    numbers: dict[str, NDArray[Any]]
+    own: dict[str, NDArray[Any]]
+
+
 MakeController = type[Controller] | Callable[..., Controller]
 
 
@@ -84,6 +109,9 @@ class Session(TiedToMemory, Flight):
 
     def __repr__(self) -> str:
         return f"<Session {self.scenario.name}: {self.time_s:.3f} s, stage {self.stage}>"
+
+    compiles = True
+    not_kept = Flight.not_kept | {"scenario", "observers", "_runs", "_world", "_keeper", "_text"}
 
     @user_code()
     def __init__(
@@ -197,15 +225,16 @@ class Session(TiedToMemory, Flight):
             before = plant.state.rotor_speed_rad_s
             latency = CommandLatency(latency_periods, before)
             inputs.rotor_command_rad_s, self.latency = latency.delayed_rad_s, latency
-        (noise,) = components.jitter.spawn(1)
-        setup = SensorSetup(plant.system, plant.state, period_s, noise)
-        self.load_cells = LoadCells(plant.system, period_s, noise)
+        cells, own = components.jitter.spawn(2)
+        setup = SensorSetup(plant.system, plant.state, period_s, own)
+        self.load_cells = LoadCells(plant.system, period_s, cells)
         self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
         self.driver = driver = RigDriver(scenario.rig, plant.system, period_s)
         if len(driver.targets) or plant.system.winches:
             driver.start(inputs, plant.state)
             plant.start_driving(inputs)
+        self.parts = {}
         self.set_stages(stages_of(self))
 
     def _check_contingency(self, spec: ContingencySpec, *, guided: bool) -> None:
@@ -254,6 +283,65 @@ class Session(TiedToMemory, Flight):
         except BaseException:
             self.close()
             raise
+
+    # ---------- Snapshots
+
+    def snapshot(self) -> Snapshot:
+        """All of the flight as it is now; can be pickled.
+
+        Recorders in memory, controllers and all else in Python that takes part are in it; other
+        observers are not.
+
+        Raises:
+            ConfigError: Something cannot be kept, such as a real autopilot, or an attribute of a
+                controller of your own; names it.
+        """
+        self.start()
+        self._refuse_to_keep()
+        self._world.read_rows()
+        kept = self._keeper.keep()
+        return Snapshot(self._text, self.tick, kept, self._world.numbers, self._world.own)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Fly on from a snapshot, bit for bit as the flight that it was made of.
+
+        In place: parts of the session, and views of their arrays, show the state of then.
+
+        Args:
+            snapshot: Snapshot of this session, or of one that was built alike, in another process,
+                too: of the same scenario, controller, observers and steps of your own.
+
+        Raises:
+            ConfigError: The snapshot is of another flight.
+        """
+        self.start()
+        self._refuse_to_keep()
+        if snapshot.scenario != self._text:
+            raise ConfigError("snapshot: of another scenario than the session's")
+        self._world.read_rows()
+        self._keeper.put_back(snapshot.kept)
+        self.plant.lead()
+        self.control.sample()
+        self._world = World(self)
+        self._world.take(snapshot.numbers, snapshot.own)
+        self._runs = None
+
+    @cached_property
+    def _keeper(self) -> Keeper:
+        alike = {"scenario": self.scenario, "plan": self.components.plan}
+        held: dict[str, object] = {"session": self}
+        held |= {f"observer {k}": one for k, one in enumerate(self.observers) if one.held}
+        others = tuple(one for one in self.observers if not one.held)
+        return Keeper(held, alike, (self.observers, *others))
+
+    @cached_property
+    def _text(self) -> str:
+        return to_yaml(self.scenario)
+
+    def _refuse_to_keep(self) -> None:
+        """Refuse a snapshot of what is beyond this process."""
+        if self.scenario.system.n_drones and self.components.autopilot.has_sensors:
+            raise ConfigError("snapshot: a real PX4 cannot be kept; choose autopilot.kind: builtin")
 
     def run(self, *, realtime: bool = False) -> FlightResult:
         """Fly to the end, or until `stop`, and close everything, also when an exception ends it.

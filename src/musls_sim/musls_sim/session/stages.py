@@ -15,6 +15,7 @@ from musls_sim.scenario.events import AUTOMATIC_KINDS, CableCut
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.estimation import MotionCapture
 from musls_sim.session.compiled_stages import world as compiled
+from musls_sim.session.compiled_stages.noise import draw_noise
 from musls_sim.session.flight import ENERGY_PERIODS, STRENGTH_PERIODS, Flight
 from musls_sim.session.loop import NEVER, Parts, Stage, Step, never
 
@@ -160,6 +161,15 @@ def _observers(flight: Flight) -> Stage:
 def _plan(flight: Flight) -> Stage:
     guidance = flight.guidance
     return Stage("plan", choose=lambda tick: (compiled.play_plan,) if guidance.plays else ())
+
+
+@entry("noise of sensors, gusts and late set-points", "session/compiled_stages/noise.py")
+def _noise(flight: Flight) -> Stage | None:
+    estimator, link = flight.components.estimator, flight.setpoint_link
+    sensors = isinstance(estimator, MotionCapture) or getattr(estimator, "noise", 0.0) > 0.0
+    others = len(flight.load_cells.records) or (link is not None and link.jitters)
+    drawn = sensors or others or not flight.components.wind.steady
+    return Stage("noise", compiled=(draw_noise,)) if drawn else None
 
 
 @entry(

@@ -187,7 +187,6 @@ class PayloadController(TiedToMemory, Controller):
             "forces": np.zeros((3, n, 3)),
             "commands": np.zeros(n, COMMAND),
         })  # fmt: skip
-        self._address = self.memory.ctypes.data
         self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
         self.commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
@@ -241,7 +240,7 @@ class PayloadController(TiedToMemory, Controller):
 
         They are written into one memory at each call.
         """
-        payload_step(self._address, estimate.records, present, tilt, coming)
+        payload_step(self.memory.ctypes.data, estimate.records, present, tilt, coming)
         return self.commands
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.records import fill, pack_tables
+from musls_description.numerics.records import pack_tables
 from musls_sim.plants.elastic.cables.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
@@ -18,6 +18,7 @@ from musls_sim.plants.interface import (
     REFINEMENTS,
     SPEED_LIMIT_M_S,
     STEP,
+    STEP_LAYOUT,
     SWING_ERROR,
     EventRecord,
     Plant,
@@ -177,7 +178,6 @@ class Engine(Plant):
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
         self.record, self.rotors = self.tables.system, self.tables.rotors
-        self._step_record = self._make_step_record()
         self._watch_prescribed()
         remember_start(self.address)
         self.restart()
@@ -303,19 +303,13 @@ class Engine(Plant):
 
     def _take(self, steps: int, refinements: int, period_s: float) -> int:
         """Run the compiled step; returns the number of steps, see `step.move_plant`."""
-        record = self._step_record[0]
-        record["substeps"], record["refinements"], record["period"] = steps, refinements, period_s
-        move_plant(self._step_record.ctypes.data)
-        return int(record["verdict"])
-
-    def _make_step_record(self) -> np.ndarray:
-        """Make the record of a period's inputs that the compiled step reads."""
         record, t = np.zeros(1, STEP), self.tables
-        n, rotors = t.command.shape
         inputs = {name: getattr(t, name) for name in ("command", "wrench_body", "wrench_enu")}
-        fill(record, {"plant": t.system, "n_drones": n, "n_rotors": rotors, **inputs})
-        fill(record, {"wind": self.wind_enu_m_s})
-        return record
+        numbers = {"substeps": steps, "refinements": refinements, "period": period_s}
+        places = {"plant": t.system, "wind": self.wind_enu_m_s}
+        STEP_LAYOUT.fill(record, inputs | numbers | places)
+        move_plant(record.ctypes.data)
+        return int(record["verdict"][0])
 
     def relax(self, step_s: float = 10.0) -> float:
         """Move everything that is free to a static equilibrium under the present inputs.

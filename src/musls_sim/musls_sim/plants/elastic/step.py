@@ -28,21 +28,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numba import carray
-
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     address_of,
-    beyond,
     copy_numbers,
     copy_table,
-    grid_at,
     memory_at,
     record_at,
     record_beyond,
     table_at,
-    vector_at,
 )
 from musls_description.numerics.vectors import (
     add,
@@ -130,7 +124,18 @@ from musls_sim.plants.elastic.state import (
     shafts_of,
     unknowns_of,
 )
-from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
+from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
+    STEP,
+    anchor_motion_of,
+    anchor_wrench_of,
+    command_of,
+    winch_brake_of,
+    winch_of,
+    wind_of,
+    wrench_body_of,
+    wrench_enu_of,
+)
 from musls_sim.plants.rigid_body import power_of, spin_rotors
 
 GAMMA = 2.0 - math.sqrt(2.0)
@@ -670,22 +675,21 @@ def _changing(t):
 @compiled()
 def _take_inputs(t, s):
     """Take what a `STEP` gives for the period."""
-    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
-    copy_numbers(t.wind, vector_at(s, s.wind))
-    copy_table(table_at(t.wrench_body), grid_at(s, s.wrench_body, 1 + s.n_drones, 6))
-    copy_table(table_at(t.wrench_enu), grid_at(s, s.wrench_enu, 1 + s.n_drones, 6))
+    copy_table(table_at(t.command), command_of(s))
+    copy_numbers(t.wind, wind_of(s))
+    copy_table(table_at(t.wrench_body), wrench_body_of(s))
+    copy_table(table_at(t.wrench_enu), wrench_enu_of(s))
     t.period = s.period
     for k in range(s.n_anchors):
         b = 1 + s.n_drones + k
         body = bodies_of(t)[b]
-        copy_numbers(table_at(t.wrench_enu)[b], grid_at(s, s.anchor_wrench, s.n_anchors, 6)[k])
+        copy_numbers(table_at(t.wrench_enu)[b], anchor_wrench_of(s)[k])
         copy_table(body.reference_rotation, body.rotation)
-        copy_table(body.path, grid_at(s, s.anchor_motion + 288 * k, 2, 18))
+        copy_table(body.path, anchor_motion_of(s)[k])
     for k in range(s.n_winches):
         shaft = shafts_of(t)[k]
-        copy_numbers(shaft.drive, grid_at(s, s.winch, s.n_winches, 2)[k])
-        closed = carray(beyond(s, s.winch_brake), (s.n_winches,), np.int64)[k] != 0
-        shaft.brake = shaft.brake_torque if closed else 0.0
+        copy_numbers(shaft.drive, winch_of(s)[k])
+        shaft.brake = shaft.brake_torque if winch_brake_of(s)[k] != 0 else 0.0
 
 
 @compiled()

@@ -13,14 +13,19 @@ import numpy as np
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     copy_table,
-    grid_at,
     record_at,
     record_beyond,
     table_at,
-    vector_at,
 )
 from musls_description.numerics.vectors import dot, put, scale
-from musls_sim.plants.interface import SPEED_LIMIT_M_S, STEP
+from musls_sim.plants.interface import (
+    SPEED_LIMIT_M_S,
+    STEP,
+    command_of,
+    wind_of,
+    wrench_body_of,
+    wrench_enu_of,
+)
 from musls_sim.plants.massless.bodies import move, normalise, rod_forces
 from musls_sim.plants.massless.cables import RATTLE_M, SHALLOW_M, decide, project, rates
 from musls_sim.plants.massless.records import (
@@ -60,16 +65,12 @@ def move_plant(address):
     """One period of a `STEP`; the verdict is the number of events, or -1."""
     s = record_at(address, STEP)
     t, period, now, steps = record_beyond(s, s.plant, SYSTEM), s.period, 0.0, 0
-    copy_table(table_at(t.command), grid_at(s, s.command, s.n_drones, s.n_rotors))
-    body, enu = (
-        grid_at(s, s.wrench_body, 1 + s.n_drones, 6),
-        grid_at(s, s.wrench_enu, 1 + s.n_drones, 6),
-    )
+    copy_table(table_at(t.command), command_of(s))
     bodies, cables, forces = bodies_of(t), cables_of(t), table_at(t.force)
     t.happened, moving = 0, period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
-    if keep_inputs(t, vector_at(s, s.wind), body, enu) or s.prescribed != 0:
+    if keep_inputs(t, wind_of(s), wrench_body_of(s), wrench_enu_of(s)) or s.prescribed != 0:
         decide(t, table_at(t.speed), now, moving, SHALLOW_M)
     for c in cables:
         c.peak = c.tension

@@ -69,7 +69,7 @@ from musls_sim.plants.rigid_body import (
     rotor_records,
     surfaces_of,
 )
-from musls_sim.plants.rigid_links.step_control import JUMP_SHARE
+from musls_sim.plants.rigid_links.step_control import JUMP_SHARE, LEVELS, LIMIT, Levels
 
 Records = NDArray[np.void]
 
@@ -270,12 +270,15 @@ class LinkTables(NamedTuple):
         wrench_enu: Inputs in the world frame, (1 + n, 6).
         guide: Moment and force that move prescribed drones, (n, 6).
         target: Poses of prescribed drones in the middle of the next step, (n, 7).
-        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n).
+        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n); (0, 0)
+            before drones are prescribed.
         begin_force: `force` at the begin of the period, (n, 6).
         shown: `PlantState.motion`, (1 + n, 16).
         force: `PlantState.cable_force_n`, (n, 2, 3).
         peak: `PlantState.tension_peak_n`, (n,).
         solids: Surfaces: ground and obstacles, of `SOLID`.
+        levels: Levels of refinement, (1,) of `LEVELS`.
+        limits: Limits of a step of each level with each cable, (levels, n) of `LIMIT`.
     """
 
     system: Records
@@ -307,6 +310,8 @@ class LinkTables(NamedTuple):
     force: Array
     peak: Array
     solids: Records
+    levels: Records
+    limits: Records
 
 
 SYSTEM = np.dtype(
@@ -350,6 +355,8 @@ pieces_of = opener("pieces", PIECE)
 rotors_of = grid_opener("rotors", ROTOR)
 selected_of = opener("selected", np.int64)
 first_links_of = opener("first_links", np.int64)
+levels_of = opener("levels", LEVELS)
+limits_of = grid_opener("limits", LIMIT)
 
 
 # ---------- Records of a system
@@ -370,6 +377,7 @@ def build_records(
     contact: Collection[str] = TOUCHING,
     inextensible: bool = False,
     even: bool = True,
+    levels: Levels | None = None,
 ) -> tuple[Array, LinkTables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
@@ -445,12 +453,14 @@ def build_records(
         **{name: np.zeros((1 + n, 6)) for name in ("wrench_body", "wrench_enu")},
         "guide": np.zeros((n, 6)),
         "target": np.zeros((n, 7)),
-        "compliance": np.zeros((6 * n, 6 * n)),
+        "compliance": np.zeros((0, 0)),
         "begin_force": np.zeros((n, 6)),
         "shown": shown,
         "force": np.zeros((n, 2, 3)),
         "peak": np.zeros(n),
         "solids": solids,
+        "levels": np.zeros(1, LEVELS) if levels is None else levels.record,
+        "limits": np.zeros((1, n), LIMIT) if levels is None else levels.limits,
     }
     memory, views = pack_tables(arrays)
     return memory, LinkTables(**views)
@@ -504,12 +514,15 @@ def take_over(t: LinkTables, old: LinkTables) -> None:
     t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
 
 
+SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits", "compliance"
+"""Tables that stay where they are when another tree takes over."""
+
+
 def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
     """Share the memory of the shown state with another set of records."""
-    names = "rotors", "speed", "shown", "force", "peak"
-    for name in names:
+    for name in SHOWN:
         lead_to(t.system[name], getattr(old, name))
-    return t._replace(**{name: getattr(old, name) for name in names})
+    return t._replace(**{name: getattr(old, name) for name in SHOWN})
 
 
 def set_positions(t: LinkTables, positions: Array) -> None:

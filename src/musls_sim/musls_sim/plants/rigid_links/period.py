@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
 
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
-    beyond,
     copy_numbers,
     copy_table,
-    grid_at,
     numbers_at,
     record_at,
     record_beyond,
     table_at,
-    vector_at,
 )
 from musls_description.numerics.vectors import add_scaled, norm, put
 from musls_sim.plants.interface import (
@@ -26,6 +22,10 @@ from musls_sim.plants.interface import (
     FLOOR_LIFT_M,
     SPEED_LIMIT_M_S,
     STEP,
+    command_of,
+    wind_of,
+    wrench_body_of,
+    wrench_enu_of,
 )
 from musls_sim.plants.rigid_body import (
     collect_state,
@@ -46,6 +46,8 @@ from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     coordinates_of,
     edges_of,
+    levels_of,
+    limits_of,
     move_bodies,
     pieces_of,
     place_bodies,
@@ -54,7 +56,7 @@ from musls_sim.plants.rigid_links.mechanism import (
 )
 from musls_sim.plants.rigid_links.momentum import sum_motions
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
-from musls_sim.plants.rigid_links.step_control import LEVELS, LIMIT, settle
+from musls_sim.plants.rigid_links.step_control import settle
 
 OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE, AT_STOP = range(8)
 """Verdicts on a period: the steps were too long for the tension or the joint rates; not physical
@@ -91,13 +93,8 @@ def move_plant(address):
     """One period of a `STEP`; where that was too coarse, again with steps half as long."""
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
-    levels = carray(beyond(s, s.levels), (1,), LEVELS)[0]
-    limits = carray(beyond(s, s.limits), (levels.last + 1, s.n_cables), LIMIT)
-    body, enu = (
-        grid_at(s, s.wrench_body, 1 + s.n_drones, 6),
-        grid_at(s, s.wrench_enu, 1 + s.n_drones, 6),
-    )
-    inputs = grid_at(s, s.command, s.n_drones, s.n_rotors), vector_at(s, s.wind), body, enu
+    levels, limits = levels_of(t)[0], limits_of(t)
+    inputs = command_of(s), wind_of(s), wrench_body_of(s), wrench_enu_of(s)
     level = levels.present
     while True:
         begin_period(t)

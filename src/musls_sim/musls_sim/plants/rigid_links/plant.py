@@ -18,6 +18,7 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree, build_
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.records import lead_to
 from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -37,6 +38,7 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
+    SHOWN,
     LinkTables,
     build_records,
     drift,
@@ -63,7 +65,7 @@ from musls_sim.plants.rigid_links.period import (
     rewind,
 )
 from musls_sim.plants.rigid_links.pieces import Pieces, closed, opened
-from musls_sim.plants.rigid_links.step_control import LEVELS, Levels, settle
+from musls_sim.plants.rigid_links.step_control import Levels, settle
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 ENERGY_SHARE = 0.01
@@ -174,12 +176,11 @@ def _others() -> str:
 def _error_of_trial(plant: RigidLinksPlant, inputs: PlantInputs, substeps: int) -> float:
     """Energy made or lost, and work of forces without a source, in a trial; the plant goes back."""
     memory, levels = plant.memory.copy(), plant.levels.record.copy()
-    trial = levels.copy()
-    trial["substeps"] = substeps
+    plant.levels.record["substeps"] = substeps
     try:
         restart(plant.address)
         for _ in range(TRIAL_PERIODS):
-            if plant._move(move_plant, inputs, levels=trial) in (RUNAWAY, NOT_FINITE):
+            if plant._move(move_plant, inputs) in (RUNAWAY, NOT_FINITE):
                 return math.inf
         ledger = plant.records.system[0]["ledger"]
         lift_j = float(np.linalg.norm(ledger["recent_impulse"])) * plant.gravity_m_s2
@@ -328,13 +329,13 @@ class RigidLinksPlant(Plant):
         self.levels = Levels(
             system, self.period_s, self.substeps, gravity_m_s2, refine=refine, accuracy=accuracy
         )
-        self.step_arrays = {"levels": self.levels.record, "limits": self.levels.limits}
         self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
         check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record, self.rotors = self.records.system, self.records.rotors
+        self.levels.record, self.levels.limits = self.records.levels, self.records.limits
         self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
@@ -356,6 +357,7 @@ class RigidLinksPlant(Plant):
             contact=self.contact,
             inextensible=self._inextensible,
             even=self.bends_evenly,
+            levels=self.levels,
         )
 
     def start_moving(self, rates: Array) -> None:
@@ -469,6 +471,10 @@ class RigidLinksPlant(Plant):
         """Move the drones along given paths from now on, or let them fly again."""
         if motion is not None and self.tree is not self.whole:
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
+        if motion is not None and not self.records.compliance.size:
+            size = 6 * self.system.n_drones
+            self.records = self.records._replace(compliance=np.zeros((size, size)))
+            self.lead()
         self._motion = motion
         system, audit = self.records.system[0], self.reaction.audit
         system["guided"] = motion is not None
@@ -593,6 +599,11 @@ class RigidLinksPlant(Plant):
         self.record = records.system
         self.reset_counters()
 
+    def lead(self) -> None:
+        """See `interface.Plant`: what is shown stays where it was when cables part."""
+        for name in SHOWN:
+            lead_to(self.record[name], getattr(self.records, name))
+
     def local_state(self) -> LocalState:
         """See `interface.Plant`."""
         if self.tree is not self.whole:
@@ -680,9 +691,12 @@ class ChainState(LocalState):
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
         """See `interface.LocalState`."""
-        once = np.zeros(1, LEVELS)
-        once["substeps"], once["period"] = 1, time_s
-        self._plant._move(move_plant, inputs, levels=once)
+        levels = self._plant.levels.record
+        kept = levels.copy()
+        levels["present"] = levels["last"] = 0
+        levels["substeps"], levels["period"] = 1, time_s
+        self._plant._move(move_plant, inputs)
+        levels[:] = kept
 
 
 def check_stops(system: SlungLoadSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:

@@ -8,15 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
 from musls_control.chain import (
-    DRONE,
-    RATE,
-    ROTOR,
-    SENSED,
-    THRUST,
     ask_autopilot,
     attitude_moments,
     measure,
@@ -29,7 +23,6 @@ from musls_control.controllers.payload.cable_law import commands_of, load_of, pa
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
-from musls_control.controllers.rotortm import DRONE as ROTORTM_DRONE
 from musls_control.controllers.rotortm import (
     LAW,
     RotorTmCables,
@@ -37,38 +30,22 @@ from musls_control.controllers.rotortm import (
     cable_commands,
     structure_commands,
 )
-from musls_control.estimate import MOTION
-from musls_control.px4.allocation import MIXER_COLUMNS
 from musls_control.px4.cascade import step_drones
-from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import address_of, beyond, grid_at, pointer, record_beyond
+from musls_description.numerics.records import address_of, record_beyond
 from musls_description.numerics.vectors import add, put, sub
-from musls_sim.session.compiled_stages.world import (
-    COMMAND_COLUMNS,
-    asked_of,
-    estimate_of,
-    play_of,
-    sent_of,
-    setpoint_of,
-    throttle_of,
-    world_at,
-)
-
-
-@compiled()
-def bodies_of(w):
-    """Estimated motion of load and drones."""
-    return carray(beyond(w, w.estimate), (1 + w.n_drones,), MOTION)
+from musls_sim.session.compiled_stages import fields
+from musls_sim.session.compiled_stages.fields import REFERENCE
+from musls_sim.session.compiled_stages.world import COMMAND_COLUMNS, world_at
 
 
 @CompiledStage
 def release_bodies(address):
     """Clear the wrenches of the last period."""
     w = world_at(address)
-    wrench = grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
+    wrench = fields.wrench_body(w)
     for i in range(1 + w.n_drones):
         for k in range(6):
             wrench[i, k] = 0.0
@@ -78,12 +55,12 @@ def release_bodies(address):
 def fly_autopilots(address):
     """PX4's cascade of all drones."""
     w = world_at(address)
-    n, rotors = w.n_drones, w.n_rotors
-    constants = carray(beyond(w, w.constants), (n,), PARAMETER_DTYPE)
-    states = carray(beyond(w, w.state), (n,), STATE_DTYPE)
-    mixers = carray(beyond(w, w.mixers), (n, rotors, MIXER_COLUMNS), np.float64)
-    known = estimate_of(w)
-    step_drones(setpoint_of(w), known[1:], constants, states, mixers, throttle_of(w))
+    n = w.n_drones
+    constants = fields.constants(w)
+    states = fields.state(w)
+    mixers = fields.mixers(w)
+    known = fields.estimate(w)
+    step_drones(fields.setpoint(w), known[1:], constants, states, mixers, fields.throttle(w))
     before, w.on_ground = w.on_ground, 0
     for i in range(n):
         w.on_ground += states[i].land.landed.state
@@ -107,7 +84,7 @@ def no_commands(level: ControlLevel, n_drones: int, n_rotors: int) -> Array:
 def ask_for_places(address):
     """Write places and yaws that are commanded, those that are not NaN, into the set-points."""
     w = world_at(address)
-    sent, asked = sent_of(w), asked_of(w)
+    sent, asked = fields.sent(w), fields.asked(w)
     for i in range(w.n_drones):
         if np.isfinite(asked[i, 0]):
             put(sent[i], asked[i])
@@ -118,15 +95,15 @@ def ask_for_places(address):
 def ask_for_forces(address):
     """Ask the autopilots for forces."""
     w = world_at(address)
-    thrust = carray(beyond(w, w.thrust), (w.n_drones,), THRUST)
-    throttle = throttle_of(w)
-    ask_autopilot(sent_of(w), asked_of(w), throttle[:, 0], thrust)
+    thrust = fields.thrust(w)
+    throttle = fields.throttle(w)
+    ask_autopilot(fields.sent(w), fields.asked(w), throttle[:, 0], thrust)
 
 
 @compiled()
 def mix_all(w, thrust, moment):
     """Turn thrusts (n,) and moments (n, 3) into speeds of the rotors."""
-    shares, throttle = carray(beyond(w, w.shares), (w.n_drones, w.n_rotors), ROTOR), throttle_of(w)
+    shares, throttle = fields.shares(w), fields.throttle(w)
     mix(shares, thrust, moment, throttle[:, 1])
 
 
@@ -134,12 +111,12 @@ def mix_all(w, thrust, moment):
 def measure_drones(address):
     """Find the forces and moments on the drones that are not counted on, see `Incremental`."""
     w = world_at(address)
-    n, rotors = w.n_drones, w.n_rotors
-    drones = carray(beyond(w, w.attitude), (n,), DRONE)
-    measured = carray(beyond(w, w.measured), (n,), SENSED)
-    wrenches = carray(beyond(w, w.rotor_wrench), (n, 4, rotors), np.float64)
-    speeds = grid_at(w, w.speed, n, rotors)
-    measure(measured, bodies_of(w)[1:], speeds, wrenches, asked_of(w), w.period)
+    n = w.n_drones
+    drones = fields.attitude(w)
+    measured = fields.measured(w)
+    wrenches = fields.rotor_wrench(w)
+    speeds = fields.speed(w)
+    measure(measured, fields.bodies(w)[1:], speeds, wrenches, fields.asked(w), w.period)
     for i in range(n):
         put(drones[i].unmodelled_force, measured[i].force.value)
         put(drones[i].unmodelled_moment, measured[i].moment.value)
@@ -149,9 +126,9 @@ def measure_drones(address):
 def turn_drones(address):
     """Turn the drones so that their thrust is the force."""
     w = world_at(address)
-    n, asked, sent, estimate = w.n_drones, asked_of(w), sent_of(w), estimate_of(w)
-    drones = carray(beyond(w, w.attitude), (n,), DRONE)
-    gains = carray(beyond(w, w.gains), (2, 3), np.float64)
+    n, asked, sent, estimate = w.n_drones, fields.asked(w), fields.sent(w), fields.estimate(w)
+    drones = fields.attitude(w)
+    gains = fields.gains(w)
     for i in range(n):
         drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else sent[i, 9]
         put(drones[i].force, sub(asked[i], drones[i].unmodelled_force))
@@ -167,9 +144,9 @@ def turn_drones(address):
 def hold_rates(address):
     """Turn the drones at the body rates."""
     w = world_at(address)
-    n, asked = w.n_drones, asked_of(w)
-    drones, moment = carray(beyond(w, w.rates), (n,), RATE), np.empty((n, 3))
-    rate_moments(drones, asked[:, 1:], estimate_of(w)[1:, 10:], w.period, moment)
+    n, asked = w.n_drones, fields.asked(w)
+    drones, moment = fields.rates(w), np.empty((n, 3))
+    rate_moments(drones, asked[:, 1:], fields.estimate(w)[1:, 10:], w.period, moment)
     mix_all(w, asked[:, 0].copy(), moment)
 
 
@@ -177,7 +154,7 @@ def hold_rates(address):
 def give_thrust(address):
     """Mix thrust and moment."""
     w = world_at(address)
-    asked = asked_of(w)
+    asked = fields.asked(w)
     mix_all(w, asked[:, 0].copy(), asked[:, 1:4].copy())
 
 
@@ -185,7 +162,7 @@ def give_thrust(address):
 def turn_rotors(address):
     """Hand rotor speeds on as they are."""
     w = world_at(address)
-    asked, throttle = asked_of(w), throttle_of(w)
+    asked, throttle = fields.asked(w), fields.throttle(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
             throttle[i, 1, j] = asked[i, j]
@@ -195,7 +172,7 @@ def turn_rotors(address):
 def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
-    asked, wrench = asked_of(w), grid_at(w, w.wrench_body, 1 + w.n_drones, 6)
+    asked, wrench = fields.asked(w), fields.wrench_body(w)
     for i in range(w.n_drones):
         put(wrench[1 + i], asked[i, 1:])
         wrench[1 + i, 5] = asked[i, 0]
@@ -212,11 +189,6 @@ OF_LEVEL: dict[ControlLevel, CompiledStage] = {
 
 
 # ---------- Controllers of the load: in each period they write what is commanded
-
-
-COLUMNS = 30
-"""Numbers of a `LoadReference`: derivatives of position and yaw, (5, 4), then of the tilt, (5,
-2)."""
 
 
 def law_arrays(controller: Controller) -> dict[str, NDArray[Any]]:
@@ -238,37 +210,27 @@ def _record(one: np.void) -> NDArray[np.void]:
     return np.asarray(one).reshape(1)
 
 
-def sampled(reference: Reference, period_s: float, duration_s: float) -> Array:
-    """The load's reference at each period of a flight, (periods, `COLUMNS`)."""
+def sampled(reference: Reference, period_s: float, duration_s: float) -> NDArray[np.void]:
+    """The load's reference at each period of a flight, (periods,) of `REFERENCE`."""
     stepped = reference.stepped(period_s)
     each = (stepped.at(tick) for tick in range(round(duration_s / period_s) + 2))
-    return np.array([[*now.derivatives.ravel(), *now.tilt.ravel()] for now in each])
+    return np.array([(now.derivatives, now.tilt) for now in each], REFERENCE)
 
 
 @compiled()
-def reference_of(w):
-    """The load's reference now: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
-    row = reference_row(w, 0)
-    tilt = carray(pointer(row + 8 * 20), (5, 2), np.float64)
-    return carray(pointer(row), (5, 4), np.float64), tilt
-
-
-@compiled()
-def reference_row(w, ahead):
-    """Address of the load's reference some periods ahead."""
-    in_plan = max(w.tick + ahead - round(play_of(w).begun / w.period), 0)
-    return w.reference + 8 * COLUMNS * min(in_plan, w.reference_rows - 1)
+def reference_of(w, ahead):
+    """The load's reference some periods ahead, a record of `REFERENCE`."""
+    in_plan = max(w.tick + ahead - round(fields.play(w).begun / w.period), 0)
+    return fields.reference(w)[min(in_plan, w.reference_rows - 1)]
 
 
 @CompiledStage
 def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
-    asked, (reference, tilt) = asked_of(w), reference_of(w)
-    law = record_beyond(w, w.law, CABLE_LAW)
-    row = reference_row(w, round(load_of(law)[0].ahead_s / w.period))
-    coming = carray(pointer(row), (5, 4), np.float64)
-    payload_step(address_of(w) + w.law, bodies_of(w), reference, tilt, coming)
+    asked, now, law = fields.asked(w), reference_of(w, 0), record_beyond(w, w.law, CABLE_LAW)
+    coming = reference_of(w, round(load_of(law)[0].ahead_s / w.period)).derivatives
+    payload_step(address_of(law), fields.bodies(w), now.derivatives, now.tilt, coming)
     commands = commands_of(law)
     for k in range(w.n_drones):
         put(asked[k], commands[k].force)
@@ -281,30 +243,32 @@ def fly_payload(address):
 def fly_payload_rods(address):
     """Thrusts and moments of `RodController`."""
     w = world_at(address)
-    shares = carray(beyond(w, w.law_shares), (4 * w.n_drones, 4), np.float64)
-    law = carray(beyond(w, w.law), (1,), LOAD)[0]
-    rod_commands(law, bodies_of(w)[0], reference_of(w)[0], shares, asked_of(w)[:, :4])
+    shares = fields.law_shares(w)
+    law = record_beyond(w, w.law, LOAD)
+    load, reference = fields.bodies(w)[0], reference_of(w, 0).derivatives
+    rod_commands(law, load, reference, shares, fields.asked(w)[:, :4])
 
 
 @CompiledStage
 def fly_rotortm(address):
     """Thrusts and moments of `RotorTmCables`."""
     w = world_at(address)
-    law = carray(beyond(w, w.law), (1,), LAW)[0]
-    drones = carray(beyond(w, w.law_drones), (w.n_drones,), ROTORTM_DRONE)
-    shares = carray(beyond(w, w.law_shares), (3 * w.n_drones, 6), np.float64)
-    reference, tilt = reference_of(w)
-    attitude_reference(law.load, reference, tilt)
-    cable_commands(law, drones, shares, bodies_of(w), reference, asked_of(w)[:, :4])
+    law = record_beyond(w, w.law, LAW)
+    drones = fields.law_drones(w)
+    shares = fields.law_shares(w)
+    now = reference_of(w, 0)
+    attitude_reference(law.load, now.derivatives, now.tilt)
+    cable_commands(law, drones, shares, fields.bodies(w), now.derivatives, fields.asked(w)[:, :4])
 
 
 @CompiledStage
 def fly_rotortm_rods(address):
     """Thrusts and moments of `RotorTmRods`."""
     w = world_at(address)
-    law = carray(beyond(w, w.law), (1,), LAW)[0]
-    shares = carray(beyond(w, w.law_shares), (4 * w.n_drones, 4), np.float64)
-    structure_commands(law, shares, bodies_of(w)[0], reference_of(w)[0], asked_of(w)[:, :4])
+    law = record_beyond(w, w.law, LAW)
+    shares = fields.law_shares(w)
+    load, reference = fields.bodies(w)[0], reference_of(w, 0).derivatives
+    structure_commands(law, shares, load, reference, fields.asked(w)[:, :4])
 
 
 LAWS: dict[type[Controller], CompiledStage] = {

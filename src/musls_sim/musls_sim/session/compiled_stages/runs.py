@@ -61,7 +61,7 @@ class Runs:
         assert isinstance(whole, _Run)
         self._whole, self._moves = whole.addresses, whole.moves
         self._always_cut = not self._moves or always in self._due
-        self._world.refresh()
+        self._world.find()
 
     def _cut_by(self, due: tuple[bool, ...]) -> list[_Run | Step]:
         """Runs of compiled stages, and between them the stages in Python that are due."""

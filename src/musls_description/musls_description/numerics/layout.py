@@ -1,0 +1,283 @@
+"""Layouts: what lies in a piece of memory that compiled code and Python share, declared once.
+
+A layout names numbers, which stand in one record, and fields, arrays that lie anywhere: the record
+says how far from it they are. All else follows from the declaration: the record's type, the
+functions by which compiled code opens a field with its own shape, and the checks of the arrays that
+Python puts there. Sizes have names; they are numbers of the record, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+WORD = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, or a few, in the record itself.
+
+    Attributes:
+        type: Type, with a shape where it is no single number: `(float, 3)`.
+        owner: Attributes that lead from the owner of the memory to its value; "" where it is
+            written otherwise.
+    """
+
+    name: str
+    type: Any
+    meaning: str
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class Field:
+    """An array.
+
+    Attributes:
+        shape: Numbers, and names of sizes; () for a single record.
+        type: Type of its numbers or records; None where only its place is known: whoever opens it
+            knows the type.
+        owner: Attributes, or keys, that lead from the owner of the memory to the array, several
+            such ways with " or " between them; "" for one that is made from the layout.
+        group: Use, for those that leave a part of the fields out; "shared" for an array that many
+            worlds read, of which the record has the address.
+        apart: Size that says how many numbers its first index is apart; "" where all lie closely.
+        recorded: Whether its rows are kept for recorders.
+    """
+
+    name: str
+    shape: tuple[str | int, ...]
+    type: Any
+    meaning: str
+    owner: str = ""
+    group: str = ""
+    apart: str = ""
+    recorded: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether worlds share it."""
+        return self.group == "shared"
+
+    @property
+    def sizes(self) -> list[str]:
+        """Names of its sizes."""
+        return [size for size in (*self.shape, self.apart) if isinstance(size, str) and size]
+
+
+class Layout:
+    """Numbers and fields.
+
+    Attributes:
+        numbers: Numbers by name, those of `begin` first.
+        fields: Fields by name, likewise.
+        sizes: Names of all sizes.
+        record: Type of the record: numbers, sizes, places of the fields; aligned.
+    """
+
+    def __init__(
+        self, numbers: Sequence[Number], fields: Sequence[Field], begin: Layout | None = None
+    ) -> None:
+        """`begin`: layout whose record is the begin of this one's."""
+        self.record: np.dtype[np.void]
+        self.numbers = {number.name: number for number in numbers}
+        self.fields = {field.name: field for field in fields}
+        self.sizes = list(dict.fromkeys(size for field in fields for size in field.sizes))
+        columns: list[Any] = []
+        if begin is not None:
+            self.numbers, self.fields = begin.numbers | self.numbers, begin.fields | self.fields
+            self.sizes = list(dict.fromkeys([*begin.sizes, *self.sizes]))
+            columns += begin.record.descr
+        for number in numbers:
+            kind = number.type if isinstance(number.type, tuple) else (number.type,)
+            columns.append((number.name, *kind))
+        known = {name for name, *_ in columns}
+        columns += [(name, WORD) for name in self.sizes if name not in known]
+        self.record = np.dtype([*columns, *((field.name, WORD) for field in fields)], align=True)
+
+    def arrays_of(self, owner: object, without: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+        """Arrays of all fields that an owner has, by name; `without`: groups to leave out."""
+        ways = ((f.name, f.owner) for f in self.fields.values() if f.group not in without)
+        arrays = ((name, follow(owner, way)) for name, way in ways if way)
+        return {name: array for name, array in arrays if array is not None}
+
+    def numbers_of(self, owner: object) -> dict[str, Any]:
+        """Numbers that an owner has, by name."""
+        ways = ((number.name, number.owner) for number in self.numbers.values() if number.owner)
+        values = ((name, follow(owner, way)) for name, way in ways)
+        return {name: value for name, value in values if value is not None}
+
+    def fill(self, record: NDArray[np.void], values: Mapping[str, Any]) -> None:
+        """Write numbers, places and sizes of arrays into a record, (1,).
+
+        Raises:
+            ValueError: An array's shape or type is not the declared one; names it.
+        """
+        sizes: dict[str, int] = {}
+        for name, value in values.items():
+            if (field := self.fields.get(name)) is None:
+                record[name] = value
+            else:
+                _check(field, value, sizes)
+                begin = 0 if field.shared else record.ctypes.data
+                record[name] = value.ctypes.data - begin
+        for name, size in sizes.items():
+            record[name] = size
+
+    def zeros(self, name: str, record: NDArray[np.void]) -> NDArray[Any]:
+        """Array of a field with the sizes in a record, (1,)."""
+        field = self.fields[name]
+        shape = [int(record[size][0]) if isinstance(size, str) else size for size in field.shape]
+        return np.zeros(shape or 1, field.type)
+
+    def opener(self, name: str) -> Any:
+        """Function of a record, for compiled code, that opens a field: a view of its own shape."""
+        field = self.fields[name]
+
+        @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+        def opened(typing_context, record):
+            item = from_dtype(np.dtype(field.type))
+            layout = "A" if field.apart else "C"
+            view = types.Array(item, len(field.shape), layout) if field.shape else item
+
+            def generate(context, builder, signature, arguments):
+                def number(name: str | int) -> Any:
+                    if isinstance(name, int):
+                        return context.get_constant(types.intp, name)
+                    at = record.offset(name)
+                    word = cgutils.get_record_member(builder, arguments[0], at, ir.IntType(64))
+                    return builder.load(word, align=8)
+
+                place = number(field.name)
+                if not field.shared:
+                    begin = builder.ptrtoint(arguments[0], ir.IntType(64))
+                    place = builder.add(begin, place)
+                if not field.shape:
+                    return builder.inttoptr(place, context.get_value_type(item))
+                data_type = context.get_data_type(item)
+                width = context.get_constant(types.intp, context.get_abi_sizeof(data_type))
+                shape, strides = [number(size) for size in field.shape], [width]
+                for size in reversed(shape[1:]):
+                    strides.insert(0, builder.mul(strides[0], size))
+                if field.apart:
+                    strides[0] = builder.mul(width, number(field.apart))
+                array = context.make_array(view)(context, builder)
+                context.populate_array(
+                    array,
+                    data=builder.inttoptr(place, data_type.as_pointer()),
+                    shape=shape,
+                    strides=strides,
+                    itemsize=width,
+                    meminfo=None,
+                )
+                return array._getvalue()
+
+            return view(record), generate
+
+        return opened
+
+    def page(self) -> Iterator[str]:
+        """Lines of a table in Markdown: all fields, their shapes and meanings."""
+        yield from ("| field | shape | meaning |", "|---|---|---|")
+        for field in self.fields.values():
+            shape = ", ".join(str(size).removeprefix("n_") for size in field.shape)
+            yield f"| `{field.name}` | {shape or 'a record'} | {field.meaning} |"
+
+
+def _check(field: Field, array: NDArray[Any], sizes: dict[str, int]) -> None:
+    """Compare an array with its declaration, and take over the sizes that it has."""
+    if field.type is None:
+        return
+    wanted = [
+        sizes.setdefault(size, n) if isinstance(size, str) else size
+        for size, n in zip(field.shape or (1,), array.shape, strict=False)
+    ]
+    if list(array.shape) != wanted or array.dtype != np.dtype(field.type):
+        raise ValueError(
+            f"{field.name}: {array.dtype} {array.shape}, must be {np.dtype(field.type)} "
+            f"{tuple(field.shape)} with {sizes}"
+        )
+    if field.apart:
+        sizes[field.apart] = array.strides[0] // array.itemsize
+    elif not array.flags.c_contiguous:
+        raise ValueError(f"{field.name}: must lie closely, strides are {array.strides}")
+
+
+def follow(owner: object, ways: str) -> Any:
+    """What attributes or keys, `a.b.c or a.d`, lead to; the first that is there, None for none."""
+    for way in ways.split(" or "):
+        value: Any = owner
+        for name in way.split("."):
+            value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+            if value is None:
+                break
+        else:
+            return value
+    return None
+
+
+# ---------- Arrays of many owners in one piece
+
+
+def root_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class Gathered:
+    """Arrays in one piece of memory, those that are views of one array as views of its copy.
+
+    Attributes:
+        memory: All of it, (words,).
+        roots: Arrays that own memory, and where their copies begin, in bytes.
+        views: The arrays there, by name.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Copy them."""
+        self.roots: dict[int, tuple[NDArray[Any], int]] = {}
+        at = 0
+        for array in arrays.values():
+            root = root_of(array)
+            if root.size and id(root) not in self.roots:
+                self.roots[id(root)] = root, at
+                at += -(-root.nbytes // 8) * 8
+        self.memory = np.zeros(at // 8)
+        self.read(self.memory)
+        self.views = {name: self._view(array) for name, array in arrays.items()}
+
+    def _view(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array in this memory."""
+        root = root_of(array)
+        if not array.size:
+            return array
+        at = self.roots[id(root)][1] + array.ctypes.data - root.ctypes.data
+        return np.ndarray(array.shape, array.dtype, self.memory.data, at, array.strides)
+
+    def read(self, memory: NDArray[Any]) -> None:
+        """Copy the arrays into a memory like this one."""
+        for root, copy in self._pairs(memory):
+            copy[:] = root
+
+    def write(self, memory: NDArray[Any]) -> None:
+        """Copy a memory like this one into the arrays."""
+        for root, copy in self._pairs(memory):
+            root[:] = copy
+
+    def _pairs(self, memory: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Bytes of each array that owns memory, and of its copy in a memory like this one."""
+        every = memory.view(np.uint8)
+        for root, at in self.roots.values():
+            own = root.reshape(-1).view(np.uint8)
+            yield own, every[at : at + root.nbytes]
