@@ -53,6 +53,15 @@ FLIGHTS = {
     "downwash": ("hold", 600, 400, "aerodynamics=[downwash, ground_effect]"),
     "motors": ("motor_out", 1200, 800),
     "a tether": ("tether", 1500, 800),
+    "agents over a network": (
+        "hold",
+        700,
+        400,
+        "cable_model=massless",
+        "start=air",
+        "controller={kind: agents, agent: consensus, knows: [load], "
+        "network: {delay_s: 0.02, loss: 0.1}}",
+    ),
 }
 QUICK = ("gusts, late and lost samples", "a cable that parts", "a controller in Python")
 CHOSEN = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FLIGHTS]
