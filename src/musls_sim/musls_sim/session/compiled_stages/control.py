@@ -25,7 +25,7 @@ from musls_control.chain import (
 )
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
-from musls_control.controllers.payload.cable_law import commands_of, load_of, payload_step
+from musls_control.controllers.payload.cable_law import cables_of, commands_of, load_of, payload_step
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
@@ -268,6 +268,10 @@ def fly_payload(address):
     law = record_beyond(w, w.law, CABLE_LAW)
     row = reference_row(w, round(load_of(law)[0].ahead_s / w.period))
     coming = carray(pointer(row), (5, 4), np.float64)
+    if load_of(law)[0].observes_drones == 0.0:
+        drones, cables = carray(beyond(w, w.attitude), (w.n_drones,), DRONE), cables_of(law)
+        for k in range(w.n_drones):
+            put(cables[k].unmodelled, drones[k].unmodelled_force)
     payload_step(address_of(w) + w.law, bodies_of(w), reference, tilt, coming)
     commands = commands_of(law)
     for k in range(w.n_drones):
