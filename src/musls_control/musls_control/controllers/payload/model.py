@@ -18,7 +18,6 @@ from musls_control.controllers.payload.allocation import places_of
 from musls_control.controllers.payload.cable_law import CABLE
 from musls_control.controllers.payload.synthesis import (
     LIFT_SHARE,
-    TILT_SHARE,
     Actuator,
     Complex,
     Hanging,
@@ -26,6 +25,7 @@ from musls_control.controllers.payload.synthesis import (
     Margins,
     Response,
     horizontal_gains,
+    tilting_1_s,
     yaw_gains,
 )
 from musls_control.px4.allocation import gains as px4_gains
@@ -55,9 +55,6 @@ LARGEST_LEAD = 0.3
 
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
-
-TILT_RATIO = 1.5
-"""Largest natural frequency of roll and pitch of a narrow load over the root of g over l."""
 
 LEVER_SHARE = 1e-3
 """Least radius of the attachments over that of the drones that turns a load."""
@@ -199,14 +196,12 @@ class PayloadModel:
         return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
 
     @property
-    def tilting_rad_s(self) -> float:
-        """Largest natural frequency of the law's roll and pitch, of flights tried.
-
-        Cables that pull at a tilting load turn no faster, the less the wider it is.
-        """
-        width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
-        slower = 1.0 + width / float(self.lengths_m.mean())
-        return float(TILT_RATIO / slower * np.sqrt(self.hanging.load_1_s2))
+    def moment_by_tension(self) -> float:
+        """Share of a moment about a horizontal axis that cables give without turning."""
+        pull = self.resting_n / np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)[:, None]
+        forces = np.cross(np.eye(3)[:2, None], self.attachments_m)
+        size = np.maximum(np.sum(forces**2, axis=(1, 2)), 1e-12)
+        return float((np.sum(np.sum(forces * pull, axis=2) ** 2, axis=1) / size).min())
 
     @property
     def tilt_1_s2(self) -> Array:
@@ -337,8 +332,8 @@ def derive_gains(
     across = horizontal_gains(model.hanging, actuator, alone=system.n_drones == 1)
     turning = model.turning
     yaw = None if turning is None else yaw_gains(turning, actuator, across)
-    lift, tilt = (share / (rotors_s + delay_s) for share in (LIFT_SHARE, TILT_SHARE))
-    tilt = min(tilt, model.tilting_rad_s)
+    lift = LIFT_SHARE / (rotors_s + delay_s)
+    tilt = tilting_1_s(model.moment_by_tension, model.hanging, rotors_s, actuator, across)
     slow = np.sqrt(across.position_1_s2)
     # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
     of_yaw = (slow**2, 2.0 * slow) if yaw is None else (yaw.position_1_s2, yaw.velocity_1_s)
