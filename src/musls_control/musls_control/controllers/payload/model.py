@@ -18,6 +18,7 @@ from musls_control.controllers.payload.allocation import places_of
 from musls_control.controllers.payload.cable_law import CABLE
 from musls_control.controllers.payload.synthesis import (
     LIFT_SHARE,
+    TILT_SHARE,
     Actuator,
     Complex,
     Hanging,
@@ -25,7 +26,6 @@ from musls_control.controllers.payload.synthesis import (
     Margins,
     Response,
     horizontal_gains,
-    tilting_1_s,
     yaw_gains,
 )
 from musls_control.px4.allocation import gains as px4_gains
@@ -55,6 +55,10 @@ LARGEST_LEAD = 0.3
 
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
+
+TILT_RATIO = 1.5
+"""Natural frequency of roll and pitch of a narrow load, by cables that turn, over the root of g
+over l; what they give by their tensions is as fast as rotors and delay allow."""
 
 LEVER_SHARE = 1e-3
 """Least radius of the attachments over that of the drones that turns a load."""
@@ -196,12 +200,22 @@ class PayloadModel:
         return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
 
     @property
-    def moment_by_tension(self) -> float:
-        """Share of a moment about a horizontal axis that cables give without turning."""
+    def tilting_rad_s(self) -> float:
+        """Natural frequency of roll and pitch by cables that have to turn, of flights tried.
+
+        They turn no faster, the less the wider the load is.
+        """
+        width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
+        slower = 1.0 + width / float(self.lengths_m.mean())
+        return float(TILT_RATIO / slower * np.sqrt(self.hanging.load_1_s2))
+
+    @property
+    def moment_by_tension(self) -> Array:
+        """Share of a moment about the x and y axis that cables give without turning, (2,)."""
         pull = self.resting_n / np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)[:, None]
         forces = np.cross(np.eye(3)[:2, None], self.attachments_m)
         size = np.maximum(np.sum(forces**2, axis=(1, 2)), 1e-12)
-        return float((np.sum(np.sum(forces * pull, axis=2) ** 2, axis=1) / size).min())
+        return np.asarray(np.sum(np.sum(forces * pull, axis=2) ** 2, axis=1) / size)
 
     @property
     def tilt_1_s2(self) -> Array:
@@ -333,17 +347,18 @@ def derive_gains(
     turning = model.turning
     yaw = None if turning is None else yaw_gains(turning, actuator, across)
     lift = LIFT_SHARE / (rotors_s + delay_s)
-    tilt = tilting_1_s(model.moment_by_tension, model.hanging, rotors_s, actuator, across)
+    most, by_tension = TILT_SHARE / (rotors_s + delay_s), model.moment_by_tension
+    tilt = np.minimum(by_tension * most + (1.0 - by_tension) * model.tilting_rad_s, most)
     slow = np.sqrt(across.position_1_s2)
     # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
     of_yaw = (slow**2, 2.0 * slow) if yaw is None else (yaw.position_1_s2, yaw.velocity_1_s)
     speed = given.speed
     position = speed**2 * np.array([across.position_1_s2, across.position_1_s2, lift**2])
     velocity = speed * np.array([across.velocity_1_s, across.velocity_1_s, 2.0 * lift])
-    firm = np.array([tilt, tilt]) * np.maximum(tilt, model.tilt_1_s2 * rotors_s)
+    firm = tilt * np.maximum(tilt, model.tilt_1_s2 * rotors_s)
     turns = np.array([*firm, of_yaw[0]]) * speed**2
-    rates = np.array([2.0 * tilt, 2.0 * tilt, of_yaw[1]]) * speed
-    integral = INTEGRAL_SHARE * np.array([tilt, tilt, min(slow, np.sqrt(of_yaw[0]))]) ** 3
+    rates = np.array([*(2.0 * tilt), of_yaw[1]]) * speed
+    integral = INTEGRAL_SHARE * np.array([*tilt, min(slow, np.sqrt(of_yaw[0]))]) ** 3
     gains = filled(
         given,
         (position, velocity, np.zeros(3)),

@@ -9,8 +9,8 @@ with the pull p of the cables and the thrust F along the measured z axis of the 
 the law commanded, behind the lag of the rotors and, for the load, that of its measured motion. So
 e^ is what is missing, late by 1 / K. An observer of first order is as late, but it hands on the
 noise of the measured velocities at all frequencies: the law then shakes the drones, whose rotors
-speed up faster than they slow down, which lifts them. With s_i the direction of a cable from drone to load,
-d the disturbances and h the errors of the tensions, unknown all of them,
+speed up faster than they slow down, which lifts them. With s_i the direction of a cable from drone
+to load, d the disturbances and h the errors of the tensions, unknown all of them,
 
     e_i = d_i + h_i s_i,      e_load = d_load - sum h_i s_i,
 

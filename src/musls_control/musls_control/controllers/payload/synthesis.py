@@ -42,13 +42,8 @@ alike and is no push.
 
 Where none keeps the demand a looser one is taken, down to a quarter of it, and the margins say so.
 
-Height of the load needs no turning of drones: a double integrator behind the lag of the rotors and
-the delay, with gains w^2 and 2 w. Of the moment that rolls or pitches it the cables give a share p
-by their tensions, as fast; for the rest they have to turn, which is as fast as their directions:
-
-    L = (p R + (1 - p) k_q H / (s^2 + b + H (k_q - b + k_w s))) (w^2 + 2 w s) / s^2,
-
-with rotors R and both answers behind the delay. w is the largest that keeps the demand.
+Height, roll and pitch of the load need no turning of drones: a double integrator behind the lag of
+the rotors and the delay, with gains w^2 and 2 w.
 """
 
 from __future__ import annotations
@@ -81,9 +76,6 @@ YAW_DAMPING = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5])
 """Gains of the yaw that are tried: over the stiffness at rest, and as damping ratios. A stiffness
 of (1 - b / k_q) c takes out what the cables feel of a load that turns below drones at rest: of a
 load with little inertia, whose turning is faster than drones, no other one keeps a margin."""
-
-TILTING = np.geomspace(0.02, 1.0, 25)
-"""Frequencies of roll and pitch that are tried, over the largest that rotors and delay allow."""
 
 MOST_EFFORT, MOST_RATE_EFFORT = 1.0, 2.0
 """Largest acceleration of the drones, over g, for an error of the load of one cable length, and for
@@ -266,25 +258,6 @@ def yaw_gains(hangs: Hanging, actuator: Actuator, cables: LoopGains) -> LoopGain
     swing = np.full(stiffness.shape, cables.rate_1_s)
     gains = np.stack([direction - hangs.drone_1_s2, swing, through * stiffness, through * rate])
     return _best(gains, hangs, actuator, None, 0.0)
-
-
-def tilting_1_s(
-    by_tension: float, hangs: Hanging, rotors_s: float, actuator: Actuator, cables: LoopGains
-) -> float:
-    """Natural frequency of roll and pitch, see above; `by_tension`: share of the moment."""
-    most = TILT_SHARE / (rotors_s + actuator.delay_s)
-    tried = most * TILTING
-    frequency = np.geomspace(0.1 * tried.min(), 20.0 * most, FREQUENCIES)
-    s = 1j * frequency
-    rotors, answer = np.exp(-actuator.delay_s * s) / (1.0 + rotors_s * s), actuator(s)
-    loop = answer * (cables.direction_1_s2 - hangs.drone_1_s2 + cables.rate_1_s * s)
-    turned = cables.direction_1_s2 * answer / (s**2 + hangs.drone_1_s2 + loop)
-    given = by_tension * rotors + (1.0 - by_tension) * turned
-    loops = given * (tried[:, None] ** 2 + 2.0 * tried[:, None] * s) / s**2
-    keeps = (_zeros((1.0 + loops) * s**2) == 2) & TRACKING.kept_by(
-        _margins(loops, frequency), actuator.delay_s, 1.0
-    )
-    return float(tried[keeps].max(initial=tried[0]))
 
 
 def _pole(frequency: Array, damping: Array | float) -> Complex:

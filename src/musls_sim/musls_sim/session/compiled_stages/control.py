@@ -25,7 +25,12 @@ from musls_control.chain import (
 )
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
-from musls_control.controllers.payload.cable_law import cables_of, commands_of, load_of, payload_step
+from musls_control.controllers.payload.cable_law import (
+    cables_of,
+    commands_of,
+    load_of,
+    payload_step,
+)
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
