@@ -97,7 +97,7 @@ def test_gains_follow_from_the_airframe(airframe, output, tmp_path):
                 tilt = np.linalg.norm(session.state.orientation_wxyz[0, 1:3])
                 swing.append([session.time_s, np.linalg.norm(gap), tilt])
     time_s, far_m, tilt = np.array(swing).T
-    assert tilt.max() < 0.2  # half the angle
+    assert tilt.max() < 0.25  # half the angle; drones that answer fast tilt the load with them
     assert far_m[time_s > ahead_s + 5.0].max() < 0.7 * far_m.max()
 
 

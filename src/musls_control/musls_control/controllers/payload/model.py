@@ -56,9 +56,10 @@ LARGEST_LEAD = 0.3
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
 
-TILT_RATIO = 1.5
-"""Natural frequency of roll and pitch of a narrow load, by cables that turn, over the root of g
-over l; what they give by their tensions is as fast as rotors and delay allow."""
+TILT_RATIO, BY_TENSION = 1.5, 0.5
+"""Natural frequency of roll and pitch of a narrow load, whose cables have to turn for a moment,
+over the root of g over l, and the share that is added where they give it by their tensions. A load
+tumbled at twice this frequency."""
 
 LEVER_SHARE = 1e-3
 """Least radius of the attachments over that of the drones that turns a load."""
@@ -200,22 +201,24 @@ class PayloadModel:
         return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
 
     @property
-    def tilting_rad_s(self) -> float:
-        """Natural frequency of roll and pitch by cables that have to turn, of flights tried.
-
-        They turn no faster, the less the wider the load is.
-        """
-        width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
-        slower = 1.0 + width / float(self.lengths_m.mean())
-        return float(TILT_RATIO / slower * np.sqrt(self.hanging.load_1_s2))
-
-    @property
     def moment_by_tension(self) -> Array:
         """Share of a moment about the x and y axis that cables give without turning, (2,)."""
         pull = self.resting_n / np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)[:, None]
         forces = np.cross(np.eye(3)[:2, None], self.attachments_m)
         size = np.maximum(np.sum(forces**2, axis=(1, 2)), 1e-12)
         return np.asarray(np.sum(np.sum(forces * pull, axis=2) ** 2, axis=1) / size)
+
+    @property
+    def tilting_rad_s(self) -> Array:
+        """Largest natural frequencies of the law's roll and pitch, of flights tried, (2,).
+
+        Cables that have to turn, to pull at a tilting load, do so no faster, the less the wider it
+        is; tensions need not wait for that.
+        """
+        width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
+        slower = 1.0 + width / float(self.lengths_m.mean())
+        faster = 1.0 + BY_TENSION * self.moment_by_tension
+        return np.asarray(TILT_RATIO / slower * faster * np.sqrt(self.hanging.load_1_s2))
 
     @property
     def tilt_1_s2(self) -> Array:
@@ -347,8 +350,7 @@ def derive_gains(
     turning = model.turning
     yaw = None if turning is None else yaw_gains(turning, actuator, across)
     lift = LIFT_SHARE / (rotors_s + delay_s)
-    most, by_tension = TILT_SHARE / (rotors_s + delay_s), model.moment_by_tension
-    tilt = np.minimum(by_tension * most + (1.0 - by_tension) * model.tilting_rad_s, most)
+    tilt = np.minimum(model.tilting_rad_s, TILT_SHARE / (rotors_s + delay_s))
     slow = np.sqrt(across.position_1_s2)
     # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
     of_yaw = (slow**2, 2.0 * slow) if yaw is None else (yaw.position_1_s2, yaw.velocity_1_s)
