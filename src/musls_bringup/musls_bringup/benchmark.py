@@ -31,7 +31,7 @@ from musls_sim.session.control import make_controller
 from musls_sim.session.session import Session
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
-TASKS = Path(__file__).parent / "benchmarks" / "v2.yaml"
+TASKS = Path(__file__).parent / "benchmarks" / "v3.yaml"
 FLOWN = "flown.jsonl"
 """File in the folder of the results that takes the rows while the benchmark is flown."""
 

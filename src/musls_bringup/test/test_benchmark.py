@@ -20,12 +20,28 @@ def test_every_task_is_a_scenario_that_can_be_read():
     indi = musls.load_scenario(found[-1]["scenario"])
     assert (indi.controller.kind, indi.autopilot.tracker) == ("payload", "indi")
     found = found[: len(found) // 2]
-    systems = {"1", "2", "3", "4", "6", "3 ball", "3 agile"}
+    systems = {"1", "2", "3", "4", "6", "3 ball", "3 agile", "3 x0.1", "3 x0.3", "3 x3", "3 x10"}
     assert len(found) > 30 and {case["system"] for case in found} == systems
     for case in found:
         musls.load_scenario(case["scenario"])
     quick = bench.cases(("formation",), quick=True)
     assert 2 < len(quick) < len(found) and all(case in found for case in quick)
+
+
+@pytest.mark.parametrize("factor", [0.1, 0.3, 3.0, 10.0])
+def test_scaled_systems_are_likenesses_of_the_trio(factor):
+    """Masses by the cube, and a rotor's largest thrust with it; lengths; times by the root."""
+    trio = musls.load_scenario("circle").system
+    (case,) = [
+        c for c in bench.cases(("formation",), quick=False) if c["system"] == f"3 x{factor:g}"
+    ]
+    like = musls.load_scenario(case["scenario"]).system
+    assert like.load.mass_kg == pytest.approx(trio.load.mass_kg * factor**3, rel=1e-4)
+    assert like.cables[0].length_m == pytest.approx(trio.cables[0].length_m * factor, rel=1e-4)
+    for small, big in zip(like.drones, trio.drones, strict=True):
+        assert small.max_thrust_n == pytest.approx(big.max_thrust_n * factor**3, rel=1e-3)
+        up, base = small.rotors[0].time_constant_up_s, big.rotors[0].time_constant_up_s
+        assert up == pytest.approx(base * factor**0.5, rel=1e-4)
 
 
 def test_scores_of_a_flight_are_those_of_its_recording():

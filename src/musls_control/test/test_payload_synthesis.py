@@ -102,3 +102,14 @@ def test_the_yaw_takes_the_gains_of_the_cables_and_keeps_a_margin():
     assert found.share > 0.0 and found.load.delay_s > 0.02
     slack = yaw_gains(replace(turning, load_1_s2=4.0), drones, cables)
     assert slack.position_1_s2 < found.position_1_s2
+
+
+@pytest.mark.parametrize("radius_share", [0.1, 0.3])
+def test_the_yaw_of_a_load_of_little_inertia_keeps_most_of_the_demand(radius_share):
+    """A load that turns faster than drones follow: 17 degrees, where the swing was passed over."""
+    hangs, drones = hanging(2.42, 0.26), actuator(TURN_S, 0.037)
+    cables = horizontal_gains(hangs, drones, alone=False)
+    found = yaw_gains(Hanging(33.0, 0.12, False, 1.0 - radius_share), drones, cables)
+    assert found.share >= 0.8 and found.load.phase_deg >= 32.0
+    felt = (1.0 - 0.12 / found.direction_1_s2) * 33.0
+    assert found.position_1_s2 == pytest.approx(felt, rel=0.3)

@@ -97,7 +97,7 @@ def test_gains_follow_from_the_airframe(airframe, output, tmp_path):
                 tilt = np.linalg.norm(session.state.orientation_wxyz[0, 1:3])
                 swing.append([session.time_s, np.linalg.norm(gap), tilt])
     time_s, far_m, tilt = np.array(swing).T
-    assert tilt.max() < 0.2  # half the angle
+    assert tilt.max() < 0.25  # half the angle; drones that answer fast tilt the load with them
     assert far_m[time_s > ahead_s + 5.0].max() < 0.7 * far_m.max()
 
 
@@ -124,13 +124,23 @@ def pushed(system, controller, *overrides):
 
 @pytest.mark.parametrize("output", ["direct", "autopilot"])
 def test_after_a_push_it_is_no_worse_than_the_formation(output):
-    """Farthest, and place and swing ten seconds later; gains that are not damped reach 2.4 m."""
+    """Farthest, and place and swing ten seconds later; cables that brake reach 0.96 m."""
     time_s, far_m, swing_deg = pushed("solo", f"{{kind: payload, output: {output}}}")
     _, base_m, base_deg = pushed("solo", "formation")
     late = time_s > 12.0
-    assert far_m.max() < 0.9 * base_m.max()
+    assert far_m.max() < 0.6 * base_m.max()
     assert far_m[late].max() < 0.5 * base_m[late].max()
     assert swing_deg[late].max() < 0.5 * base_deg[late].max()
+
+
+def test_an_incremental_tracker_tells_the_observer_of_a_push_that_cables_carry():
+    """Two drones: nothing but what the tracker measures tells a push from false tensions."""
+    direct = "{kind: payload, output: direct}"
+    time_s, far_m, _ = pushed("duo", direct, "autopilot.tracker=indi")
+    _, base_m, _ = pushed("duo", "formation")
+    after = time_s > 5.0
+    assert far_m.max() < 0.8 * base_m.max()  # twice as far without it
+    assert far_m[after].max() < base_m[after].max()
 
 
 @pytest.mark.slow

@@ -198,17 +198,24 @@ def _closed_loops(chosen: Scenario) -> Iterator[str]:
     controller = make_controller(chosen, CONTROL_PERIOD_S)
     if not isinstance(controller, PayloadController):
         return
-    gains, lag_s = controller.gains, controller.derived.actuator.lag_s
+    derived = controller.derived
+    gains, lag_s = controller.gains, derived.actuator.lag_s
     yield f"closed loop: controller payload, drones answer after {1e3 * lag_s:.0f} ms"
     for name in (*POSITION, *ATTITUDE, "cable_direction_1_s2", "cable_rate_1_s"):
         values = np.atleast_1d(getattr(gains, name))
         yield f"  {name}: {', '.join(f'{value:.3g}' for value in values)}"
-    for name, loop in controller.derived.loops.items():
+    for name, loop in derived.loops.items():
         told = loop.numbers
         yield (
             f"  loop {name}: gain margin {told['gain_margin']:.1f}, phase margin "
             f"{told['phase_margin_deg']:.0f} deg, delay margin {told['delay_margin_ms']:.0f} ms"
         )
+    for name, axis in (("horizontal", derived.horizontal), ("yaw", derived.yaw)):
+        if axis is not None and axis.share < 1.0:
+            yield (
+                f"  loop {name}: {100.0 * axis.share:.0f} % of the demanded margins (gain 2, "
+                "40 deg): with the lag of these drones none of the tried gains keeps more"
+            )
 
 
 # ---------- `musls formation`, `musls draw`

@@ -98,6 +98,7 @@ CABLE = np.dtype(
         ("lag_share", float),  # share of a new command in what acts,
         ("thrust", float),  # which is this,
         ("pull", float, 3),  # and this on the load,
+        ("unmodelled", float, 3),  # force on the drone that an incremental tracker finds,
         ("seen", OBSERVED),  # and memory of the `observer`
     ]
 )

@@ -72,6 +72,8 @@ LOAD = np.dtype(
         ("late_share", float),  # share of a new pull in the one that the load's motion shows,
         ("pull", float, 3),  # this one,
         ("seen", OBSERVED),  # and its memory
+        ("settled", float, 3),  # disturbance behind a low-pass,
+        ("growth", float, 3),  # and the derivative of the disturbance that follows from it
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame
@@ -177,6 +179,8 @@ def demand(load, reference, order):
         asked, ahead = respond(load.attitude_gains, lag, late, spin), load.ahead_second
     added = scale(load.feed_position, elementwise(load.free, added))
     force = scale(load.mass, add(reference[2 + order], added))
+    if order == 1:
+        force = sub(force, load.growth)
     return force, rotate(load.givable, add(ahead, scale(load.feed_attitude, asked)))
 
 

@@ -56,8 +56,10 @@ LARGEST_LEAD = 0.3
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
 
-TILT_RATIO = 1.5
-"""Largest natural frequency of roll and pitch of a narrow load over the root of g over l."""
+TILT_RATIO, BY_TENSION = 1.5, 0.5
+"""Natural frequency of roll and pitch of a narrow load, whose cables have to turn for a moment,
+over the root of g over l, and the share that is added where they give it by their tensions. A load
+tumbled at twice this frequency."""
 
 LEVER_SHARE = 1e-3
 """Least radius of the attachments over that of the drones that turns a load."""
@@ -199,14 +201,24 @@ class PayloadModel:
         return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
 
     @property
-    def tilting_rad_s(self) -> float:
-        """Largest natural frequency of the law's roll and pitch, of flights tried.
+    def moment_by_tension(self) -> Array:
+        """Share of a moment about the x and y axis that cables give without turning, (2,)."""
+        pull = self.resting_n / np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)[:, None]
+        forces = np.cross(np.eye(3)[:2, None], self.attachments_m)
+        size = np.maximum(np.sum(forces**2, axis=(1, 2)), 1e-12)
+        return np.asarray(np.sum(np.sum(forces * pull, axis=2) ** 2, axis=1) / size)
 
-        Cables that pull at a tilting load turn no faster, the less the wider it is.
+    @property
+    def tilting_rad_s(self) -> Array:
+        """Largest natural frequencies of the law's roll and pitch, of flights tried, (2,).
+
+        Cables that have to turn, to pull at a tilting load, do so no faster, the less the wider it
+        is; tensions need not wait for that.
         """
         width = float(np.linalg.norm(self.attachments_m[:, :2], axis=1).max())
         slower = 1.0 + width / float(self.lengths_m.mean())
-        return float(TILT_RATIO / slower * np.sqrt(self.hanging.load_1_s2))
+        faster = 1.0 + BY_TENSION * self.moment_by_tension
+        return np.asarray(TILT_RATIO / slower * faster * np.sqrt(self.hanging.load_1_s2))
 
     @property
     def tilt_1_s2(self) -> Array:
@@ -337,18 +349,18 @@ def derive_gains(
     across = horizontal_gains(model.hanging, actuator, alone=system.n_drones == 1)
     turning = model.turning
     yaw = None if turning is None else yaw_gains(turning, actuator, across)
-    lift, tilt = (share / (rotors_s + delay_s) for share in (LIFT_SHARE, TILT_SHARE))
-    tilt = min(tilt, model.tilting_rad_s)
+    lift = LIFT_SHARE / (rotors_s + delay_s)
+    tilt = np.minimum(model.tilting_rad_s, TILT_SHARE / (rotors_s + delay_s))
     slow = np.sqrt(across.position_1_s2)
     # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
     of_yaw = (slow**2, 2.0 * slow) if yaw is None else (yaw.position_1_s2, yaw.velocity_1_s)
     speed = given.speed
     position = speed**2 * np.array([across.position_1_s2, across.position_1_s2, lift**2])
     velocity = speed * np.array([across.velocity_1_s, across.velocity_1_s, 2.0 * lift])
-    firm = np.array([tilt, tilt]) * np.maximum(tilt, model.tilt_1_s2 * rotors_s)
+    firm = tilt * np.maximum(tilt, model.tilt_1_s2 * rotors_s)
     turns = np.array([*firm, of_yaw[0]]) * speed**2
-    rates = np.array([2.0 * tilt, 2.0 * tilt, of_yaw[1]]) * speed
-    integral = INTEGRAL_SHARE * np.array([tilt, tilt, min(slow, np.sqrt(of_yaw[0]))]) ** 3
+    rates = np.array([*(2.0 * tilt), of_yaw[1]]) * speed
+    integral = INTEGRAL_SHARE * np.array([*tilt, min(slow, np.sqrt(of_yaw[0]))]) ** 3
     gains = filled(
         given,
         (position, velocity, np.zeros(3)),

@@ -1,14 +1,16 @@
 """Forces on load and drones that the law does not know: a push, wind, weak rotors, a heavier load.
 
 Momentum observers (A. De Luca, R. Mattone, IEEE ICRA 2005; T. Tomic, C. Ott, S. Haddadin, IEEE
-T-RO 2017), one for each body, as those of `nmpc` and in compiled code:
+T-RO 2017), one for each body, of second order:
 
-    e^ = K (m v - int (F + m g + p + e^) dt),
+    q' = F + m g + p + e^ + 2 z w (m v - q),      e^' = w^2 (m v - q),      w = 2 z K,
 
 with the pull p of the cables and the thrust F along the measured z axis of the drone: those that
 the law commanded, behind the lag of the rotors and, for the load, that of its measured motion. So
-e^ is what is missing, behind a low-pass of K. With s_i the direction of a cable from drone to load,
-d the disturbances and h the errors of the tensions, unknown all of them,
+e^ is what is missing, late by 1 / K. An observer of first order is as late, but it hands on the
+noise of the measured velocities at all frequencies: the law then shakes the drones, whose rotors
+speed up faster than they slow down, which lifts them. With s_i the direction of a cable from drone
+to load, d the disturbances and h the errors of the tensions, unknown all of them,
 
     e_i = d_i + h_i s_i,      e_load = d_load - sum h_i s_i,
 
@@ -17,8 +19,11 @@ w_i = (M_i / m)^2 that is one equation for a vector:
 
     (1 + sum w_i s_i s_i^T) V = sum s_i s_i^T (e_i - w_i e_load).
 
-An incremental tracker makes up for the forces on drones itself, with thrusts that are not known
-here: then the e_i are no part of it, and d_load is what cables cannot give at all.
+An incremental tracker measures the e_i by accelerometers and rotor speeds, and makes up for them
+itself. Then they are taken from it, as late as the others, and the d_i are its affair.
+
+The derivative of d_load, behind a low-pass of its own, turns the cables with it: a law that knows
+the new directions but not that they change brakes the cables on their way there.
 
 A push therefore moves the equilibrium of the law at once and leaves nothing that would have to
 unwind: the law has no integral of the position unless its gain is set.
@@ -43,8 +48,8 @@ from musls_description.numerics.vectors import (
 
 OBSERVED = np.dtype(
     [
-        ("momentum", float, 3),  # integral of the forces that are counted on,
-        ("force", float, 3),  # the present ones,
+        ("momentum", float, 3),  # q,
+        ("force", float, 3),  # forces that are counted on, with e^,
         ("missing", float, 3),  # e^,
         ("disturbance", float, 3),  # d
     ]
@@ -54,8 +59,11 @@ OBSERVED = np.dtype(
 MOST_SHARE = 0.5
 """Largest disturbance over a body's weight: beyond it, something else holds the body."""
 
-ONLY_LOAD = 1e6
-"""Weight w of drones whose missing forces count for nothing."""
+DAMPING = 0.8
+"""Damping ratio z of the observers."""
+
+GROWTH_SHARE = 2.0
+"""Bandwidth of the derivative of the push over that of the observer."""
 
 
 @compiled()
@@ -65,9 +73,12 @@ def observe(load, cables, bodies):
     if rate <= 0.0:
         return
     if load.observes == 0.0:
-        restart(load.seen, load.mass, bodies[0])
+        restart(load.seen, scale(load.mass, bodies[0].velocity))
+        put(load.settled, (0.0, 0.0, 0.0))
+        put(load.growth, (0.0, 0.0, 0.0))
         for i in range(len(cables)):
-            restart(cables[i].seen, cables[i].drone_mass, bodies[1 + i])
+            momentum = scale(load.observes_drones * cables[i].drone_mass, bodies[1 + i].velocity)
+            restart(cables[i].seen, momentum)
         return
     advance(load.seen, load.period, rate, load.mass, bodies[0])
     rows = np.zeros((3, 3))
@@ -76,17 +87,20 @@ def observe(load, cables, bodies):
     for i in range(len(cables)):
         cable = cables[i]
         s, seen = cable.direction, cable.seen
-        advance(seen, load.period, rate, cable.drone_mass, bodies[1 + i])
-        weight, own = ONLY_LOAD, 0.0
         if load.observes_drones > 0.0:
-            weight, own = (cable.drone_mass / load.mass) ** 2, dot(s, seen.missing)
-        side = add_scaled(side, own - weight * dot(s, missing), s)
+            advance(seen, load.period, rate, cable.drone_mass, bodies[1 + i])
+        else:
+            follow(seen, load.period, rate, cable.unmodelled)
+        weight = (cable.drone_mass / load.mass) ** 2
+        side = add_scaled(side, dot(s, seen.missing) - weight * dot(s, missing), s)
         for j in range(3):
             for k in range(3):
                 rows[j, k] += weight * s[j] * s[k]
     shared = solved(rows, side)
     gravity = load.gravity
     put(load.seen.disturbance, limited(add(missing, shared), load.mass * gravity))
+    put(load.growth, scale(GROWTH_SHARE * rate, sub(load.seen.disturbance, load.settled)))
+    put(load.settled, add_scaled(load.settled, load.period, load.growth))
     for i in range(len(cables)):
         cable = cables[i]
         s, weight = cable.direction, (cable.drone_mass / load.mass) ** 2
@@ -96,9 +110,9 @@ def observe(load, cables, bodies):
 
 
 @compiled()
-def restart(seen, mass, body):
+def restart(seen, momentum):
     """Begin with nothing missing."""
-    put(seen.momentum, scale(mass, body.velocity))
+    put(seen.momentum, momentum)
     put(seen.missing, (0.0, 0.0, 0.0))
     put(seen.disturbance, (0.0, 0.0, 0.0))
 
@@ -106,8 +120,21 @@ def restart(seen, mass, body):
 @compiled()
 def advance(seen, period, rate, mass, body):
     """Integrate the forces of the last period, and see what is missing."""
-    put(seen.momentum, add_scaled(seen.momentum, period, seen.force))
-    put(seen.missing, scale(rate, sub(scale(mass, body.velocity), seen.momentum)))
+    frequency = 2.0 * DAMPING * rate
+    gap = sub(scale(mass, body.velocity), seen.momentum)
+    felt = add_scaled(seen.force, 2.0 * DAMPING * frequency, gap)
+    put(seen.momentum, add_scaled(seen.momentum, period, felt))
+    put(seen.missing, add_scaled(seen.missing, period * frequency**2, gap))
+
+
+@compiled()
+def follow(seen, period, rate, measured):
+    """Take a measured force for what is missing, as late as `advance` finds it."""
+    frequency = 2.0 * DAMPING * rate
+    change = scale(frequency**2, sub(measured, seen.missing))
+    change = add_scaled(change, -2.0 * DAMPING * frequency, seen.momentum)
+    put(seen.momentum, add_scaled(seen.momentum, period, change))  # here the derivative of e^
+    put(seen.missing, add_scaled(seen.missing, period, seen.momentum))
 
 
 @compiled()

@@ -32,12 +32,13 @@ a quarter for each of its zeros), whose loops keep the `Demand`, and whose drone
 more than `MOST_EFFORT` g for an error of one length, and likewise for its rate. Squared frequencies
 scale with c, so a system and its likeness of another size get the same gains but for the delays,
 which do not scale. Among them the best answer to a push is taken: with the `observer` of bandwidth
-K, whose estimate the law brings to bear as theta_d = -d K / ((s + K) m g), the least
+K, whose estimate and its derivative the law brings to bear as theta_d = -d^ / (m g), the
 
-    integral |x|^2 c / w^2 + q |theta|^2 dw
+    least integral |x|^2 c / w^2 + q |theta|^2 + r |x_v|^2 dw
 
 for an impulse d: of x, that is, for a push that lasts (|x|^2 for the yaw, whose moments nobody
-observes).
+observes). x_v is the error after a jump of the reference's velocity, which moves load and drones
+alike and is no push.
 
 Where none keeps the demand a looser one is taken, down to a quarter of it, and the margins say so.
 
@@ -53,6 +54,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.controllers.payload.observer import DAMPING, GROWTH_SHARE
 from musls_description.numerics.arrays import Array
 
 Complex = NDArray[np.complex128]
@@ -60,18 +62,20 @@ Complex = NDArray[np.complex128]
 Response = Callable[[Complex], Complex]
 """Answer at complex frequencies [rad/s]."""
 
-SLOW_DAMPING = 0.81
+SLOW_DAMPING = np.array([0.65, 0.95])
 SLOW = np.geomspace(0.06, 1.5, 12)
-"""Damping ratio of the slow pair, and its natural frequencies over the smaller one of the swing's
+"""Damping ratios of the slow pair, and its natural frequencies over the smaller one of the swing's
 and half the inverse of the lag."""
 
-SWING = np.array([0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0])
-SWING_DAMPING = np.array([0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
+SWING = np.array([0.7, 0.85, 0.95, 1.05, 1.15, 1.3, 1.5, 2.0, 3.0])
+SWING_DAMPING = np.array([0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.6, 0.8])
 """Natural frequencies of the placed swing over that of the free one, and damping ratios."""
 
-YAW_STIFFNESS = np.geomspace(0.01, 3.0, 14)
-YAW_DAMPING = np.array([0.1, 0.2, 0.4, 0.7, 1.0, 1.5])
-"""Gains of the yaw that are tried: over the stiffness at rest, and as damping ratios."""
+YAW_STIFFNESS = np.hstack([np.geomspace(0.01, 0.5, 8), np.linspace(0.6, 1.4, 17), [2.0, 3.0]])
+YAW_DAMPING = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5])
+"""Gains of the yaw that are tried: over the stiffness at rest, and as damping ratios. A stiffness
+of (1 - b / k_q) c takes out what the cables feel of a load that turns below drones at rest: of a
+load with little inertia, whose turning is faster than drones, no other one keeps a margin."""
 
 MOST_EFFORT, MOST_RATE_EFFORT = 1.0, 2.0
 """Largest acceleration of the drones, over g, for an error of the load of one cable length, and for
@@ -80,17 +84,18 @@ an error of its velocity of one length in a time 1 / sqrt(c)."""
 MOST = 100.0
 """Margins beyond it are shown as this, a factor or seconds."""
 
-SWING_WEIGHT = 0.4
-"""Weight of the cables' deflection in the answer to a push."""
+SWING_WEIGHT, JUMP_WEIGHT = 0.2, 0.5
+"""Weights q of the cables' deflection after a push, and r of the error after a jump."""
 
 OBSERVER_SHARE, OBSERVER_LAG = 2.5, 0.6
 """Bandwidth of the observer of a push over the root of c, and at most this over the lag."""
 
-LOOSER = (1.0, 0.8, 0.6, 0.4, 0.25)
+LOOSER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.25)
 """Shares of the demanded margins that are tried one after the other."""
 
-FREQUENCIES = 120
-"""Frequencies at which the loops are evaluated."""
+FREQUENCIES, NEARBY = 120, np.geomspace(0.005, 0.3, 12)
+"""Number of frequencies at which the loops are evaluated, and of more beside that of the free
+swing, as shares of it: there the loops' sizes are largest."""
 
 LIFT_SHARE, TILT_SHARE = 0.15, 0.25
 """Natural frequency of height, and of roll and pitch, times lag of the rotors and delay: a phase
@@ -233,10 +238,9 @@ class LoopGains:
 def horizontal_gains(hangs: Hanging, actuator: Actuator, *, alone: bool) -> LoopGains:
     """Gains of the cables' directions and the load's horizontal motion; `alone`: of one drone."""
     free = np.sqrt(hangs.swing_1_s2)
-    slow, swing, damping = map(
-        np.ravel, np.meshgrid(SLOW * min(free, 0.5 / actuator.lag_s), free * SWING, SWING_DAMPING)
-    )
-    pairs = np.stack([_pole(slow, SLOW_DAMPING), _pole(swing, damping)], axis=1)
+    axes = SLOW * min(free, 0.5 / actuator.lag_s), SLOW_DAMPING, free * SWING, SWING_DAMPING
+    slow, firm, swing, damping = map(np.ravel, np.meshgrid(*axes))
+    pairs = np.stack([_pole(slow, firm), _pole(swing, damping)], axis=1)
     gains = _placed(pairs, hangs, actuator)
     fits = (gains[1:] > 0.0).all(axis=0) & (gains[0] > -0.7 * hangs.drone_1_s2)
     fits &= gains[2] <= MOST_EFFORT * hangs.load_1_s2**2
@@ -274,25 +278,37 @@ def observer_rate_1_s(hangs: Hanging, actuator: Actuator) -> float:
     return float(min(OBSERVER_SHARE * np.sqrt(hangs.load_1_s2), OBSERVER_LAG / actuator.lag_s))
 
 
+def observed(s: Complex, rate_1_s: float) -> Complex:
+    """Answer of an `observer` of some bandwidth to a push."""
+    frequency = 2.0 * DAMPING * rate_1_s
+    return np.asarray(frequency**2 / (s**2 + 2.0 * DAMPING * frequency * s + frequency**2))
+
+
 def _best(
     gains: Array, hangs: Hanging, actuator: Actuator, against: Demand | None, observer_1_s: float
 ) -> LoopGains:
     """The gains with the best answer to a push among those that keep the demand."""
     free = np.sqrt(hangs.swing_1_s2)
     slowest, fastest = min(free, 1.0 / actuator.lag_s), max(2.0 * free, 4.0 / actuator.lag_s)
-    frequency = np.geomspace(0.03 * slowest, 5.0 * fastest, FREQUENCIES)
+    wide = np.geomspace(0.03 * slowest, 5.0 * fastest, FREQUENCIES)
+    frequency = np.sort(np.hstack([wide, free * (1.0 - NEARBY), free * (1.0 + NEARBY)]))
     s, (stiff, rate, slow, fast) = 1j * frequency, gains[:, :, None]
     answer = actuator(s)
     alone = s**2 * (s**2 + hangs.swing_1_s2)
     own = stiff + rate * s
     turned = rate * hangs.rate_share * hangs.load_1_s2 * s
     fed = answer * (own * s**2 + turned + slow + fast * s)
-    seen = answer * (stiff + hangs.drone_1_s2) * observer_1_s / (s + observer_1_s)
+    seen = np.zeros(1)
+    if observer_1_s > 0.0:
+        growth = s / (1.0 + s / (GROWTH_SHARE * observer_1_s))
+        seen = answer * (stiff + hangs.drone_1_s2 + rate * growth) * observed(s, observer_1_s)
     moved = (s**2 + hangs.drone_1_s2 + answer * own - seen) / (alone + fed)
     held = (slow + fast * s + s**2 * seen / answer) / hangs.load_1_s2
     deflected = (s**2 + answer * held) / (alone + fed)
     lasts = hangs.load_1_s2 / frequency**2 if observer_1_s > 0.0 else 1.0
+    jumped = (s**2 + hangs.swing_1_s2 + answer * own) / (alone + fed)
     cost = lasts * np.abs(moved) ** 2 + SWING_WEIGHT * np.abs(deflected) ** 2
+    cost += JUMP_WEIGHT * np.abs(jumped) ** 2
     cost = np.trapezoid(cost, frequency, axis=1)
     stable = _zeros(alone + fed) == 4
     margins, spread = _margins(fed / alone, frequency), None

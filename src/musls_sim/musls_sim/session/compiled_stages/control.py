@@ -19,7 +19,12 @@ from musls_control.chain import (
 )
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
-from musls_control.controllers.payload.cable_law import commands_of, load_of, payload_step
+from musls_control.controllers.payload.cable_law import (
+    cables_of,
+    commands_of,
+    load_of,
+    payload_step,
+)
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
 from musls_control.controllers.payload.rods import rod_commands
@@ -230,6 +235,10 @@ def fly_payload(address):
     w = world_at(address)
     asked, now, law = fields.asked(w), reference_of(w, 0), record_beyond(w, w.law, CABLE_LAW)
     coming = reference_of(w, round(load_of(law)[0].ahead_s / w.period)).derivatives
+    if load_of(law)[0].observes_drones == 0.0:
+        drones, cables = fields.attitude(w), cables_of(law)
+        for k in range(w.n_drones):
+            put(cables[k].unmodelled, drones[k].unmodelled_force)
     payload_step(address_of(law), fields.bodies(w), now.derivatives, now.tilt, coming)
     commands = commands_of(law)
     for k in range(w.n_drones):

@@ -5,7 +5,7 @@ pushed aside with a third of its weight for two seconds. Run as a program it wri
 seed (a count, and the first seed if that is not 0), and at the end how many were lost and how many
 erred less:
 
-    python random_pushes.py 40 > random_pushes.csv
+    python benchmarks/random_pushes.py 100 7000 payload > benchmarks/random_pushes.csv
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import csv
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
-from random_flights import AIRFRAMES, HEAVY
 
 import musls
 from musls_bringup.new.templates import rope_for
 from musls_description.config.errors import MuslsError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src" / "musls_bringup" / "test"))
+from random_flights import AIRFRAMES, HEAVY
 
 MODELS = ("massless", "rigid_links", "elastic")
 LENGTHS_M = {"crazyflie": (0.3, 3.0), "x500": (0.6, 50.0), "typhoon_h480": (0.8, 30.0),
