@@ -262,7 +262,7 @@ def test_the_command_line_and_the_benchmark_take_a_file_as_controller(tmp_path, 
     write_policy("mine.onnx", np.zeros((OBSERVED, 9)), np.zeros(9), metadata={"level": "forces"})
     flown_with = flight_overrides(None, None, None, "mine.onnx")
     assert musls.load_scenario("circle_payload", flown_with).controller.kind == "learned"
-    assert len(cases(["mine.onnx"], quick=True)) == 3
+    assert len(cases(["mine.onnx"], quick=True)) == 4
     with pytest.raises(musls.ConfigError, match=r"none\.onnx: there is no such file"):
         cases(["none.onnx"], quick=True)
 
