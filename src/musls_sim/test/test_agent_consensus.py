@@ -27,6 +27,10 @@ def consensus(network=None, **parameters):
     return keys | {"network": network or {}}
 
 
+PAYLOAD = {"kind": "payload", "disturbance_1_s": 1.0}
+"""The law with an observer as slow as the drones agree."""
+
+
 @pytest.mark.parametrize(
     ("output", "scenario", "links"),
     [
@@ -37,7 +41,7 @@ def consensus(network=None, **parameters):
 )
 def test_with_an_ideal_network_it_is_payload(output, scenario, links):
     """Into the circle, and through a push that the observer has to find."""
-    central, _ = flown({"kind": "payload", "output": output}, 5.0, scenario)
+    central, _ = flown(PAYLOAD | {"output": output}, 5.0, scenario)
     ours, _ = flown(consensus({"links": links}, output=output), 5.0, scenario)
     assert np.abs(central[-1] - central[0]).max() > 0.1
     np.testing.assert_allclose(ours, central, rtol=0.0, atol=1e-9)
@@ -45,7 +49,7 @@ def test_with_an_ideal_network_it_is_payload(output, scenario, links):
 
 def test_a_centre_on_one_drone_is_payload_a_period_late():
     """Its commands arrive in the next period; then a network that is late makes it worse."""
-    central, _ = flown({"kind": "payload"}, 5.0)
+    central, _ = flown(PAYLOAD, 5.0)
     away_m = []
     for network in ({"links": "star"}, {"links": "star", "delay_s": 0.06}):
         ours, _ = flown(consensus(network) | {"agent": "central"}, 5.0)
@@ -56,7 +60,7 @@ def test_a_centre_on_one_drone_is_payload_a_period_late():
 @pytest.mark.slow
 def test_worse_networks_carry_the_load_less_well():
     """Old news of the set-point, which moves on, and of the others."""
-    central, _ = flown({"kind": "payload"}, 8.0)
+    central, _ = flown(PAYLOAD, 8.0)
     away_m = []
     for network in (
         {"delay_s": 0.02},

@@ -10,8 +10,8 @@ velocity, and a drone of which nothing was heard counts as in its place.
 A drone of which no news come for `contingency.silent_s` is lost: the others close the formation
 without it, each by itself (`Hanging.without`), and go on with the law of a system that is smaller.
 
-With an ideal network all drones compute the same numbers, those of `payload`. Otherwise what their
-laws add up over time differs, the integrals of the load's errors and the momentum of the observer,
+With an ideal network all drones compute the same numbers, those of `payload`. Otherwise, what their
+laws add up over time differs, the integrals of the load's errors and the state of the observer,
 and integrators that hold one load together wind up against each other. So the drones agree on
 these: x_i of drone i follows
 
@@ -22,6 +22,9 @@ J. A. Fax and R. M. Murray, "Consensus and cooperation in networked multi-agent 
 Proceedings of the IEEE 95(1), 2007, eq. 4 with weights 1 / |N_i| and an input. Both x are those of
 the time when the message was sent, so that a delay alone makes no difference. A delay d leaves it
 stable for 2 k d < pi / 2 (section II.F there, with the largest eigenvalue 2 of these weights).
+
+An observer that is faster than the drones agree finds what the others do too much or too little,
+and fights it. So `disturbance_1_s` of the law is k.
 """
 
 from __future__ import annotations
@@ -48,8 +51,8 @@ GOES_ON_S = 0.5
 REMEMBERED_S = 1.0
 """Time for which a drone remembers what its law had added up."""
 
-X = 10
-"""Numbers of a message about the law: what it has added up, (9,), and for which drones."""
+X = 16
+"""Numbers of a message about the law: what it has added up, (15,), and for which drones."""
 
 NOW, COMING, TILT = slice(0, 20), slice(20, 40), slice(40, 50)
 """The set-point in a message: derivatives now, those when drones will have answered, the tilt."""
@@ -94,7 +97,7 @@ class ConsensusCarrier(Agent):
 
     def _take_law(self, setup: ControlSetup) -> None:
         """Make the law of a system, with nothing added up."""
-        law = PayloadSpec(output=self._output).build(setup)
+        law = PayloadSpec(output=self._output, disturbance_1_s=self._rate_1_s).build(setup)
         assert isinstance(law, PayloadController)
         self.law, self._estimate = law, Estimate.zeros(setup.system.n_drones)
 
@@ -198,7 +201,8 @@ class ConsensusCarrier(Agent):
                 gaps.append(gap[:-1])
         if gaps:
             step = self._rate_1_s * self.post.period_s * np.mean(gaps, axis=0)
-            for part, change in zip(self.law.learned, np.split(step, 3), strict=True):
+            learned = self.law.learned
+            for part, change in zip(learned, np.split(step, len(learned)), strict=True):
                 part += change
 
     def _motion_of(self, k: int, now: Now) -> Array:

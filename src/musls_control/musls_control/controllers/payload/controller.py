@@ -247,10 +247,13 @@ class PayloadController(TiedToMemory, Controller):
     def learned(self) -> tuple[Array, ...]:
         """What the law has added up of the load, (3,) each, to be read or written.
 
-        Integrals of the errors of position and attitude, momentum of the observer.
+        Integrals of the errors of position and attitude; momentum of the observer, what it finds
+        missing, and where the low-pass of its derivative is.
         """
         load = self._load[0]
-        return load["position_integral"], load["attitude_integral"], load["seen"]["momentum"]
+        seen = load["seen"]
+        integrals = load["position_integral"], load["attitude_integral"]
+        return *integrals, seen["momentum"], seen["missing"], load["settled"]
 
     def numbers(self) -> dict[str, float]:
         """Gains with the margins of their loops, and how often drones had to be spared."""
