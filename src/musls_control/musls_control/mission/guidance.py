@@ -415,7 +415,7 @@ class FlightGuidance:
     def come_down(self, time_s: float) -> None:
         """Give back what integrators have learned; land round the load, clear of what fell down."""
         player, known, away = self.player, self.known, self.away
-        if set(known.unseen(time_s)) - {d for d, no in zip(known.drones, away, strict=True) if no}:
+        if set(known.unseen(time_s)) - {known.drones[k] for k in np.flatnonzero(away)}:
             return
         plan, row, motion = player.plan, player.row, known.estimate.data
         assert plan.drone_acceleration_enu_m_s2 is not None
@@ -468,7 +468,7 @@ class FlightGuidance:
         """
         assert self.guard is not None
         known = self.known
-        follow = [not self.guard.fault(bodies[d]) if d in bodies else False for d in known.drones]
+        follow = [d in bodies and not self.guard.fault(bodies[d]) for d in known.drones]
         wanted = self.player.setpoint.drones.position_enu_m
         off_m = (known.estimate.drones.position_enu_m - wanted)[follow, :2]
         off_m = off_m[np.isfinite(off_m).all(axis=1)]

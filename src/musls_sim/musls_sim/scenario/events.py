@@ -108,6 +108,25 @@ class OnDrone:
         check_drone(self.drone, system)
 
 
+@spec
+class OnBody:
+    """Has to do with the load or a drone.
+
+    Attributes:
+        body: "load" or "drone_1", ...
+    """
+
+    body: str = "load"
+
+    def check(self, system: RigSystem) -> None:
+        """Refuse a body that does not exist (raises ConfigError)."""
+        body_row(self.body, system)
+
+    def row(self, context: EventContext) -> int:
+        """Row of the body in arrays of all bodies."""
+        return body_row(self.body, context.plant.system)
+
+
 class Condition:
     """Base of conditions: a quantity above or below a limit.
 
@@ -162,25 +181,19 @@ class Tension(Condition):
 
 
 @spec
-class Height(Condition):
+class Height(OnBody, Condition):
     """Height of a body's centre of mass.
 
     Attributes:
-        body: "load" or "drone_1", ...
         above_m: Holds above it.
         below_m: Holds below it.
     """
 
-    body: str = "load"
     above_m: Finite | None = None
     below_m: Finite | None = None
 
-    def check(self, system: RigSystem) -> None:
-        body_row(self.body, system)
-
     def value(self, context: EventContext) -> float:
-        plant = context.plant
-        return float(plant.state.position_enu_m[body_row(self.body, plant.system), 2])
+        return float(context.plant.state.position_enu_m[self.row(context), 2])
 
 
 @spec
@@ -255,48 +268,35 @@ class Energy(OnDrone, Condition):
 
 
 @spec
-class Speed(Condition):
+class Speed(OnBody, Condition):
     """Speed of a body's centre of mass.
 
     Attributes:
-        body: "load" or "drone_1", ...
         above_m_s: Holds above it.
         below_m_s: Holds below it.
     """
 
-    body: str = "load"
     above_m_s: NonNegative | None = None
     below_m_s: Positive | None = None
 
-    def check(self, system: RigSystem) -> None:
-        body_row(self.body, system)
-
     def value(self, context: EventContext) -> float:
-        plant = context.plant
-        row = body_row(self.body, plant.system)
-        return float(np.linalg.norm(plant.state.velocity_enu_m_s[row]))
+        return float(np.linalg.norm(context.plant.state.velocity_enu_m_s[self.row(context)]))
 
 
 @spec
-class Tilt(Condition):
+class Tilt(OnBody, Condition):
     """Angle between a body's z axis and the vertical.
 
     Attributes:
-        body: "load" or "drone_1", ...
         above_deg: Holds above it.
         below_deg: Holds below it.
     """
 
-    body: str = "load"
     above_deg: Annotated[float, Field(ge=0.0, lt=180.0)] | None = None
     below_deg: Annotated[float, Field(gt=0.0, le=180.0)] | None = None
 
-    def check(self, system: RigSystem) -> None:
-        body_row(self.body, system)
-
     def value(self, context: EventContext) -> float:
-        plant = context.plant
-        _, x, y, _ = plant.state.orientation_wxyz[body_row(self.body, plant.system)]
+        _, x, y, _ = context.plant.state.orientation_wxyz[self.row(context)]
         return math.degrees(math.acos(min(max(1.0 - 2.0 * (x * x + y * y), -1.0), 1.0)))
 
 
