@@ -120,7 +120,7 @@ def batch(name: str, overrides: Sequence[str], worlds: int) -> Turn:
 
 def environment(level: str, worlds: int) -> Turn:
     """Steps of the learning environment on one core."""
-    from musls.envs import TransportVectorEnv
+    from musls.learning import TransportVectorEnv
 
     periods = 5
     env = TransportVectorEnv(

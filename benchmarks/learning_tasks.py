@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls.envs import TASKS, TransportVectorEnv
+from musls.learning import TASKS, TransportVectorEnv
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.learned import (
     ACCELERATION_M_S2,

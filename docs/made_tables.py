@@ -7,19 +7,24 @@ them in for the site; those of `FILLED` are filled in the repository, too, by
 
 from __future__ import annotations
 
+import ast
 import csv
 import inspect
 import json
 import re
 from collections.abc import Iterable
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from musls_control.controllers import learned
 from musls_description.config.documented_keys import short
+from musls_description.config.errors import MuslsError
+from musls_description.config.registry import Registry
 
 DOCS = Path(__file__).parent
 BENCHMARKS = DOCS.parent / "benchmarks"
@@ -69,6 +74,62 @@ def world() -> str:
     from musls_sim.session.compiled_stages.fields import LAYOUT
 
     return "\n".join(LAYOUT.page())
+
+
+def api() -> str:
+    """All public names, from `__all__` of `musls` and its modules, for mkdocstrings.
+
+    Raises:
+        ValueError: A public name has no docstring to show.
+    """
+    import musls
+
+    public = {
+        name: import_module(name) for name in ("musls", *map("musls.{}".format, musls.MODULES))
+    }
+    lines = []
+    for title, module in public.items():
+        about = (module.__doc__ or "").partition("\n")[0]
+        lines += [f"## {title}", about if module is not musls else "Flights, bases of own classes."]
+        places = _imports(Path(str(module.__file__)))
+        for name in sorted({*module.__all__} - {*musls.MODULES, "__version__"}):
+            lines.append(_entry(module, name, places.get(name, f"{title}.{name}")))
+    return "\n\n".join(lines)
+
+
+def _imports(file: Path) -> dict[str, str]:
+    """Place of each name that a module imports, or its stub where it has one."""
+    stub = file.with_suffix(".pyi")
+    source = ast.parse((stub if stub.is_file() else file).read_text(encoding="utf-8"))
+    return {
+        alias.asname or alias.name: f"{line.module}.{alias.name}"
+        for line in source.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+
+def _entry(module: ModuleType, name: str, place: str) -> str:
+    """A public name on the page: what mkdocstrings is to show, or a line about a registry."""
+    try:
+        thing = getattr(module, name)
+    except (ImportError, MuslsError):  # an extra that is not needed for the page
+        return f"::: {place}"
+    registry = getattr(thing, "__self__", thing)
+    if isinstance(registry, Registry):
+        kinds = ", ".join(f"`{kind}`" for kind in sorted(registry)) or "none is shipped"
+        entries = f"Registry, {registry.what} by name: {kinds}."
+        enters = f'`@register("name")` enters a class or function as {registry.what}.'
+        return f"### {name}\n\n{entries if thing is registry else enters}"
+    if inspect.ismodule(thing):
+        return f"### {name}\n\n{(thing.__doc__ or '').partition(chr(10))[0]}"
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return f"::: {place}"
+    if not thing.__doc__:
+        raise ValueError(f"{module.__name__}.{name} has no docstring")
+    above = [base for base in getattr(thing, "__bases__", ()) if base.__name__ == name]
+    inherited = "\n    options:\n      inherited_members: true" if above else ""
+    return f"::: {thing.__module__}.{thing.__qualname__}{inherited}"
 
 
 def doors() -> str:
@@ -129,7 +190,7 @@ def observed(env: Any) -> list[tuple[int, int, str, str, float | None, str]]:
 
 def tables(task: str) -> str:
     """Observation, action, reward, episode and returns of a task."""
-    from musls.envs import TransportVectorEnv
+    from musls.learning import TransportVectorEnv
 
     env = TransportVectorEnv(1, task)
     drones, columns = env.actions.shape
@@ -263,6 +324,7 @@ def rehearsal(scenario: str) -> str:
 
 
 MADE = {
+    "api": api,
     "stages": stages,
     "rehearsal": rehearsal,
     "doors": doors,

@@ -9,7 +9,7 @@ try:
 except ImportError:
     sys.exit(f"this example needs gymnasium: `{sys.executable} -m pip install gymnasium`")
 
-import musls.envs  # noqa: F401 (makes the environment known)
+import musls.learning  # noqa: F401 (makes the environment known)
 
 
 def main(steps: int = 100) -> float:

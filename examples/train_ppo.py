@@ -27,7 +27,7 @@ except ImportError as error:
     packages = "jax optax onnx onnxruntime gymnasium"
     sys.exit(f"this example needs {error.name}: `{sys.executable} -m pip install {packages}`")
 
-import musls.envs  # noqa: F401 (makes the environments known)
+import musls.learning  # noqa: F401 (makes the environments known)
 
 TASK, WORLDS, HORIZON = "musls/Transport-v0", 128, 32
 PERIODS = 20  # of 4 ms, an action is held for

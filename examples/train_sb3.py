@@ -18,7 +18,7 @@ except ImportError as error:
     packages = "stable-baselines3 onnx onnxruntime gymnasium"
     sys.exit(f"this example needs {error.name}: `{sys.executable} -m pip install {packages}`")
 
-import musls.envs
+import musls.learning
 
 
 def main() -> None:
@@ -30,12 +30,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("policy.onnx"))
     given = parser.parse_args()
     torch.set_num_threads(1)  # networks of this size are slower on several
-    worlds = musls.envs.for_sb3(given.task)
-    settings = {**musls.envs.PPO_SETTINGS, "seed": given.seed, "device": "cpu", "verbose": 1}
+    worlds = musls.learning.for_sb3(given.task)
+    settings = {**musls.learning.PPO_SETTINGS, "seed": given.seed, "device": "cpu", "verbose": 1}
     model = PPO("MlpPolicy", worlds, **settings)
     begin = time.process_time()
     model.learn(given.steps)
-    musls.envs.save_policy(model, given.out)
+    musls.learning.save_policy(model, given.out)
     print(f"{given.out}: {time.process_time() - begin:.0f} s of processor time")
 
 

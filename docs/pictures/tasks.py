@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from musls.envs import TASKS, TransportVectorEnv
+from musls.learning import TASKS, TransportVectorEnv
 from musls_analysis.figures import style
 from musls_control.controllers.learned import Policy, shipped_policies
 

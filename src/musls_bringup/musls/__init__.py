@@ -8,40 +8,15 @@
 
 Nothing is written unless a folder is named.
 
+What this package and its modules list in `__all__` is public; the packages `musls_*` are internal.
 The names lie in `__init__.pyi`, which editors and type checkers read; the module of a name is
 imported when the name is first used.
 """
 
-import ast
-from pathlib import Path
-from typing import Any
+from musls._lazy import attach
 
+MODULES = ("control", "events", "learning", "plants", "recordings", "stages", "types")
+"""Public modules; `learning` needs the extra `rl`, so that `import *` leaves it out."""
 
-def _origins() -> dict[str, tuple[str, str]]:
-    """Module and name there of all that the stub imports, by the name here."""
-    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom) and line.module]
-    return {
-        name.asname or name.name: (str(line.module), name.name)
-        for line in imports
-        for name in line.names
-    }
-
-
-_ORIGINS = _origins()
-__all__ = sorted(_ORIGINS)
-
-
-def __getattr__(name: str) -> Any:
-    """Import what a name stands for, once."""
-    if name not in _ORIGINS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, origin = _ORIGINS[name]
-    value = getattr(__import__(module, fromlist=[origin]), origin)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """All names, for completion."""
-    return sorted({*globals(), *_ORIGINS})
+__getattr__, __dir__, __all__ = attach(__name__, __file__, MODULES)
+__all__ = sorted({*__all__, *MODULES} - {"learning"})

@@ -1,3 +1,5 @@
+from musls import control, events, plants, recordings, stages, types
+from musls import learning as learning
 from musls_bringup.api import (
     InvalidFlightWarning,
     Recording,
@@ -22,6 +24,7 @@ from musls_control.estimators import LoadEstimator, LoadImuSpec
 from musls_control.reference import LoadReference
 from musls_control.trajectories import TRAJECTORIES as trajectories
 from musls_control.trajectories import Trajectory
+from musls_description.config.deprecation import MuslsDeprecationWarning
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.config.registry import UserCodeError
 from musls_description.config.schema import spec
@@ -33,11 +36,9 @@ from musls_description.system.slung_system import Cable, Load
 from musls_description.system.slung_system import SlungLoadSystem as System
 from musls_description.system.system_files import load_system
 from musls_sim.batch.batch import Batch
-from musls_sim.plants import PLANTS as plants
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.scenario.aerodynamics import AERODYNAMICS as aerodynamics
 from musls_sim.scenario.aerodynamics import AerodynamicModel
-from musls_sim.scenario.events import EVENTS as events
 from musls_sim.scenario.events import Event
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.sensors.custom import SENSORS as sensors
@@ -64,6 +65,7 @@ __all__ = [
     "LoadEstimator",
     "LoadImuSpec",
     "LoadReference",
+    "MuslsDeprecationWarning",
     "MuslsError",
     "Observer",
     "Recording",
@@ -78,6 +80,7 @@ __all__ = [
     "aerodynamics",
     "cable_laws",
     "compare",
+    "control",
     "controllers",
     "events",
     "fly",
@@ -88,12 +91,15 @@ __all__ = [
     "montecarlo",
     "plants",
     "read_recording",
+    "recordings",
     "replay",
     "rotations",
     "sensors",
     "spec",
+    "stages",
     "sweep",
     "symbolic",
     "trajectories",
+    "types",
     "verify",
-]  # fmt: skip
+]

@@ -1,5 +1,8 @@
-"""The environments of `musls.envs` for PettingZoo: each drone is an agent; needs the extra `rl`."""
+"""Former place of `musls.learning.TransportParallelEnv`."""
 
-from musls_bringup.learning.agents import TransportParallelEnv
+from musls._deprecated import AGENTS
+from musls.learning import TransportParallelEnv
 
 __all__ = ["TransportParallelEnv"]
+
+AGENTS.warn()

@@ -1,1 +1,4 @@
-"""musls_bringup: how everything is started."""
+"""musls_bringup: how everything is started.
+
+Internal: what users may rely on is in `musls` and its modules.
+"""

@@ -37,7 +37,7 @@ class Work:
 
 _LEARNING = """
 import numpy as np
-import musls.envs
+import musls.learning
 import gymnasium
 envs = gymnasium.make_vec("musls/Transport-v0", num_envs=2)
 envs.reset(seed=0)

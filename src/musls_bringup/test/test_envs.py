@@ -13,8 +13,8 @@ from musls_description.config.registry import UserCodeError
 gymnasium = pytest.importorskip("gymnasium", reason="the extra rl is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-import musls.envs  # noqa: E402
-from musls.envs import TransportVectorEnv  # noqa: E402
+import musls.learning  # noqa: E402
+from musls.learning import TransportVectorEnv  # noqa: E402
 
 LEVELS = ("accelerations", "forces", "thrust_moment", "rotor_speeds", "drone_setpoints")
 PERIODS = 5
@@ -31,7 +31,7 @@ def nothing(env):
     return np.zeros(env.action_space.shape)
 
 
-@pytest.mark.parametrize("name", musls.envs.IDS)
+@pytest.mark.parametrize("name", musls.learning.IDS)
 def test_gymnasium_accepts_the_environments(name):
     env = gymnasium.make(name, level="drone_setpoints")
     check_env(env.unwrapped)
@@ -58,7 +58,7 @@ def test_make_vec_makes_worlds_of_one_batch():
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_single_environment_is_a_world(level):
     """A world among others moves as one alone, whatever the others do."""
-    one = musls.envs.TransportEnv(level=level)
+    one = musls.learning.TransportEnv(level=level)
     many = worlds(3, level=level, periods_per_step=None)
     quick = level in ("thrust_moment", "rotor_speeds")
     assert many.step_s == one.worlds.step_s == (0.02 if quick else 0.08)
@@ -196,7 +196,7 @@ def test_a_reward_of_ones_own():
     assert env.step(nothing(env))[2].tolist() == [False, True]
 
 
-class Residual(musls.envs.Transport):
+class Residual(musls.learning.Transport):
     """Sees the load and the time alone; its actions shift the formation by a tenth of the rest."""
 
     def observe(self, env):
@@ -222,7 +222,7 @@ def test_observations_and_commands_of_ones_own():
     np.testing.assert_allclose(env.batch.command[0], shifted, atol=1e-12)
     assert worlds(2, Residual(), level="drone_setpoints").observation_space.shape == (2, 19)
 
-    class Wrong(musls.envs.Transport):
+    class Wrong(musls.learning.Transport):
         def observe(self, env):
             return {"time": env.batch.time_s[0]}
 
@@ -243,7 +243,7 @@ def test_observations_and_commands_of_ones_own():
     ],
 )
 def test_what_a_task_returns_is_checked(method, answer, words):
-    own = type("Own", (musls.envs.Transport,), {method: lambda self, env: answer})
+    own = type("Own", (musls.learning.Transport,), {method: lambda self, env: answer})
     with pytest.raises(ConfigError, match=words):
         env = worlds(2, own())
         env.reset(seed=0)
@@ -441,14 +441,14 @@ def test_a_window_shows_the_world(monkeypatch):
 @pytest.mark.parametrize("name", ["transport", "lost_drone"])
 def test_pettingzoo_accepts_the_drones_as_agents(name):
     checks = pytest.importorskip("pettingzoo.test")
-    from musls.agents import TransportParallelEnv
+    from musls.learning import TransportParallelEnv
 
     checks.parallel_api_test(TransportParallelEnv(name, duration_s=2.0), num_cycles=300)
 
 
 def test_actions_of_agents_are_checked():
     pytest.importorskip("pettingzoo")
-    from musls.agents import TransportParallelEnv
+    from musls.learning import TransportParallelEnv
 
     env = TransportParallelEnv(overrides={"cable_model": "massless"})
     env.reset(seed=1)
@@ -467,7 +467,7 @@ def test_actions_of_agents_are_checked():
 
 def test_an_agent_whose_motors_stop_leaves_and_the_others_go_on():
     pytest.importorskip("pettingzoo")
-    from musls.agents import TransportParallelEnv
+    from musls.learning import TransportParallelEnv
 
     level = "accelerations"
     env = TransportParallelEnv("lost_drone", level=level, periods_per_step=PERIODS)

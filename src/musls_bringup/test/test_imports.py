@@ -1,6 +1,7 @@
 """What is imported and compiled when nothing flies: counted, in processes of their own."""
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import musls
+from musls._deprecated import ALL
+from musls_description.config.deprecation import Deprecation
 
 
 def reported(script, tmp_path):
@@ -85,15 +88,77 @@ def test_lists_do_not_bring_what_flies_use(words, tmp_path):
     assert reported(COMMAND.format(words=words.split()), tmp_path) == ["imported", "numba"]
 
 
-def test_the_stub_says_all_names():
+@pytest.mark.parametrize("name", ["musls", "musls.learning", "musls.recordings", "musls.types"])
+def test_the_stub_says_all_names(name):
     """Also for those who read only its `__all__`, as type checkers do."""
-    stub = Path(musls.__file__).with_suffix(".pyi")
+    if name == "musls.learning":
+        pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    module = importlib.import_module(name)
+    stub = Path(module.__file__).with_suffix(".pyi")
     (said,) = (
         ast.literal_eval(line.value)
         for line in ast.parse(stub.read_text()).body
         if isinstance(line, ast.Assign)
     )
-    assert sorted(said) == musls.__all__ and {*said} <= {*dir(musls)}
-    assert all(getattr(musls, name) is not None for name in said)
-    with pytest.raises(AttributeError, match="module 'musls' has no attribute 'fly_circle'"):
-        musls.fly_circle  # noqa: B018
+    assert sorted(said) == sorted(module.__all__) and {*said} <= {*dir(module)}
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'fly_circle'"):
+        module.fly_circle  # noqa: B018
+
+
+OF_EXTRAS = {"PPO_SETTINGS", "TransportParallelEnv", "for_sb3", "save_policy"}
+
+
+def test_all_names_of_the_door_are_there_and_have_one_place():
+    pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+    places = {}
+    for title in ("musls", *(f"musls.{module}" for module in musls.MODULES)):
+        module = importlib.import_module(title)
+        for name in {*module.__all__} - {*musls.MODULES} - OF_EXTRAS:
+            places.setdefault(id(getattr(module, name)), []).append(f"{title}.{name}")
+    assert len(places) > 100
+    assert not [names for names in places.values() if len(names) > 1]
+
+
+DEPRECATED = """\
+import importlib, warnings, musls
+
+def warned(act):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FutureWarning)
+        assert act()
+    assert {warning.category for warning in caught} == {musls.MuslsDeprecationWarning}
+    (text,) = {str(warning.message) for warning in caught}
+    return text, caught[0].filename
+
+mapping = {
+    "plants": [lambda: musls.plants["elastic"], lambda: list(musls.plants)],
+    "events": [lambda: "gust" in musls.events, lambda: musls.events.get("gust")],
+}
+for name, acts in mapping.items():
+    old, new = f"musls.{name} as a mapping", f"musls.{name}.{name.upper()}"
+    for act in acts:
+        text, file = warned(act)
+        assert text == f"{old} is deprecated and ends with musls 0.3: use {new}", text
+        assert file == "<string>", file
+for name, word in {"envs": "TransportEnv", "agents": "TransportParallelEnv"}.items():
+    text, _ = warned(lambda: getattr(importlib.import_module(f"musls.{name}"), word))
+    assert text == f"musls.{name} is deprecated and ends with musls 0.3: use musls.learning", text
+print("works")
+"""
+
+
+def test_an_old_name_works_and_warns(tmp_path):
+    pytest.importorskip("pettingzoo", reason="the extra rl is not installed")
+    assert reported(DEPRECATED, tmp_path) == ["works"]
+
+
+def test_old_names_go_one_release_after_their_first_warning():
+    def number(text):
+        return tuple(int(part) for part in text.split(".")[:2])
+
+    overdue = [old.old for old in ALL if number(old.ends) <= number(musls.__version__)]
+    assert not overdue, "remove them"
+    assert [Deprecation("a", "b", "0.9").ends, Deprecation("a", "b", "1.12").ends] == [
+        "0.10",
+        "1.13",
+    ]

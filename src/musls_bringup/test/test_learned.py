@@ -81,7 +81,7 @@ def flown(chosen):
 @pytest.mark.parametrize("noisy", [False, True])
 def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
     gymnasium = pytest.importorskip("gymnasium", reason="the extra rl is not installed")
-    import musls.envs
+    import musls.learning
 
     size, history = DRONES * COLUMNS[level], 2 if noisy else 0
     seen = OBSERVED + history * size
@@ -121,7 +121,7 @@ def test_the_flight_is_the_environments_bit_for_bit(tmp_path, level, noisy):
 def test_each_drone_flies_by_itself_as_in_the_environment_of_agents(tmp_path, history):
     """The same network once a drone, bit for bit; the file says so."""
     pytest.importorskip("pettingzoo", reason="the extra rl is not installed")
-    from musls.agents import TransportParallelEnv
+    from musls.learning import TransportParallelEnv
 
     columns = COLUMNS["accelerations"]
     seen = 18 * (1 + DRONES) + 8 + history * columns
@@ -309,15 +309,15 @@ def test_a_policy_that_returns_nan_ends_the_flight_and_is_named(tmp_path, level)
 
 def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path):
     ppo = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed").PPO
-    import musls.envs
+    import musls.learning
 
-    worlds = musls.envs.for_sb3("musls/Track-v0", 8, threads=1)
-    settings = musls.envs.PPO_SETTINGS | {"n_steps": 4, "batch_size": 32}
+    worlds = musls.learning.for_sb3("musls/Track-v0", 8, threads=1)
+    settings = musls.learning.PPO_SETTINGS | {"n_steps": 4, "batch_size": 32}
     model = ppo("MlpPolicy", worlds, seed=1, device="cpu", **settings)
     model.learn(64)
     seen = worlds.unnormalize_obs(worlds.reset())  # what it sees counts for the scales
     path = tmp_path / "mine.onnx"
-    musls.envs.save_policy(model, path)
+    musls.learning.save_policy(model, path)
     network = Policy(str(path))
     network.check(seen.shape[1], 9, "test", "test")
     expected = 0.2 * model.predict(worlds.normalize_obs(seen), deterministic=True)[0]
@@ -331,7 +331,7 @@ def test_stable_baselines_trains_and_its_file_does_what_the_model_does(tmp_path)
 def test_a_shipped_policy_has_a_name_and_beats_the_formation(name):
     """At its own task, with goals that it was not trained on."""
     pytest.importorskip("gymnasium", reason="the extra rl is not installed")
-    from musls.envs import TASKS, TransportVectorEnv
+    from musls.learning import TASKS, TransportVectorEnv
 
     network, means = Policy(name), []
     for learned in (False, True):

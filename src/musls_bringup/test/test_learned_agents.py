@@ -14,7 +14,7 @@ LEVEL, TRUTH = "accelerations", {"cable_model": "massless", "estimation": {"kind
 
 def environment(**limits):
     """The trio in a hover."""
-    from musls.agents import TransportParallelEnv
+    from musls.learning import TransportParallelEnv
 
     return TransportParallelEnv(
         scenario="hold", level=LEVEL, periods_per_step=PERIODS,

@@ -33,7 +33,7 @@ def test_numpy_numbers_and_arrays_are_numbers():
         force = {"force_enu_n": np.array([0.0, 0.0, 1.0]), "duration_s": np.float32(0.1)}
         session.apply({"kind": "poke", **force})
         assert session.tick == 2
-    envs = pytest.importorskip("musls.envs", exc_type=ImportError)
+    envs = pytest.importorskip("musls.learning", exc_type=ImportError)
     env = envs.TransportEnv(overrides=changes, periods_per_step=np.int64(5))
     env.close()
 

@@ -559,7 +559,7 @@ def find_task(given: str | Task | type[Task]) -> Task:
     if isinstance(given, str):
         found = load_class(given) if ":" in given else TASKS[given]
     if not (isinstance(found, type) and issubclass(found, Task)):
-        raise ConfigError(f"task = {given}: must be derived from musls.envs.Task")
+        raise ConfigError(f"task = {given}: must be derived from musls.learning.Task")
     try:
         return found()
     except RAISED as error:

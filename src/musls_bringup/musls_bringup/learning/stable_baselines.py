@@ -18,7 +18,7 @@ try:
     from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 except ModuleNotFoundError as missing:
     packages = install_command("stable-baselines3", "onnx")
-    raise MuslsError(f"musls.envs.for_sb3 needs {missing.name}: {packages}") from missing
+    raise MuslsError(f"musls.learning.for_sb3 needs {missing.name}: {packages}") from missing
 
 MAX_SEEN, LEAST_SPREAD = 10.0, 0.05
 """Normalised observations are cut off at the first while it learns, and none that spread less than
@@ -124,7 +124,7 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
     """
     normal, policy = model.get_env(), model.policy
     if not isinstance(normal, VecNormalize) or not hasattr(policy, "action_net"):
-        raise MuslsError("save_policy: must be PPO or A2C that was trained on musls.envs.for_sb3")
+        raise MuslsError("save_policy: must be PPO or A2C that was trained on for_sb3's worlds")
     scale = 1.0 / np.sqrt(normal.obs_rms.var + normal.epsilon)
     layers = [*policy.mlp_extractor.policy_net, policy.action_net]
     arrays, last = {"centre": normal.obs_rms.mean, "scale": scale}, "normal"

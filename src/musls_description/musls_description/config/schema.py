@@ -59,14 +59,21 @@ Number = BeforeValidator(_no_truth_value)
 """Annotation for a field of numbers: Annotated[float, Field(gt=0.0), Number]."""
 
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), Number]
+"""Number of any sign, at most 1e9 in size."""
+
 Positive = Annotated[
     float,
     Field(gt=0.0, le=LARGEST, allow_inf_nan=False),
     AfterValidator(_not_vanishing),
     Number,
 ]
+"""Number above 0 (at least 1e-12), at most 1e9."""
+
 NonNegative = Annotated[float, Field(ge=0.0, le=LARGEST, allow_inf_nan=False), Number]
+"""Number from 0 to 1e9."""
+
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), Number]
+"""Number from 0 to 1."""
 
 
 def _three(value: Any) -> Any:
@@ -81,8 +88,10 @@ PerAxis = BeforeValidator(_three)
 """Annotation for a field of three numbers: Annotated[tuple[float, float, float], PerAxis]."""
 
 Vector3 = Annotated[tuple[Finite, Finite, Finite], PerAxis]
-Matrix3 = tuple[Vector3, Vector3, Vector3]
+"""Three numbers, one for each axis."""
 
+Matrix3 = tuple[Vector3, Vector3, Vector3]
+"""Three rows of three numbers."""
 
 FileName = Annotated[str, Field(pattern=r"^[\w+][\w.+-]*$", max_length=100)]
 """Name of a file or folder, without its place; not hidden, no option."""

@@ -1,0 +1,44 @@
+"""Names of a module that are imported when they are first used; its stub says where they are."""
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def attach(
+    package: str, file: str, modules: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make `__getattr__`, `__dir__` and `__all__` of a module from the imports of its stub.
+
+    Args:
+        package: `__name__` of the module.
+        file: `__file__` of the module; the stub lies beside it.
+        modules: Its modules, to be imported on first use; not in `__all__`.
+    """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    origins = {
+        name.asname or name.name: (str(line.module), name.name)
+        for line in stub.body
+        if isinstance(line, ast.ImportFrom) and line.module != package
+        for name in line.names
+    }
+
+    def get(name: str) -> Any:
+        """Import what a name stands for, once."""
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        if name not in origins:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, origin = origins[name]
+        value = getattr(import_module(module), origin)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        """All names, for completion."""
+        return sorted({*vars(sys.modules[package]), *origins, *modules})
+
+    return get, names, sorted(origins)
