@@ -12,6 +12,7 @@ import pytest
 
 from musls_bringup.shipped import SCENARIOS
 from musls_control.controllers import Controller, ControlLevel
+from musls_control.mission.phase_end import LANDED
 from musls_description.config.errors import ConfigError
 from musls_sim.batch.batch import PIECE, Batch
 from musls_sim.scenario.scenario import load_scenario
@@ -245,6 +246,7 @@ def test_a_world_lands_and_rests_as_the_flight_alone(poke):
     assert (np.hypot(*batch.position_enu_m[1, 0, :2]) > 0.1) == (poke is POKES[0])
     batch.advance(250)
     assert batch.finished[1] and batch.landed[1]
+    assert batch.reasons[1] == LANDED.why
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -31,10 +31,15 @@ class Side:
 
     def __init__(self, known):
         self.known, self.rows, self.said, self.asked = known, [], [], []
-        self.out = Outlet(self.tell, self.asked.append)
+        self.ended = []
+        self.out = Outlet(self.tell, self.asked.append, self.end_phase)
 
     def tell(self, time_s, kind, what):
         self.said.append((round(time_s, 3), kind, what))
+
+    def end_phase(self, time_s, what):
+        """What a driver records of the end of a phase."""
+        self.ended.append(what)
 
     def ask(self, action, time_s):
         """What a person asks for."""
@@ -77,6 +82,7 @@ class InSession(Side):
                 happened=self.happened,
             )
         )  # fmt: skip
+        self.out.end_phase = self.end_phase  # not to observers, of which there are none
 
     def see(self, _, places, velocities, rotors):
         self.known.estimate.position_enu_m[:] = places
@@ -208,6 +214,10 @@ def check_equal(flights, apart_s=0.0):
     """Hold the rows of both sides equal; times may be apart by the steps of the graph."""
     one, other = flights.sides
     assert one.asked == other.asked
+    ended = [
+        [what for what in side.ended if not what.startswith("land ")] for side in flights.sides
+    ]
+    assert ended[0] == ended[1] and ended[0]  # who has landed, land detectors or phases say
     assert [said[1:] for said in one.said] == [said[1:] for said in other.said]
     assert [(number, stage) for number, _, stage, _ in one.rows] == [
         (number, stage) for number, _, stage, _ in other.rows
@@ -281,6 +291,11 @@ def test_what_a_loss_leads_to_is_told_and_asked_for_alike(quad, before):
     kinds = [kind for _, kind, _ in flights.graph.said]
     assert kinds == ["drone_given_up", "hook_opened", "reallocated", "guard"]
     assert "the mission goes on" in flights.graph.said[-1][2]
+    why = [line for line in flights.graph.ended if "drone_2: " in line]
+    assert why[0].startswith("abort ended: " if before else "circle ended: ")
+    assert [line.startswith("circle was cut short: ") for line in flights.graph.ended].count(
+        True
+    ) == len(before)
     state = PlayState.ABORTING if before else PlayState.FLYING
     assert flights.session.flight.player.state is state
     assert flights.session.guidance.setpoint.armed.tolist() == [1.0, 0.0, 1.0, 1.0]

@@ -34,6 +34,7 @@ from musls_analysis.recordings.recording import (
     resample,
     stages_from_changes,
 )
+from musls_control.mission.phase_end import PHASE
 from musls_description.config.errors import ConfigError, check_regular
 from musls_description.config.text_tables import naming
 from musls_description.numerics.rotations import rotate
@@ -533,6 +534,7 @@ def _recording(
     start_s = min((float(track.time_s[0]) for track in poses.values()), default=0.0)
     end_s = max((float(track.time_s[-1]) for track in poses.values()), default=0.0)
     parted = [(time_s, text.partition(":")) for time_s, text in events]
+    happened = [RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted]
     others: dict[str, dict[str, SignalTrack]] = {}
     for (name, signal), its in samples.items():
         if signal not in _OWN_TRACKS:
@@ -543,12 +545,16 @@ def _recording(
         cables={n: _cable(n, samples) for n in names if n.startswith("cable_")},
         rotors=of("rotors"),
         stages=stages_from_changes(
-            [time_s for time_s, _ in stages], [name for _, name in stages], start_s, end_s
+            [time_s for time_s, _ in stages],
+            [name for _, name in stages],
+            start_s,
+            end_s,
+            [(event.time_s, event.what) for event in happened if event.kind == PHASE],
         ),
         source=source,
         warnings=tuple(warnings),
         twists={n: _twist(its, poses[n]) for n, its in of("twist").items()},
-        events=tuple(RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted),
+        events=tuple(event for event in happened if event.kind != PHASE),
         batteries={n: _battery(its) for n, its in of("battery").items()},
         wrenches=of("wrench"),
         setpoint_accelerations=of("setpoint_accel"),

@@ -201,11 +201,16 @@ class SignalTrack(ShownResult):
 
 @dataclass(frozen=True)
 class RecordedStage:
-    """A stage of the mission: start <= time < end; names are unique within a recording."""
+    """A stage of the mission: start <= time < end; names are unique within a recording.
+
+    Attributes:
+        ended: Why it ended, "lift ended: after its 7.2 s"; empty where nobody recorded it.
+    """
 
     name: str
     start_s: float
     end_s: float
+    ended: str = ""
 
     @property
     def duration_s(self) -> float:
@@ -290,14 +295,24 @@ class Body(ShownResult):
 # ---------- Stages of a mission
 
 
+SAME_END_S = 0.5
+"""Largest difference in time between the end of a stage and the line that says why."""
+
+
 def stages_from_changes(
-    time_s: Sequence[float], names: Sequence[str], start_s: float, end_s: float
+    time_s: Sequence[float],
+    names: Sequence[str],
+    start_s: float,
+    end_s: float,
+    ended: Sequence[tuple[float, str]] = (),
 ) -> tuple[RecordedStage, ...]:
     """Cut a flight into stages where the stage's name was announced, at times (K,) not decreasing.
 
     An announcement that repeats the current name changes nothing. A name that comes again later
     gets a number ("engage", "hold", "engage_2"), so that names stay unique. Without any
     announcement the whole flight is one stage "flight".
+
+    `ended`: times and lines that say why a stage ended, each within `SAME_END_S` of its end.
     """
     if not names:
         return (RecordedStage("flight", start_s, end_s),)
@@ -314,7 +329,14 @@ def stages_from_changes(
     ends = [*starts[1:], max(end_s, starts[-1])]
     counts = [kept[: k + 1].count(name) for k, name in enumerate(kept)]
     unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(kept, counts, strict=True)]
-    return tuple(map(RecordedStage, unique, starts, ends))
+    reasons = [_reason_of(name, end, ended) for name, end in zip(kept, ends, strict=True)]
+    return tuple(map(RecordedStage, unique, starts, ends, reasons))
+
+
+def _reason_of(name: str, end_s: float, ended: Sequence[tuple[float, str]]) -> str:
+    """The line that says why a stage ended at a time; empty if there is none."""
+    near = [what for time_s, what in ended if abs(time_s - end_s) < SAME_END_S]
+    return next((what for what in near if what.split(" ")[0] == name), "")
 
 
 def without_number(stage: str) -> str:
@@ -425,7 +447,7 @@ class Recording:
             )
         }  # fmt: skip
         stages = [
-            RecordedStage(stage.name, max(stage.start_s, start_s), min(stage.end_s, end_s))
+            replace(stage, start_s=max(stage.start_s, start_s), end_s=min(stage.end_s, end_s))
             for stage in self.stages
             if stage.start_s < end_s and stage.end_s > start_s
         ]

@@ -212,6 +212,7 @@ def conclude(summary: dict[str, Any], folder: Path, *, quiet: bool = False) -> i
     from rich.markup import escape
 
     from musls_analysis.comparison.summary import close_pass
+    from musls_control.mission.phase_end import was_cut_short
 
     console = new_console()
     for line in summary["warnings"]:
@@ -225,6 +226,10 @@ def conclude(summary: dict[str, Any], folder: Path, *, quiet: bool = False) -> i
         print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)
     elif summary["landed"] is False and summary["ends_on_ground"]:
         console.print("[yellow]the drones were not found landed at the end")
+    for stage in summary["stages"]:
+        if was_cut_short(stage["ended"]):
+            when = f"not as planned, at {stage['end_s']:.1f} s"
+            console.print(f"[yellow]{when}: {escape(stage['ended'])}")
     report = (folder / "report.html").is_file()
     console.print(
         f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")

@@ -205,10 +205,12 @@ class Outlet:
         tell: Gets what happened: time, kind and text.
         ask: Gets what is to happen, as the fields of an event: `{"kind": "release", "cable": 2}`;
             `{"kind": "land"}` has all autopilots land where they are.
+        end_phase: Gets which phase ended and why: time and a line, see `phase_end`.
     """
 
     tell: Callable[[float, str, str], None] = lambda time_s, kind, what: None
     ask: Callable[[dict[str, Any]], None] = lambda request: None
+    end_phase: Callable[[float, str], None] = lambda time_s, what: None
 
 
 def hook_requests(given: DeliverySpec, n_cables: int) -> list[dict[str, Any]]:

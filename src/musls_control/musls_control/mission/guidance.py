@@ -19,6 +19,7 @@ from musls_control.estimate import Estimate
 from musls_control.guard import LAG_S, FlightEnd, Guard, GuardStep, Health, tracking_error_m
 from musls_control.mission.contingency import Contingency, Loss, LossKind
 from musls_control.mission.delivery import Delivery, Outlet
+from musls_control.mission.phase_end import DISARMED, Reason, sentence
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import FlightPlayer, FormationSetpoint, GoalSettings, PlayState
 from musls_control.mission.rest_of_flight import landed_clear, room_to_land
@@ -166,6 +167,7 @@ class FlightGuidance:
         watches: Whether the guard acts; may be changed at any time.
         contingency: Answers the loss of a drone; None without.
         end: Whom the end of the flight waits for.
+        phase: Present phase, whose end is reported; empty before the first set-points.
         down: Observations on the way down, `DOWN`, (1,).
         found: Findings there, see `look_down`, (n, 6).
     """
@@ -184,6 +186,7 @@ class FlightGuidance:
         """`resume_by`: how people resume a flight, in words. `room`: see `room_to_land`."""
         self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
         self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
+        self.phase = ""
         self._pending: list[tuple[float, Loss]] = []
         self._said = set[str]()
         self._room, self._strays = room, np.zeros(len(known.drones), bool)
@@ -237,6 +240,12 @@ class FlightGuidance:
             self._out.tell(time_s, "lost", f"{drone}: not known to be disarmed, {seen}")
         return over
 
+    def enter(self, time_s: float, phase: str, reason: Reason) -> None:
+        """Report the end of the phase before, if another one begins."""
+        if self.phase and phase != self.phase:
+            self._out.end_phase(time_s, sentence(self.phase, reason))
+        self.phase = phase
+
     # ---------- Set-points
 
     @property
@@ -255,6 +264,8 @@ class FlightGuidance:
         if delivery is not None:
             delivery.weigh(time_s)
         player.play_to(time_s, places)
+        if player.state is not PlayState.IDLE and self.phase != DISARMED and not self._lands:
+            self.enter(time_s, player.stage, player.reason)
         if player.stage in (*LOWERING, LANDING[0]):
             self.come_down(time_s)
         if missed := player.missed(places):
@@ -264,6 +275,11 @@ class FlightGuidance:
             if player.state is PlayState.ABORTING:
                 delivery.tell_abort(time_s)
         return player.setpoint
+
+    @property
+    def _lands(self) -> bool:
+        """Whether the guard has had all drones land where they are."""
+        return self.guard is not None and self.guard.step is GuardStep.LAND
 
     def stand_still(self, time_s: float, gap_s: float) -> None:
         """Continue the plan where it was after a gap in the set-points; the drones held."""
@@ -402,8 +418,10 @@ class FlightGuidance:
             self._out.tell(time_s, "hook_opened", f"cable_{loss.drone + 1} at the load")
         holds = answer.goes_on and player.held  # a person decides when the mission goes on
         reformed = int((answer.plan.stage == answer.plan.stage[0]).sum()) - 1
-        player.swap(answer.plan, time_s, way.down, hold_row=reformed if holds else -1)
         what = answer.what + " after the pause" * holds
+        reason = Reason(f"{name}: {loss.why}: {what}", planned=answer.goes_on)
+        hold_row = reformed if holds else -1
+        player.swap(answer.plan, time_s, way.down, hold_row=hold_row, reason=reason)
         self._out.tell(time_s, "reallocated", what)
         if self.guard is not None:
             fault = loss.why if loss.kind is LossKind.UNGUIDED else loss.kind.value
@@ -443,22 +461,24 @@ class FlightGuidance:
         """Carry out the guard's decision, and report it."""
         player, guard = self.player, self.guard
         assert guard is not None
-        if step is GuardStep.PAUSE and player.moving:
-            player.pause(time_s, by_guard=True)
-            player.hold_aside(self._lag_m(bodies))
-        elif step is GuardStep.LOWER:
-            player.set_down(time_s)
-        elif step is GuardStep.RETURN:
-            player.turn_back(time_s)
-        elif step is GuardStep.LAND:
-            self._out.ask({"kind": "land"})
         faults = [f"{b}: {what}" for b, h in bodies.items() if (what := guard.fault(h))]
         after_s = guard.settings.abort_after_s
         if not faults and step is GuardStep.RETURN:
             faults = [guard.low(bodies) or f"nobody resumed or aborted for {after_s:g} s"]
         elif not faults:
             faults = [f"faults are over: {self._resume_by} or abort; aborted in {after_s:g} s"]
-        self._out.tell(time_s, "guard", f"{step.value}: {', '.join(faults)}")
+        why = f"{step.value}: {', '.join(faults)}"
+        if step is GuardStep.PAUSE and player.moving:
+            player.pause(time_s, by_guard=True)
+            player.hold_aside(self._lag_m(bodies))
+        elif step is GuardStep.LOWER:
+            player.set_down(time_s, why)
+        elif step is GuardStep.RETURN:
+            player.turn_back(time_s, why)
+        elif step is GuardStep.LAND:
+            self._out.ask({"kind": "land"})
+            self.enter(time_s, LANDING[1], Reason(why, planned=False))
+        self._out.tell(time_s, "guard", why)
 
     def _lag_m(self, bodies: dict[str, Health]) -> Array:
         """Mean level way from the set-points to the drones that follow them, (2,).

@@ -17,7 +17,15 @@ from pydantic import Field
 
 from musls_control.autopilot import DroneSetpoints
 from musls_control.mission.delivery import Delivery
-from musls_control.mission.plan import Draft, FlightPlan, GroundSpot, set_load_down, spread_and_land
+from musls_control.mission.phase_end import GATES, Reason, in_place
+from musls_control.mission.plan import (
+    DeliveryGate,
+    Draft,
+    FlightPlan,
+    GroundSpot,
+    set_load_down,
+    spread_and_land,
+)
 from musls_control.mission.rows import PLAY, ROUNDING_ROWS, due_row
 from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, MissionSpec
 from musls_control.reference import LoadReference, Reference
@@ -87,6 +95,7 @@ class FlightPlayer:
 
     Attributes:
         play: State in the plan, `PLAY`, (1,); compiled code may continue in it.
+        reason: Why the phase before the present one ended.
     """
 
     def __init__(
@@ -99,6 +108,7 @@ class FlightPlayer:
     ) -> None:
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
         self.keeper, self.play = keeper, np.zeros(1, PLAY)
+        self.reason = Reason("")
         self._rest: Reference | None
         self._take(plan, 0.0)
         self.state, self.goals = PlayState.IDLE, goals
@@ -175,6 +185,7 @@ class FlightPlayer:
         waits for nobody.
         """
         rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
+        shown, wait, passed = int(self.play["row"][0]), int(self.play["next_wait"][0]), None
         waits = plan.waits if places_enu_m is not None else plan.waits[:0]
         places = NOWHERE if places_enu_m is None else places_enu_m
         due = int(due_row(self.play[0], waits, plan.drone_position_enu_m, places, time_s))
@@ -187,13 +198,30 @@ class FlightPlayer:
             if self._waits:
                 due = gate.row - 1
             else:
-                del self._gates[0]
+                passed = self._gates.pop(0)
         self._due = due
         self.play["row"] = min(max(due, 0), rows - 1)
+        if shown >= 0 and plan.stage[shown] != plan.stage[self.row]:
+            self.reason = self._why_on(shown, wait, passed, places)
         if self.play["waited"][0] == 0:
             self._rest = None
         elif self._rest is None:
             self._rest = Reference.rest(plan.load_pose[self.row])
+
+    def _why_on(
+        self, shown: int, wait: int, passed: DeliveryGate | None, places_enu_m: Array
+    ) -> Reason:
+        """Why the phase of a row ended; `wait`: the wait that was next, `passed`: a gate."""
+        plan = self.plan
+        if passed is not None:
+            return Reason(GATES[passed.what])
+        if int(self.play["next_wait"][0]) > wait:
+            if int(self.play["missed"][0]) > self._missed:
+                return Reason(self._what_is_off(places_enu_m))
+            return in_place(plan.waits[wait], plan.rate_hz)
+        begins = np.flatnonzero(plan.begins)
+        k = int(np.searchsorted(begins, shown, side="right"))
+        return Reason(f"after its planned {(begins[k] - begins[k - 1]) / plan.rate_hz:.1f} s")
 
     def missed(self, places_enu_m: Array) -> str:
         """Bodies not in place when the last wait ran out of time; empty if nothing new."""
@@ -254,7 +282,7 @@ class FlightPlayer:
         if self.state not in (PlayState.IDLE, PlayState.PAUSED):
             self.advance(time_s, places_enu_m)
         if self.keeper is not None and self.state is PlayState.FLYING and self.keeper.turns_back:
-            self.abort(time_s)
+            self.abort(time_s, f"the delivery is given up: {self.keeper.aborted}")
             self.advance(time_s)
         if 0 <= self._hold_row <= self.row and self.state in _MOVING:
             self.pause(time_s)
@@ -360,11 +388,11 @@ class FlightPlayer:
             )
         draft = self._draft("goal")
         self._carry(draft, "goal", load_pose)
-        self._replace(draft.plan(), time_s)
+        self._replace(draft.plan(), time_s, Reason("a goal was set"))
         self.state = PlayState.GOAL
 
-    def abort(self, time_s: float) -> None:
-        """Bring the load to where it was to be set down, and land.
+    def abort(self, time_s: float, why: str = "an abort was asked for") -> None:
+        """Bring the load to where it was to be set down, and land; `why` is recorded.
 
         Before the load is lifted the drones land around it; a plan that ends in the air just stops.
 
@@ -378,18 +406,18 @@ class FlightPlayer:
             raise CommandRefusal("nothing to abort: landing already")
         ground = self._whole.ground
         down = self._draft("abort").plan() if ground is None else self._way_down(ground)
-        self._replace(down, time_s)
+        self._replace(down, time_s, Reason(why, planned=False))
         self.state = PlayState.DONE if ground is None else PlayState.ABORTING
 
-    def turn_back(self, time_s: float) -> None:
+    def turn_back(self, time_s: float, why: str = "") -> None:
         """Abort the flight; what is lowering or landing already goes on, after a pause too."""
         try:
-            self.abort(time_s)
+            self.abort(time_s, why)
         except CommandRefusal:
             if self.state is PlayState.PAUSED:
                 self.resume(time_s)
 
-    def set_down(self, time_s: float) -> None:
+    def set_down(self, time_s: float, why: str = "") -> None:
         """Lower the load where it is and land around it; a delivery is aborted as its own way is.
 
         What is lowering or landing already goes on, after a pause too. A plan that ends in the air
@@ -403,31 +431,39 @@ class FlightPlayer:
                 self.resume(time_s)
             return
         if self.keeper is not None:
-            self.abort(time_s)
+            self.abort(time_s, why)
             return
-        self._replace(self._way_down(ground, carries=False), time_s)
+        self._replace(self._way_down(ground, carries=False), time_s, Reason(why, planned=False))
         self.state = PlayState.ABORTING
 
     def swap(
-        self, plan: FlightPlan, time_s: float, down: WayDown | None = None, *, hold_row: int = -1
+        self,
+        plan: FlightPlan,
+        time_s: float,
+        down: WayDown | None = None,
+        *,
+        hold_row: int = -1,
+        reason: Reason | None = None,
     ) -> None:
         """Fly another rest of the flight, which begins where the set-points are; ends a pause.
 
         `down`: makes the way down from a row of a plan from now on, when the formation is another.
         `hold_row`: a pause that a person asked for holds again from this row on; -1 for never.
+        `reason`: why, where the present phase ends with it.
         """
         if self.state is PlayState.PAUSED:
             self.state = self._resume
         held, self._down, self.keeper = self._held, down or self._down, None
-        self._replace(plan, time_s)
+        self._replace(plan, time_s, reason or self.reason)
         self._hold_row = hold_row if held else -1
 
     def finish(self) -> None:
         """End the flight: all drones are down and disarmed."""
         self.state = PlayState.DONE
 
-    def _replace(self, plan: FlightPlan, time_s: float) -> None:
+    def _replace(self, plan: FlightPlan, time_s: float, reason: Reason) -> None:
         """Continue with another plan, which begins with the present set-points."""
+        self.reason = reason
         self._rows_before += self.row + 1
         self._take(plan, time_s)
         self._gates, self._paused_at_s = [], None

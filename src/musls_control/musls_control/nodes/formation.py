@@ -43,6 +43,7 @@ from musls_control.mission.guidance import (
     FlightGuidance,
     health_of,
 )
+from musls_control.mission.phase_end import ALL_DISARMED, DISARMED, PHASE
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import (
     CommandRefusal,
@@ -402,7 +403,9 @@ class FormationNode(ManagedNode):
         self._control: GraphControl | None
         self._contingency: Contingency | None
         self._flight: FlightGuidance | None = None
-        self._out = Outlet(self._tell, self._request)
+        self._out = Outlet(
+            self._tell, self._request, lambda time_s, what: self._tell(time_s, PHASE, what)
+        )
         self._refusal, self._refused_s = "", 0.0
         self._begun_s = 0.0
         self._action = self._mission_action()
@@ -573,7 +576,8 @@ class FormationNode(ManagedNode):
         elif flight.is_over(time_s):
             player.finish()
         if player.state is PlayState.DONE and self._brief.lands:
-            self._shows.enter("disarmed")
+            flight.enter(time_s, DISARMED, ALL_DISARMED)
+            self._shows.enter(DISARMED)
             return self._give_up("done")
         setpoint, waits = flight.step(time_s), player.state is PlayState.IDLE
         if not waits:  # before the stream, which lets simulated time go on

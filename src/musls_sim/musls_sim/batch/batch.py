@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.estimate import Estimate
+from musls_control.mission.phase_end import DIVERGED, at_the_end
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
@@ -257,6 +258,15 @@ class Batch(TiedToMemory):
     def landed(self) -> NDArray[np.bool_]:
         """Whether the drones of each world had landed when its mission ended, (worlds,)."""
         return self._ending["landed"] != 0
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the flight of each world ended, "" where it goes on, (worlds,)."""
+        reasons = []
+        for i, record in enumerate(self.records):
+            over = at_the_end(landed=bool(self.landed[i]), lands=bool(record["lands"]))
+            reasons.append(DIVERGED if self.failed[i] else over.why * bool(self.finished[i]))
+        return reasons
 
     @property
     def failed(self) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.mission.phase_end import PHASE
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_roll_pitch_yaw
@@ -257,6 +258,10 @@ class MemoryRecorder(Observer):
         stages = self.texts[STAGE]
         if not stages or name != stages[-1][1]:
             stages.append((round(time_s * 1e9), name))
+
+    def on_phase_end(self, time_s: float, what: str) -> None:
+        """Record why a phase ended, among the events."""
+        self.on_event(time_s, PHASE, what)
 
     def on_event(self, time_s: float, kind: str, what: str = "") -> None:
         """Record something that happens suddenly.

@@ -22,6 +22,7 @@ from musls_control.autopilot import (
 from musls_control.guard import LOOK_EVERY_S, GuardStep
 from musls_control.mission.delivery import Delivery, Outlet, hook_requests
 from musls_control.mission.guidance import FlightGuidance
+from musls_control.mission.phase_end import DISARMED, PLAN_OVER, at_the_end
 from musls_control.mission.plan import FlightPlan
 from musls_control.mission.player import PlayState
 from musls_control.mission.rows import PLAY, UNWATCHED, not_landed, wait_for_landing
@@ -174,6 +175,7 @@ class MissionGuidance(Guidance):
     def act_through(self, queue: EventQueue) -> None:
         """Take the queue by which hooks open and close; open what is to be closed later."""
         self._queue, self._out.tell, self._out.ask = queue, queue.note, queue.apply
+        self._out.end_phase = self._tell_end
         if self.watch is not None:
             check_hooks_of(self.watch.given, len(self.flight.known.estimate.tension_n), queue)
             self.watch.begin()
@@ -329,6 +331,7 @@ class MissionGuidance(Guidance):
             self._hand_out(time_s, wanted.drones.data)
         elif player.state is PlayState.DONE:
             self.finished = True
+            flight.enter(time_s, "", PLAN_OVER)
         elif player.ended and self.plan.landing_speed_m_s is not None:
             self._wait_for_landing(time_s)
 
@@ -414,7 +417,12 @@ class MissionGuidance(Guidance):
         self.landed = bool(self._ending["landed"][0])
         if np.isfinite(self._ending["disarmed_at"][0]):
             self.setpoint.armed[:] = 0.0
-            self._enter(time_s, "disarmed")
+            self.flight.enter(time_s, DISARMED, at_the_end(landed=self.landed))
+            self._enter(time_s, DISARMED)
+
+    def _tell_end(self, time_s: float, what: str) -> None:
+        for observer in self._observers:
+            observer.on_phase_end(time_s, what)
 
 
 def check_hooks_of(given: DeliverySpec, n_cables: int, queue: EventQueue) -> None:

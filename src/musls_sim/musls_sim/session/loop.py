@@ -72,6 +72,9 @@ class Observer:
     def on_stage(self, time_s: float, name: str) -> None:
         """A phase or stage of the mission begins."""
 
+    def on_phase_end(self, time_s: float, what: str) -> None:
+        """A phase of the mission ended: which one, and why."""
+
     def on_event(self, time_s: float, kind: str, what: str) -> None:
         """Something happened to the system: a motor failed, a cable broke, ..."""
 
