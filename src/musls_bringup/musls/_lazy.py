@@ -33,7 +33,7 @@ def attach(
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, origin = origins[name]
-        value = getattr(import_module(module), origin)
+        value = getattr(__import__(module, fromlist=[origin]), origin)  # also a module of it
         setattr(sys.modules[package], name, value)
         return value
 
