@@ -1,8 +1,8 @@
 """Builds the documentation site: `python docs/build.py`, or `... serve` to see it while writing.
 
 Zensical reads mkdocs.yml. Its pages are those of this folder and, in build/docs beside them, those
-that are made from other sources: the reference of all keys, the tables of figures, CONTRIBUTING
-and CHANGELOG. Tables within pages are made by made_tables.py.
+that are made from other sources: the reference of all keys, the tables of figures, CONTRIBUTING,
+CHANGELOG and SECURITY. Tables within pages are made by made_tables.py.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "README.md": "index.md",
+    "SECURITY.md": "security.md",
 }
 """Files of the repository that are pages of the site."""
 
@@ -46,7 +47,7 @@ def collect() -> None:
     (PAGES / "tables.md").write_text(_tables_page(), encoding="utf-8")
     filled = runpy.run_path(str(ROOT / "docs" / "made_tables.py"))["filled"]  # run with -I
     sources = {page: ROOT / "docs" / page.relative_to(PAGES) for page in PAGES.rglob("*.md")}
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         shutil.copy(ROOT / name, PAGES / ELSEWHERE[name])
         sources[PAGES / ELSEWHERE[name]] = ROOT / name
     for page, source in sources.items():
