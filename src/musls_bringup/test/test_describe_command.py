@@ -92,3 +92,10 @@ def test_page_has_every_key_of_a_scenario():
     page = reference_page()
     for key in Keys(schema_of("scenario")).all():
         assert f"| `{key.name}` |" in page
+
+
+def test_words_of_the_meaning_find_a_key(capsys):
+    assert main(["describe", "number of drones"]) == 0
+    assert capsys.readouterr().out.startswith("system.drones\n")
+    assert main(["describe", "number of unicorns"]) == 2
+    assert "no key 'number of unicorns'" in capsys.readouterr().err

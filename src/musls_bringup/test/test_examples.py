@@ -106,10 +106,10 @@ def test_the_code_of_the_page_on_many_worlds_runs(here):
 
 
 def test_the_study_of_the_page_on_monte_carlo_runs(here):
-    page = (ROOT / "docs" / "montecarlo.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    text = re.findall(r"```python\n(.*?)```", page, re.S)[0]  # the other one starts a cluster
     names = {}
-    exec(compile(text, "montecarlo.md", "exec"), names)
+    exec(compile(text, "sweeps.md", "exec"), names)
     largest = max(row["errors.load.hold.translational_error_max_m"] for row in names["study"].rows)
     assert names["run"].errors().by_body()["load"]["hold"]["translational_error_max_m"] == largest
     assert list(here.iterdir()) == []

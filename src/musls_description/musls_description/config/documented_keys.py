@@ -13,7 +13,7 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,7 +251,7 @@ class Keys:
         return {key.path: key for key in self.all()}
 
     def find(self, text: str) -> list[Key]:
-        """Find keys by a path, by the end of a path, or by words of a path.
+        """Find keys by a path, by the end of a path, by words of a path or of their meaning.
 
         Indices of lists in the text are ignored.
         """
@@ -269,7 +269,9 @@ class Keys:
             words = [key for key in keys if wanted.lower() in key.name.lower()]
         else:
             words = []
-        found = ends or across or words
+        asked = text.lower().split()
+        meant = [key for key in keys if len(asked) > 1 and _has_words(key.meaning, asked)]
+        found = ends or across or words or meant
         if not found:
             names = sorted({key.name for key in keys} | set(self._by_path))
             raise ConfigError(f"no key '{shown(text)}': {near_names(wanted, names)}")
@@ -347,6 +349,12 @@ class Keys:
                 parts.append(node["items"])
             for part in parts:
                 yield from self._children(part)
+
+
+def _has_words(meaning: str, words: Sequence[str]) -> bool:
+    """Whether a text has all words, in any order."""
+    there = re.findall(r"\w+", meaning.lower())
+    return all(word in there for word in words)
 
 
 def _in_order(parts: list[str], path: list[str]) -> bool:

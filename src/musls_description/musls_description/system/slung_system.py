@@ -762,7 +762,8 @@ class RigSystem(ShownResult):
         name: Short name.
         description: One line for people.
         load: The load (a platform, a box); None where cables join drones and anchors only.
-        drones: The drones; an empty list is allowed where there are anchors.
+        drones: The drones, one entry each: the number of drones is the length of this list
+            (`musls new system --drones 4`). It may be empty where there are anchors.
         anchors: Bodies that do not move by themselves.
         cables: The cables; each joins two bodies.
         winches: Winches at ends of cables.
