@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -156,3 +157,44 @@ def test_errors_of_zero_can_be_drawn(tmp_path):
 )  # fmt: skip
 def test_numbers_for_people(value, text):
     assert number(value) == text
+
+
+def test_no_picture_is_inverted_and_a_wide_table_shows_that_it_goes_on(report):
+    """Colours of pictures are scales; a shadow at a table's edge lies behind what scrolls."""
+    text = report[2]
+    assert "invert(" not in text
+    table = re.search(r"\.panel:has\(table\) \{(.*?)\}", text, re.S)[1]
+    assert table.count("no-repeat local") == table.count("no-repeat scroll") == 2
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+PLACES = """() => ['space', 'curves', 'over-time'].map(name => {
+  const box = document.getElementById(name).getBoundingClientRect();
+  return [box.left, box.top, box.width, box.height]; })"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_flight_in_space_and_curves_fill_the_same_height(report, scheme):
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: apt install chromium")
+    software = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=software)
+        page = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme=scheme)
+        page.goto((report[0] / "report.html").as_uri())
+        page.wait_for_selector("html[data-live=ready]")
+        space, curves, over_time = page.evaluate(PLACES)
+        assert space[1] == curves[1] and space[3] == curves[3] > 500
+        assert space[2] == pytest.approx(curves[2], abs=1.0) and space[2] > 600
+        assert over_time[3] > curves[3], "they scroll"
+        assert page.evaluate("document.documentElement.scrollWidth") == 1400
+        scale = page.evaluate("document.getElementById('space').data.at(-1).line.colorscale[3]")
+        assert scale == [0.4, "#9c179e"], "the same in both schemes"
+        page.set_viewport_size({"width": 600, "height": 900})
+        page.wait_for_function("document.getElementById('space').clientHeight < 410")
+        _, curves, over_time = page.evaluate(PLACES)
+        assert curves[3] >= over_time[3], "on a phone the page scrolls, not the curves"
+        browser.close()

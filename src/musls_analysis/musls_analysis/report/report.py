@@ -11,6 +11,7 @@ import numpy as np
 from musls_analysis.comparison.summary import PEAK_PLACES, STIFF, facts, of_a_chain, sentence
 from musls_analysis.figures.colours import label
 from musls_analysis.recordings.recording import Recording, main_stages
+from musls_control.mission.phase_end import was_cut_short
 from musls_description.config.schema import to_yaml
 from musls_description.system.slung_system import RigSystem
 
@@ -125,6 +126,9 @@ def _verdict(recording: Recording, summary: Mapping[str, Any]) -> list[str]:
             f"Valid flight: in {label(main)} the load is {mean_mm:.0f} mm from its reference on "
             f"average, {most_mm:.0f} mm at most."
         )
+    for stage in recording.stages:
+        if was_cut_short(stage.ended):
+            lines.append(f"Not as planned, at {stage.end_s:.1f} s: {stage.ended}.")
     return [*lines, *summary["explanations"]]
 
 
