@@ -238,7 +238,7 @@ def outcome(case: Case, folder) -> tuple[str, str]:
     wrong = _difference(read)
     if not wrong:
         return "right", ""
-    told = [line for line in read.warnings if "count from where its PX4" not in line]
+    told = [line for line in read.warnings if "relative to the place where its PX4" not in line]
     return ("told" if told else "silent"), f"{wrong}; {told}"
 
 

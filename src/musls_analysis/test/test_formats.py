@@ -363,7 +363,7 @@ def test_logs_of_px4(tmp_path, flown):
     path = ulog(flown.bodies["drone_2"], tmp_path / "drone_2.ulg")
     read = read_recording(path, ReadOptions(clocks_s={"drone_2": -30.0}))
     assert_same(read, flown, ["drone_2"], from_start=False)
-    assert "count from where its PX4 was started" in str(read.warnings)
+    assert "relative to the place where its PX4 was started" in str(read.warnings)
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(ConfigError, match=r"drone_2\.ulg: no"):
         read_recording(path)

@@ -1,4 +1,4 @@
-"""What methods of your own `musls.Controller`, `LoadEstimator` and `Agent` are passed."""
+"""Arguments of methods of your own `musls.Controller`, `LoadEstimator` and `Agent`."""
 
 from musls_control.agents.agent import AGENTS, Body, Message, NotKnownError, Now, Post
 from musls_control.estimators import DroneErrors, DroneSensors, EstimatorSetup

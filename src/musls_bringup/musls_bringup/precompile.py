@@ -60,7 +60,7 @@ WORK = (
     Work("studies of many worlds", "montecarlo hold --worlds 4 --worst 0 --out {out}/worlds"),
     Work("environments for learning", python=_LEARNING),
 )
-"""What is compiled, in this order; each finds what those before it have compiled."""
+"""Parts to compile, in this order; each uses what the parts before it have compiled."""
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ PAGE = re.compile(r"(http://127\.0\.0\.1:\S+) shows the flight")
 """Line by which `musls fly --live` announces the address of its viewer."""
 
 FOR_A_SHELL = re.compile(r"; --\S+ [\w ]+$| \(--[^)]*\)", re.MULTILINE)
-"""Advice of messages that nobody can follow here: options of the command line."""
+"""Advice in messages that does not apply here: options of the command line."""
 
 
 _STARTER = ThreadPoolExecutor(1)

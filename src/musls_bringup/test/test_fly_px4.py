@@ -33,7 +33,7 @@ mission:
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PX4_BIN", str(install_peer(tmp_path / "px4")))
     monkeypatch.setattr(sitl, "ALIGN_S", 1.5)  # the peer needs less than PX4
-    monkeypatch.setattr(sitl, "SURVEY_S", 0.5)
+    monkeypatch.setattr(sitl, "OFFSET_S", 0.5)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short.yaml").write_text(SHORT)
     return tmp_path
@@ -84,7 +84,7 @@ def test_without_px4_one_line_says_how_to_get_it(folder, monkeypatch, capsys):
 COMMAND = [
     *(sys.executable, "-c"),
     "import sys; from musls_bringup.cli import main; from musls_sim.px4 import sitl;"
-    "sitl.ALIGN_S, sitl.SURVEY_S = 1.5, 0.5; sys.exit(main())",
+    "sitl.ALIGN_S, sitl.OFFSET_S = 1.5, 0.5; sys.exit(main())",
 ]
 """`musls` as a process of its own."""
 

@@ -25,7 +25,7 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setenv("PX4_BIN", str(install_peer(tmp_path / "px4")))
     monkeypatch.setenv(VARIABLE, str(install_agent(tmp_path)))
     monkeypatch.setattr(sitl, "ALIGN_S", 1.5)  # the peer needs less than PX4
-    monkeypatch.setattr(sitl, "SURVEY_S", 0.5)
+    monkeypatch.setattr(sitl, "OFFSET_S", 0.5)
 
 
 @contextmanager

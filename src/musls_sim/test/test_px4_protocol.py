@@ -28,7 +28,7 @@ def peer(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     # The peer finds its state sooner than PX4 does.
     monkeypatch.setattr(start_up, "ALIGN_S", 1.5)
-    monkeypatch.setattr(start_up, "SURVEY_S", 0.5)
+    monkeypatch.setattr(start_up, "OFFSET_S", 0.5)
     return lambda behaviour: monkeypatch.setenv("MUSLS_PEER", behaviour)
 
 

@@ -119,7 +119,7 @@ LEAST_SWING_M = 0.02
 """Smaller amplitudes are noise and wind."""
 
 LEAST_CYCLES = 5
-"""Cycles that an oscillation needs in a stage, since fewer are a drift; two less if it grows."""
+"""Cycles that an oscillation needs in a stage, since fewer are a drift; two fewer if it grows."""
 
 OF_ONE_TONE = 0.6
 """Share of the error's power at one frequency from which on it is an oscillation."""
@@ -131,7 +131,7 @@ OF_THE_PLAN = 0.01
 def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
     """Main stages in which the load's error is one tone that the reference has not.
 
-    The error's axis of largest variance, less its mean over a window; the tone is the largest of
+    The error's axis of largest variance, minus its mean over a window; the tone is the largest of
     its spectrum with the neighbours on both sides (a Hann window is three lines wide), of one that
     grows after division by its growth. A swing that has faded to half in the second half of the
     stage is none.

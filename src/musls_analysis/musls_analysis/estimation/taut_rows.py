@@ -82,7 +82,7 @@ class TautRows:
         self.drones = [turned[name] for name in recorded.drones]
 
     def residual(self, setup: Setup) -> Array:
-        """Distance less length of each cable, (k, n) [m]."""
+        """Distance minus length of each cable, (k, n) [m]."""
         system, spec = setup.system, setup.spec
         point, turn = self.load
         turn = turn * Rotation.from_rotvec(spec.load_tilt_rad).inv()
@@ -115,7 +115,7 @@ def candidates(system: SlungLoadSystem) -> dict[str, tuple[str, ...]]:
 
 
 class TautModel:
-    """Distances less lengths in taut rows of recordings as the model of an estimate."""
+    """Distances minus lengths in taut rows of recordings as the model of an estimate."""
 
     def __init__(
         self, setup: Setup, chosen: Sequence[SystemParameter], rows: Sequence[TautRows]

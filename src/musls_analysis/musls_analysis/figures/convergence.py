@@ -66,7 +66,7 @@ STEP_DEPENDENT = ("errors.", "cables.", "tension.")
 """Begin of the paths in summary.json of figures that steps change."""
 
 FLOORS = {"_m": 1e-4, "_deg": 2e-2, "_n": 1e-2, "_fraction": 1e-2}
-"""Differences that count for nobody, by the unit at the end of a figure's name."""
+"""Negligible differences, by the unit at the end of a figure's name."""
 
 COUNTED = {"_fraction": 1e-2}
 """Narrowest bands of figures that count samples, and so do not change gradually."""

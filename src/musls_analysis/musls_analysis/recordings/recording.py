@@ -204,7 +204,7 @@ class RecordedStage:
     """A stage of the mission: start <= time < end; names are unique within a recording.
 
     Attributes:
-        ended: Why it ended, "lift ended: after its 7.2 s"; empty where nobody recorded it.
+        ended: Why it ended, "lift ended: after its 7.2 s"; empty where it was not recorded.
     """
 
     name: str

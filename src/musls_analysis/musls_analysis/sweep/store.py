@@ -193,7 +193,7 @@ class Store:
     """Reads and writes the folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is touched yet."""
+        """Keep the folder; no file is read or written yet."""
         self.folder = folder
         self.scratch = folder / "scratch"
 

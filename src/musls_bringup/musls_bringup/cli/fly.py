@@ -197,7 +197,7 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:
 
 
 INVALID = 3
-"""Exit code of a flight from which nobody should learn."""
+"""Exit code of an invalid flight."""
 
 
 def exit_code(summary: dict[str, Any]) -> int:

@@ -417,7 +417,7 @@ def controller(name: _Name) -> None:
 
 @app.command("agent", epilog="\b\nExample:\n  musls new agent my_drone")
 def agent(name: _Name) -> None:
-    """What each drone decides for itself, in Python."""
+    """Decisions of each drone, in Python."""
     path, made = _class_in(name, "agent.py")
     keys = f"{{kind: agents, agent: {path}:{made}, knows: [reference]}}"
     _tell(path, [f"musls fly circle --set 'controller={keys}'"])

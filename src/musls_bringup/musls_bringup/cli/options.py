@@ -98,9 +98,7 @@ OwnController = Annotated[
 ]
 AllowInvalid = Annotated[
     bool,
-    typer.Option(
-        "--allow-invalid", help="Exit code 0, not 3, for a flight from which nobody should learn."
-    ),
+    typer.Option("--allow-invalid", help="Exit code 0, not 3, for an invalid flight."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Fly even if the rotors cannot lift the load.")

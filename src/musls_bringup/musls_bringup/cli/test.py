@@ -58,7 +58,7 @@ TAKES = {
     "--quick": "some three minutes on two cores; tests of whole flights, command line and ROS are "
     "left out",
 }
-"""How long the tests take, by option, and what is left out."""
+"""Duration of the tests by option, and the tests that are left out."""
 
 SERIAL = (
     "-n",

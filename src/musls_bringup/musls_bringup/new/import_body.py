@@ -283,8 +283,8 @@ MESHES = (".stl", ".obj", ".msh")
 def _with_meshes(root: Element, path: Path) -> str:
     """URDF with the places of the meshes that collide; without lost ones, which it tells.
 
-    MuJoCo knows no packages of ROS. What is only looked at is left out: mass and inertia stand in
-    the file.
+    MuJoCo does not resolve paths of ROS packages. Visual meshes are left out: mass and inertia are
+    in the file.
     """
     lost = []
     for link in root.iter("link"):

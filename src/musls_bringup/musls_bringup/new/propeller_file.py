@@ -110,7 +110,7 @@ class PropellerFile:
         return motor, top_rad_s
 
     def beyond(self, top_rad_s: float) -> str:
-        """What to say of a full throttle that was not measured; empty if it was."""
+        """Note on a full throttle that was not measured; empty if it was."""
         last_rad_s = float(self.speed_rad_s[-1])
         if top_rad_s <= FURTHER * last_rad_s:
             return ""

@@ -36,7 +36,7 @@ TABLE = Path(__file__).with_name("px4_msgs.yaml")
 Release = Annotated[str, Field(pattern=r"^v\d+\.\d+$")]
 
 DEFAULT_RELEASE = "v1.17"
-"""Built if nobody says which."""
+"""Release that is built by default."""
 
 
 @spec

@@ -61,7 +61,7 @@ def ages_of_lost(ages_s: Array, silent_s: float) -> Array:
 
 
 class HoldThenLand:
-    """What a drone does that is cut off."""
+    """Behaviour of a drone that is cut off."""
 
     def __init__(self, post: Post, now: Now) -> None:
         """Begin to hold the place of now."""

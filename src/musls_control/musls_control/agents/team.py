@@ -71,7 +71,7 @@ class AgentsSpec:
         return Agents(self.agents(setup.system.n_drones), self)
 
     def agents(self, n: int) -> list[Agent]:
-        """The agents of n drones, which know nothing yet."""
+        """Make the agents of n drones, without any knowledge yet."""
         sources = (self.agent,) * n if isinstance(self.agent, str) else self.agent
         if len(sources) != n:
             raise ConfigError(f"controller.agent has {len(sources)} entries for {n} drones")
@@ -313,7 +313,7 @@ class Agents(Controller):
         )
 
     def _pull(self, k: int, own: Body) -> Array:
-        """Force of the cable on a drone: m (a + g) less the thrust that it was told to give."""
+        """Force of the cable on a drone: m (a + g) minus its commanded thrust."""
         if not np.isfinite(self._thrusts_n[k]):
             return np.zeros(3)
         up = np.array(body_z_in_world(own.orientation_wxyz))

@@ -439,7 +439,7 @@ def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def check_wind(hanging: Hanging, brief: Brief) -> Finding | None:
-    """Wind that the drones cannot hold against, gusts of two standard deviations included."""
+    """Wind in which the drones cannot hold position, gusts of two standard deviations included."""
     wind, system = brief.wind, hanging.system
     gust = 2.0 * np.array(wind.gust_std_m_s)
     speed_m_s = float(np.linalg.norm((np.abs(wind.mean_enu_m_s) + gust)[:2]))

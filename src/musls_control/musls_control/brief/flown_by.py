@@ -1,4 +1,4 @@
-"""What flies a brief: controller and contingency, made alike for session and ROS graph."""
+"""Controller and contingency of a brief, the same for session and ROS graph."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def setup_of(
     latency_s: float = USUAL_LATENCY_S,
     setpoint_delay_s: float = 0.0,
 ) -> ControlSetup:
-    """What a flight's controller may know before it; arguments as of `controller_of`.
+    """Setup of a flight's controller, known before the flight; arguments as of `controller_of`.
 
     Raises:
         ConfigError: There are no drones.

@@ -33,7 +33,7 @@ from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
 
 USUAL_LATENCY_S = 0.035
-"""Time by which a load's motion is late where nobody says it: motion capture with 20 ms, of 100 Hz,
+"""Default latency of a load's measured motion: motion capture with 20 ms, of 100 Hz,
 and its filter."""
 
 

@@ -88,7 +88,7 @@ STATE = np.dtype(
         ("resets", np.int64),
     ]
 )
-"""What the filter remembers beside motion and covariance."""
+"""State of the filter in addition to motion and covariance."""
 
 FRAME = np.dtype(
     [

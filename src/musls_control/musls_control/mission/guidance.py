@@ -1,8 +1,8 @@
 """Guides a flight: set-points, faults and losses, when a controller flies, when the flight is over.
 
-The one machine of session and ROS graph. It is told the time and what is known of the bodies, and
-knows no clock, no ROS and no plant; what it wants done it asks for (`Outlet`). What differs between
-a simulation and real drones, such as the age of a pose, is told to it.
+The one machine of session and ROS graph. Its inputs are the time and the known
+state of the bodies; it is independent of clock, ROS and plant, and its requests go to an `Outlet`.
+Differences between a simulation and real drones, such as the age of a pose, are inputs, too.
 """
 
 from __future__ import annotations

@@ -89,4 +89,4 @@ GATES = {
     "released": "nothing hangs on the drones any more",
     "weighed": "the load is weighed",
 }
-"""What has happened at the gates of a delivery."""
+"""Conditions under which the gates of a delivery are passed."""

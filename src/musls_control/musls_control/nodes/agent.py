@@ -240,7 +240,7 @@ class AgentNode(ManagedNode):
         return row.copy()
 
     def _thrust_n(self, speeds: Array) -> float:
-        """Thrust of the rotors; that of rest where nobody tells their speeds."""
+        """Thrust of the rotors; that of rest where their speeds are not published."""
         if not speeds.any():
             return float(self._rest_n)
         return float(

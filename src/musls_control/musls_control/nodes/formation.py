@@ -189,7 +189,7 @@ APPLY, EVENTS = "musls/apply_event", "events"
 """Events that are to happen, such as hooks that open, and what has happened."""
 
 TASK = "formation/task"
-"""What agents on the drones are to do: one of the three below, then derivatives and tilt of the
+"""Task of the agents on the drones: one of the three below, then derivatives and tilt of the
 load's set-point, as of `LoadReference`."""
 
 RESTS, FLIES, OVER = 0.0, 1.0, -1.0

@@ -75,5 +75,5 @@ def other_axes(turn_rad: Array) -> Fault:
 
 
 def unseen(*bodies: str) -> Fault:
-    """Nothing is sent."""
+    """Send no poses."""
     return lambda name, seen: None if name in bodies else seen[name]

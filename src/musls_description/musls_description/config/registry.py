@@ -225,7 +225,7 @@ def requires(*methods: str, base: Callable[[], type | None] = lambda: None) -> C
 
 
 class UnknownName(ConfigError, KeyError):  # noqa: N818 (an answer to a look-up)
-    """Nothing in a registry has this name; the message names the near ones."""
+    """Error of a name that is not in a registry; the message proposes similar names."""
 
     __str__ = Exception.__str__
 

@@ -161,7 +161,7 @@ class StandInDrone:
         return self._commander.armed
 
     def check(self, age_s: float) -> None:
-        """Nothing to check: the topics of a built-in autopilot cannot be missing."""
+        """Check no topics: those of a built-in autopilot cannot be missing."""
 
     def publish(self, time_us: int) -> None:
         """Publish the motion if there are subscribers, and the status at its rate."""

@@ -237,7 +237,7 @@ class Reaction:
 
     @classmethod
     def zeros(cls, system: RigSystem) -> Reaction:
-        """Nothing was moved yet."""
+        """Start without any change of the bodies."""
         return cls(np.zeros((system.n_drones, 3)), EnergyAudit())
 
 

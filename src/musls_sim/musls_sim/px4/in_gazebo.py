@@ -132,7 +132,7 @@ class BridgedVehicle(SitlVehicle):
         self.threads: WorkThreads | None = None
 
     def connect(self, patience_s: float) -> None:
-        """Nothing to wait for: PX4 finds Gazebo by itself while the world runs."""
+        """Return at once: PX4 connects to Gazebo by itself while the world runs."""
         self.check_alive()
         self.threads = WorkThreads(self._process.pid)
 

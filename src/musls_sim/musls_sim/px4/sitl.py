@@ -157,8 +157,8 @@ BOOT_LIMIT_S = 60.0
 ALIGN_S = 8.0
 """Simulated time for PX4's estimator to align and settle."""
 
-SURVEY_S = 2.0
-"""Last part of it, over which the estimated positions are averaged."""
+OFFSET_S = 2.0
+"""Last part of `ALIGN_S`, over which the estimated positions are averaged."""
 
 STEP_LIMIT_S = 15.0
 """Simulated time for PX4 to accept a mode or to arm."""
@@ -305,22 +305,22 @@ class Px4Sitl(Autopilot):
             next_frame += 1.0 / RATE_HZ
             sleep(max(next_frame - monotonic(), 0.0))
         self._check_parameters()
-        self._survey(estimate)
+        self._measure_offsets(estimate)
 
-    def _survey(self, estimate: Estimate) -> None:
-        """Wait until the estimators settle, and keep their errors of place."""
-        self._advance_for(ALIGN_S - SURVEY_S, estimate)
+    def _measure_offsets(self, estimate: Estimate) -> None:
+        """Wait until the estimators have settled, and measure their position offsets."""
+        self._advance_for(ALIGN_S - OFFSET_S, estimate)
         self._keep_errors(estimate)
 
     def _keep_errors(self, estimate: Estimate, setpoint: DroneSetpoints | None = None) -> None:
-        """Keep the errors of place on the ground, estimated minus true, a mean over `SURVEY_S`.
+        """Measure the position offsets on the ground, estimated minus true, a mean over `OFFSET_S`.
 
         Added to a place in the world this gives the place in PX4's local frame, whose origin is
         its first noisy fix.
         """
         for vehicle in self._vehicles:
             vehicle.commands.positions_ned_m.clear()
-        self._advance_for(SURVEY_S, estimate, setpoint)
+        self._advance_for(OFFSET_S, estimate, setpoint)
         for i, vehicle in enumerate(self._vehicles):
             found = vehicle.commands.positions_ned_m
             if not found:
@@ -550,14 +550,14 @@ class GraphPx4(Px4Sitl):
             if any("not found" in line and "UXRCE_DDS" in line for line in vehicle.complaints()):
                 vehicle.fail("has no uxrce_dds_client, which a flight through ROS needs")
 
-    def _survey(self, estimate: Estimate) -> None:
+    def _measure_offsets(self, estimate: Estimate) -> None:
         """Set the origin of each local frame to a place instead of to the first noisy fix.
 
-        Whoever guides them knows no survey.
+        Set-points that come through the graph are not corrected by measured offsets.
         """
         place_ned_m = world_enu_ned(estimate.drones.position_enu_m)
         latitude, longitude = geodetic_deg(place_ned_m)
         for i, vehicle in enumerate(self._vehicles):
             altitude_m = ORIGIN_ALTITUDE_M - place_ned_m[i, 2]
             vehicle.commands.set_origin(latitude[i], longitude[i], altitude_m)
-        super()._survey(estimate)
+        super()._measure_offsets(estimate)

@@ -346,7 +346,7 @@ def add_downwash(motion, rotors, speed, wind, law, wakes, cells, wrench):
 
 @compiled()
 def press_on_bodies(motion, cells, wakes, wind, growth, wrench):
-    """Add the drag of all cells in the wakes, less that without wakes."""
+    """Add the drag of all cells in the wakes minus their drag without wakes."""
     near = np.empty(len(wakes), np.int64)
     row, count = -1, 0
     for k in range(len(cells)):

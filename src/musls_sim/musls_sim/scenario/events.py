@@ -904,7 +904,7 @@ def links_of(drones: Sequence[int], n_drones: int) -> set[tuple[int, int]]:
 
 @spec
 class NetworkCut(Event):
-    """Nothing gets through on some links between drones that decide for themselves.
+    """Some links between drones that decide for themselves lose all messages.
 
     What was under way arrives.
 

@@ -120,7 +120,7 @@ class AnchorThrust(_Knots):
 
 @spec
 class AnchorFree:
-    """Nothing but cables, its weight and the ground act on an anchor: a second load.
+    """An anchor on which only cables, its weight and the ground act: a second load.
 
     Attributes:
         kind: "free".

@@ -624,6 +624,6 @@ def read_airsim(path: Path, options: ReadOptions) -> Capture:
         name: RawTrack(t.time, world_enu_ned(t.position), orientation_enu_ned(t.rotation))
         for name, t in capture.tracks.items()
     }
-    notes.append("positions of AirSim count from where each vehicle was started (see --origin)")
+    notes.append("positions of AirSim are relative to the start of each vehicle (see --origin)")
     stated = frozenset({"length", "time", "axes"})
     return replace(capture, tracks=tracks, stated=stated, format="AirSim", notes=notes, alone=True)

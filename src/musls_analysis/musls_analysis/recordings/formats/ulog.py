@@ -60,7 +60,9 @@ def _capture_of(
     known = np.isfinite(time_s)
     rotation = np.full((len(time_s), 4), np.nan)
     rotation[known] = resample(turns, time_s[known], np.inf).orientation_wxyz
-    notes.append(f"positions of {name} count from where its PX4 was started (see --origin)")
+    notes.append(
+        f"positions of {name} are relative to the place where its PX4 was started (see --origin)"
+    )
     return Capture(
         {name: RawTrack(time_s, place, rotation)},
         stated=frozenset({"length", "time", "axes"}),

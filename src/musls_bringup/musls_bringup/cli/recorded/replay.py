@@ -241,7 +241,7 @@ def _compare(
 
 
 def _angle(found: dict[str, Any], unknown: str) -> str:
-    """Mean angle of the load's error, or a word for one that nobody measured."""
+    """Mean angle of the load's error, or a word for one that was not measured."""
     angle_deg = found["geodesic_error_deg"]
     return unknown if angle_deg is None else f"{angle_deg:.1f} deg"
 
