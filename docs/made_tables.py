@@ -127,9 +127,13 @@ def _entry(module: ModuleType, name: str, place: str) -> str:
         return f"::: {place}"
     if not thing.__doc__:
         raise ValueError(f"{module.__name__}.{name} has no docstring")
-    above = [base for base in getattr(thing, "__bases__", ()) if base.__name__ == name]
-    inherited = "\n    options:\n      inherited_members: true" if above else ""
-    return f"::: {thing.__module__}.{thing.__qualname__}{inherited}"
+    options = []
+    if any(base.__name__ == name for base in getattr(thing, "__bases__", ())):
+        options.append("inherited_members: true")
+    if thing.__name__ != name:
+        options.append(f"heading: {name}")
+    shown = "".join(f"\n      {option}" for option in options)
+    return f"::: {thing.__module__}.{thing.__qualname__}" + f"\n    options:{shown}" * bool(shown)
 
 
 def doors() -> str:
