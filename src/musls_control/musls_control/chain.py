@@ -59,7 +59,8 @@ DRONE = np.dtype(
         ("moment", np.float64, 3),  # result [N m, body]
         ("unmodelled_force", np.float64, 3),  # what `Incremental` finds, else 0 [N, ENU]
         ("unmodelled_moment", np.float64, 3),  # likewise [N m, body]
-    ]
+    ],
+    align=True,
 )
 
 
@@ -210,7 +211,8 @@ RATE = np.dtype(
         ("inertia", float, (3, 3)),
         ("gain", float, 3),  # K, about each axis of the body [1/s]
         ("missed", float, 3),  # integral of the error [rad]
-    ]
+    ],
+    align=True,
 )
 """Memory of the rate controller of a drone."""
 
@@ -247,7 +249,7 @@ def rate_moments(drones, wanted, omega, period, moment):
 CUT_OFF_HZ = 8.0
 """Cut-off frequency of the filter; its delay is 0.225 / CUT_OFF_HZ, 28 ms."""
 
-SMOOTHED = np.dtype([("value", float, 3), ("past", float, (2, 3))])
+SMOOTHED = np.dtype([("value", float, 3), ("past", float, (2, 3))], align=True)
 """A filtered vector and the filter's memory (direct form II, transposed)."""
 
 SENSED = np.dtype(
@@ -261,7 +263,8 @@ SENSED = np.dtype(
         ("filter", float, 5),  # coefficients of H
         ("force", SMOOTHED),  # f - f_c, world [N]
         ("moment", SMOOTHED),  # tau - tau_c, body [N m]
-    ]
+    ],
+    align=True,
 )
 """Memory of an incremental controller for a drone."""
 
@@ -337,7 +340,7 @@ def measure(drones, bodies, speeds, wrenches, commands, period):
         moment = sub(moment, (wrench[1], wrench[2], wrench[3]))
         moment = add(moment, commands[i, 4:7])
         smooth(drone.moment, (moment[0], moment[1], 0.0), drone.filter)  # not in yaw, see above
-        if np.isfinite(commands[i, 7]):
+        if math.isfinite(commands[i, 7]):
             force = scale(drone.mass, body.acceleration)
             force = sub(force, rotate_by(body.attitude, (0.0, 0.0, wrench[0])))
             counted = commands[i, 7:10]
@@ -372,7 +375,8 @@ ROTOR = np.dtype(
         ("least_n", np.float64),
         ("most_n", np.float64),
         ("coefficient_n_s2", np.float64),  # thrust over speed squared
-    ]
+    ],
+    align=True,
 )
 
 
@@ -494,7 +498,8 @@ THRUST = np.dtype(
         ("slowest", float),  # speeds of the rotors for the commands 0 and 1
         ("fastest", float),
         ("share", float),  # of a new sample
-    ]
+    ],
+    align=True,
 )
 """Estimated thrust of a drone."""
 
@@ -574,5 +579,5 @@ def ask_autopilot(setpoint, commands, throttle, thrust):
         row[:6] = math.nan
         row[6], row[7] = GRAVITY_M_S2 * x / z, GRAVITY_M_S2 * y / z
         row[8] = GRAVITY_M_S2 * (drone.ratio_now * z / size - 1.0)
-        if commands.shape[1] > 3 and np.isfinite(commands[i, 3]):
+        if commands.shape[1] > 3 and math.isfinite(commands[i, 3]):
             row[9] = commands[i, 3]

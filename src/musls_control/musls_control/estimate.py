@@ -22,7 +22,8 @@ MOTION = np.dtype(
         ("attitude", float, 4),
         ("omega", float, 3),
         ("acceleration", float, 3),
-    ]
+    ],
+    align=True,
 )
 """A row of `BodyMotion.data` for compiled code."""
 

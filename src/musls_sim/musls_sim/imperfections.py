@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,10 +70,11 @@ LINK = np.dtype(
         ("jitter", float),
         ("arrives", np.int64),  # the last that was sent
         ("sent", float, 12),
-    ]
+    ],
+    align=True,
 )
 
-UNDER_WAY = np.dtype([("arrives", np.int64), ("setpoint", float, 12)])
+UNDER_WAY = np.dtype([("arrives", np.int64), ("setpoint", float, 12)], align=True)
 
 
 class SetpointLink:
@@ -120,7 +122,7 @@ def bring_setpoints(sent, links, under_way, luck, tick, heard):
         link, new = links[i], False
         for k in range(12):
             new |= sent[i, k] != link.sent[k] and not (
-                np.isnan(sent[i, k]) and np.isnan(link.sent[k])
+                math.isnan(sent[i, k]) and math.isnan(link.sent[k])
             )
         if new:
             copy_numbers(link.sent, sent[i])

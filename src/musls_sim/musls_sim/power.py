@@ -35,7 +35,8 @@ ROTOR = np.dtype(
         ("up", float),  # time constants [s]
         ("down", float),
         ("health", float),  # share that works
-    ]
+    ],
+    align=True,
 )
 
 BATTERY = np.dtype(
@@ -50,7 +51,8 @@ BATTERY = np.dtype(
         ("charge", float),  # share
         ("power", float),  # [W]
         ("energy", float),  # drawn so far [J]
-    ]
+    ],
+    align=True,
 )
 
 
@@ -74,7 +76,7 @@ def draw(speed, command, rotors, batteries, dt):
                 power += (c.torque_constant * w / c.gear + c.resistance * current) * current
         rest = battery.empty + battery.span * battery.charge
         # P = (U - R I) I; more than U^2 / 4 R no battery gives.
-        root = np.sqrt(max(rest * rest - 4.0 * battery.resistance * power, 0.0))
+        root = math.sqrt(max(rest * rest - 4.0 * battery.resistance * power, 0.0))
         if battery.resistance > 0.0:
             power = min(power, rest * rest / (4.0 * battery.resistance))
         current = 2.0 * power / (rest + root)
@@ -99,10 +101,10 @@ def top_speed(rotor, voltage):
     a = rotor.resistance * rotor.gear * rotor.moment / rotor.torque_constant
     b = rotor.torque_constant / rotor.gear
     over = max(voltage - rotor.resistance * rotor.idle, 0.0)
-    top = 2.0 * over / (b + np.sqrt(b * b + 4.0 * a * over))
+    top = 2.0 * over / (b + math.sqrt(b * b + 4.0 * a * over))
     if rotor.limit < np.inf and rotor.moment > 0.0:
         left = max(rotor.limit - rotor.idle, 0.0)
-        top = min(top, np.sqrt(left * rotor.torque_constant / (rotor.gear * rotor.moment)))
+        top = min(top, math.sqrt(left * rotor.torque_constant / (rotor.gear * rotor.moment)))
     return top
 
 
@@ -120,7 +122,7 @@ def react(speed, command, motion, rotors, dt, moment):
             c = rotors[i, j]
             gap = command[i, j] - speed[i, j]
             lag = c.up if gap > 0.0 else c.down
-            step = gap * (1.0 - np.exp(-dt / lag))
+            step = gap * (1.0 - math.exp(-dt / lag))
             change += c.inertia * step
             momentum += c.inertia * (speed[i, j] + 0.5 * step)
         moment[i, 0] = -motion[1 + i, 11] * momentum

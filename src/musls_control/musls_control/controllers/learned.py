@@ -363,7 +363,8 @@ DRONE = np.dtype(
         ("azimuth", float),
         ("hover", float, 3),  # force that holds it in hover at yaw 0, world
         ("moment_of_rate", float, (3, 3)),
-    ]
+    ],
+    align=True,
 )
 
 

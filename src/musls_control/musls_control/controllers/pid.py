@@ -81,7 +81,8 @@ PID = np.dtype(
         ("gravity", float),
         ("period", float),
         ("largest_tilt", float),
-    ]
+    ],
+    align=True,
 )
 """Gains of all drones."""
 
@@ -94,7 +95,8 @@ DRONE = np.dtype(
         ("most_rate", float, 2),  # of the tilt forward and to the left
         ("lean", float, 2),  # tilt forward and to the left that is followed now
         ("integrals", float, 6),  # of errors forward, left, up, and of roll, pitch, yaw
-    ]
+    ],
+    align=True,
 )
 """A drone's constants and the memory of its PIDs."""
 

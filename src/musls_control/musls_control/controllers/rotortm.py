@@ -123,7 +123,8 @@ LAW = np.dtype(
         ("turn", float, (3, 3)),  # attitude of the load, and the wanted one of the structure
         ("wanted_turn", float, (3, 3)),
         ("load", LOAD),  # its wanted attitude and body rates
-    ]
+    ],
+    align=True,
 )
 
 DRONE = np.dtype(
@@ -138,7 +139,8 @@ DRONE = np.dtype(
         ("pull", float, (3, 3)),  # of its cable on the load, and two derivatives, world
         ("turn", float, (3, 3)),
         ("wanted_turn", float, (3, 3)),
-    ]
+    ],
+    align=True,
 )
 
 

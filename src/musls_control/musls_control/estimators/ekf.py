@@ -71,7 +71,8 @@ FILTER = np.dtype(
         ("has_imu", np.int64),
         ("start", float, 4),  # variances of position, turn, velocity, angular velocity
         ("anew", float, 4),
-    ]
+    ],
+    align=True,
 )
 """Constants of the load and variances of white noise that is fresh in each period."""
 
@@ -86,7 +87,8 @@ STATE = np.dtype(
         ("all_count", float),
         ("strain", float),  # their mean, low-pass
         ("resets", np.int64),
-    ]
+    ],
+    align=True,
 )
 """State of the filter in addition to motion and covariance."""
 
@@ -104,7 +106,8 @@ FRAME = np.dtype(
         ("friction", float, 3),  # moment of its joint on the load, load frame
         ("effects", float, (3, 6)),  # accelerations of the load by the columns
         ("noise", float),  # variance of the measured force, per axis
-    ]
+    ],
+    align=True,
 )
 """A cable as load and drones are estimated."""
 
@@ -117,7 +120,8 @@ WORK = np.dtype(
         ("error", float, 12),
         ("row", float, 12),  # slope of a measured number by the error
         ("weighed", float, 12),
-    ]
+    ],
+    align=True,
 )
 """Memory for one step."""
 

@@ -33,7 +33,8 @@ CABLE = np.dtype(
         ("damping", float),  # of its joint with the load [N m s]
         ("twist_damping", float),
         ("twists", np.int64),  # whether its ends turn about it independently
-    ]
+    ],
+    align=True,
 )
 
 LOAD = np.dtype(
@@ -43,7 +44,8 @@ LOAD = np.dtype(
         ("inverse_inertia", float, (3, 3)),  # 0 of a point mass, which does not turn
         ("gravity", float),
         ("period", float),
-    ]
+    ],
+    align=True,
 )
 
 

@@ -55,7 +55,8 @@ LOSS = np.dtype(
         ("falls", np.int64),  # what was found
         ("slackened", np.int64),
         ("noted", np.int64),  # whether it is no news
-    ]
+    ],
+    align=True,
 )
 """Observed state of a drone and of its cable, with the limits."""
 

@@ -37,7 +37,8 @@ PLAY = np.dtype(
         ("still", np.int64),  # rows for which the load has stayed where it was seen
         ("seen_x", float),  # [m]
         ("seen_y", float),
-    ]
+    ],
+    align=True,
 )
 """State of a plan that is being flown."""
 
@@ -49,7 +50,8 @@ WAIT = np.dtype(
         ("lowest", float),  # height of the load [m]
         ("highest", float),
         ("still", np.int64),  # rows for which the load has to stay near a place
-    ]
+    ],
+    align=True,
 )
 """A row that waits until load and drones are in their places."""
 
@@ -101,7 +103,7 @@ def due_row(play, waits, planned, places, time):
     `planned` are the places of the drones by rows, (k, n, 3) or more columns. Once in the time of a
     row is looked whether all is in place. The number may be beyond the last row.
     """
-    due = math.floor((time - play.begun) * play.rate + ROUNDING_ROWS)
+    due = np.int64(math.floor((time - play.begun) * play.rate + ROUNDING_ROWS))
     if play.next_wait < waits.shape[0]:
         wait = waits[play.next_wait]
         if due >= wait.row:
@@ -131,7 +133,9 @@ CARRIES, LOWERS, SPREADS = 0, 1, 2
 UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
 """Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
 
-ROW = np.dtype([("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)])
+ROW = np.dtype(
+    [("share", float), ("phase", np.int64), ("watch", np.int64), ("asks", np.int64)], align=True
+)
 """Row of a plan: share of the load's weight that is fed forward; phases as above; whether Python is
 asked what to do in it."""
 
@@ -141,7 +145,8 @@ DOWN = np.dtype(
         ("looks", np.int64),  # in which what the drones hold was seen
         ("spread_from", np.int64),  # row after which places are shifted sideways; -1 before
         ("spread_rows", np.int64),  # in which they do
-    ]
+    ],
+    align=True,
 )
 """Observations on the way down; see `nothing_found`."""
 
@@ -251,7 +256,7 @@ def move_aside(places, aside, begun, rows, row):
 
 # ---------- After the last row
 
-ENDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)])
+ENDING = np.dtype([("since", float), ("disarmed_at", float), ("landed", np.int64)], align=True)
 """Time since which all drones are found landed, and time when they were disarmed [s], NaN for not
 yet; whether they had landed by then."""
 

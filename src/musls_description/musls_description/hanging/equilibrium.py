@@ -327,7 +327,8 @@ CHAIN = np.dtype(
         ("yaw", float),
         ("spring", float),  # way along the cable per tension beyond the next
         ("balanced", float),
-    ]
+    ],
+    align=True,
 )
 
 

@@ -11,6 +11,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,6 +30,9 @@ warnings.filterwarnings(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_CARD: ContextVar[bool] = ContextVar("_CARD", default=False)
+"""Whether functions are compiled for a graphics card instead of for the processor."""
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 
@@ -153,6 +157,13 @@ class CompiledFunction:
             return self.from_python
         return self._dispatcher("compiled", no_cpython_wrapper=True)
 
+    @functools.cached_property
+    def from_card(self) -> Any:
+        """Dispatcher that code for a graphics card calls."""
+        from numba import cuda  # takes half a second, and few have a card
+
+        return cuda.jit(device=True)(self.__wrapped__)  # type: ignore[attr-defined, unused-ignore]
+
     def _dispatcher(self, caller: str, **entries: bool) -> Any:
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
         folder = cache_folder(function.__module__) / caller
@@ -197,6 +208,26 @@ class CompiledStage:
         """Address of the compiled function in this process; compiles it on first use."""
         return int(self._compiled.address)
 
+    def ptx(self, capability: tuple[int, int] = (9, 0)) -> str:
+        """Assembly code of the same function for a graphics card, see "Add a compiled stage".
+
+        Args:
+            capability: Compute capability of the card, by default that of an H100 or H200.
+
+        Raises:
+            Exception: One of numba-cuda's: its packages are missing, or something in the function
+                cannot run on a card.
+        """
+        from numba import cuda
+
+        card = _CARD.set(True)
+        try:
+            function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
+            text, _ = cuda.compile_ptx(function, (types.int64,), device=True, cc=capability)
+        finally:
+            _CARD.reset(card)
+        return str(text)
+
     @property
     def is_kept(self) -> bool:
         """Whether stages of its module have been compiled since their sources were changed."""
@@ -218,5 +249,7 @@ class CompiledStage:
 
 
 @typeof_impl.register(CompiledFunction)
-def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Dispatcher:
+def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Type:
+    if _CARD.get():
+        return cast(types.Type, numba.typeof(function.from_card))
     return types.Dispatcher(function.from_compiled)

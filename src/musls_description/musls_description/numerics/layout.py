@@ -1,9 +1,10 @@
 """Layouts: what lies in a piece of memory that compiled code and Python share, declared once.
 
 A layout names numbers, which stand in one record, and fields, arrays that lie anywhere: the record
-says how far from it they are. All else follows from the declaration: the record's type, the
-functions by which compiled code opens a field with its own shape, and the checks of the arrays that
-Python puts there. Sizes have names; they are numbers of the record, too.
+says how far they are from it, or from the begin of what several records share. All else follows
+from the declaration: the record's type, the functions by which compiled code opens a field with its
+own shape, and the checks of the arrays that Python puts there. Sizes have names; they are numbers
+of the record, too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from musls_description.numerics.records import generate_view, load_word
+
 WORD = np.dtype(np.int64)
+
+TABLES = "tables"
+"""Number of a record that says how far from it the begin of what many records share is."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Field:
         owner: Attributes, or keys, that lead from the owner of the memory to the array, several
             such ways with " or " between them; "" for one that is made from the layout.
         group: Use, for those that leave a part of the fields out; "shared" for an array that many
-            worlds read, of which the record has the address.
+            worlds read, which the record leads to by way of its number `tables`.
         apart: Size that says how many numbers its first index is apart; "" where all lie closely.
         recorded: Whether its rows are kept for recorders.
     """
@@ -123,13 +128,14 @@ class Layout:
             ValueError: An array's shape or type is not the declared one; names it.
         """
         sizes: dict[str, int] = {}
+        own = record.ctypes.data
+        shared = own + int(values.get(TABLES, record[TABLES][0])) if TABLES in self.numbers else own
         for name, value in values.items():
             if (field := self.fields.get(name)) is None:
                 record[name] = value
             else:
                 _check(field, value, sizes)
-                begin = 0 if field.shared else record.ctypes.data
-                record[name] = value.ctypes.data - begin
+                record[name] = value.ctypes.data - (shared if field.shared else own)
         for name, size in sizes.items():
             record[name] = size
 
@@ -153,33 +159,18 @@ class Layout:
                 def number(name: str | int) -> Any:
                     if isinstance(name, int):
                         return context.get_constant(types.intp, name)
-                    at = record.offset(name)
-                    word = cgutils.get_record_member(builder, arguments[0], at, ir.IntType(64))
-                    return builder.load(word, align=8)
+                    return load_word(builder, arguments[0], record.offset(name))
 
-                place = number(field.name)
-                if not field.shared:
-                    begin = builder.ptrtoint(arguments[0], ir.IntType(64))
-                    place = builder.add(begin, place)
+                begin = builder.ptrtoint(arguments[0], ir.IntType(64))
+                if field.shared:
+                    begin = builder.add(begin, number(TABLES))
+                place = builder.add(begin, number(field.name))
                 if not field.shape:
                     return builder.inttoptr(place, context.get_value_type(item))
-                data_type = context.get_data_type(item)
-                width = context.get_constant(types.intp, context.get_abi_sizeof(data_type))
-                shape, strides = [number(size) for size in field.shape], [width]
-                for size in reversed(shape[1:]):
-                    strides.insert(0, builder.mul(strides[0], size))
-                if field.apart:
-                    strides[0] = builder.mul(width, number(field.apart))
-                array = context.make_array(view)(context, builder)
-                context.populate_array(
-                    array,
-                    data=builder.inttoptr(place, data_type.as_pointer()),
-                    shape=shape,
-                    strides=strides,
-                    itemsize=width,
-                    meminfo=None,
-                )
-                return array._getvalue()
+                pointer = builder.inttoptr(place, context.get_value_type(types.voidptr))
+                shape = [number(size) for size in field.shape]
+                apart = number(field.apart) if field.apart else None
+                return generate_view(context, builder, view, pointer, shape, apart)
 
             return view(record), generate
 

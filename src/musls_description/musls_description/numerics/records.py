@@ -10,12 +10,13 @@ the caller keeps it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import from_dtype, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike, NDArray
 
@@ -93,10 +94,61 @@ def call_at(typing_context, function, address):
     return types.void(types.int64, types.int64), generate
 
 
-@compiled()
-def memory_at(address, size):
+def load_word(builder: Any, record: Any, at: int) -> Any:
+    """Code that reads the whole number that is some bytes behind the begin of a record."""
+    place = cgutils.get_record_member(builder, record, at, ir.IntType(64))
+    return builder.load(place, align=8)
+
+
+def generate_view(
+    context: Any, builder: Any, view: types.Array, pointer: Any, shape: Sequence[Any], apart: Any
+) -> Any:
+    """Code that makes an array of what is at a pointer; `apart`: numbers from row to row, or None.
+
+    numba's `carray` is for processors only, and a function for cards cannot give an array back:
+    what opens arrays is an intrinsic, which becomes part of its caller.
+    """
+    data_type = context.get_data_type(view.dtype)
+    width = context.get_constant(types.intp, context.get_abi_sizeof(data_type))
+    strides = [width]
+    for size in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], size))
+    if apart is not None:
+        strides[0] = builder.mul(width, apart)
+    array = context.make_array(view)(context, builder)
+    context.populate_array(
+        array,
+        data=builder.bitcast(pointer, data_type.as_pointer()),
+        shape=shape,
+        strides=strides,
+        itemsize=width,
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def array_at(typing_context, pointer, shape, dtype):
+    """Array of a shape, a tuple, and a type at a pointer."""
+    view = types.Array(dtype.dtype, len(shape), "C")
+
+    def generate(context, builder, signature, arguments):
+        sizes = cgutils.unpack_tuple(builder, arguments[1], len(shape))
+        return generate_view(context, builder, view, arguments[0], sizes, None)
+
+    return view(pointer, shape, dtype), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def memory_at(typing_context, address, size):
     """An array of floats at an address (`array.ctypes.data`); see the module's text."""
-    return carray(pointer(address), (size,), np.float64)
+    view = types.Array(types.float64, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+        return generate_view(context, builder, view, pointer, arguments[1:], None)
+
+    return view(types.intp, types.intp), generate
 
 
 # ---------- Tables that a record of the system knows the places of
@@ -104,7 +156,7 @@ def memory_at(address, size):
 # The compiled functions of a plant take this record alone, a mere pointer, and open the tables out
 # of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
 
-PLACE = np.dtype([("offset", np.int64), ("rows", np.int64), ("columns", np.int64)])
+PLACE = np.dtype([("offset", np.int64), ("rows", np.int64), ("columns", np.int64)], align=True)
 """Place of a table, in bytes from this record itself; its rows, and numbers or records in each."""
 
 
@@ -139,48 +191,58 @@ def places_in(record: NDArray[np.void]) -> list[Any]:
     return [record[name].tolist() for name in names if record.dtype[name] == PLACE]
 
 
-def opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
-    """Compiled function that opens a table of records out of the record of the system."""
+def _open_place(record: types.Record, at: int, item: types.Type, dimensions: int) -> Any:
+    """Type of the table at a `PLACE` that stands in a record, and the code that opens it."""
+    view = types.Array(item, dimensions, "C")
 
-    @compiled()
-    def records(t):
-        return carray(beyond(t[name], t[name].offset), (t[name].rows,), dtype)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset, rows, columns = (load_word(builder, arguments[0], at + word) for word in (0, 8, 16))
+        begin = builder.bitcast(arguments[0], context.get_value_type(types.voidptr))
+        beyond_record = builder.add(offset, context.get_constant(types.intp, at))
+        pointer = builder.gep(begin, [beyond_record])
+        shape = [rows, columns][:dimensions]
+        return generate_view(context, builder, view, pointer, shape, None)
+
+    return view(record), generate
+
+
+def opener(name: str, dtype: DTypeLike, dimensions: int = 1) -> Any:
+    """Function of the record of the system, for compiled code, that opens a table of records."""
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def records(typing_context, t):
+        return _open_place(t, t.offset(name), from_dtype(np.dtype(dtype)), dimensions)
 
     return records
 
 
-def grid_opener(name: str, dtype: DTypeLike) -> Callable[[Any], Any]:
+def grid_opener(name: str, dtype: DTypeLike) -> Any:
     """Variant of `opener` for a table of two dimensions."""
-
-    @compiled()
-    def grid(t):
-        return carray(beyond(t[name], t[name].offset), (t[name].rows, t[name].columns), dtype)
-
-    return grid
+    return opener(name, dtype, 2)
 
 
 @compiled()
 def record_at(address, dtype):
     """The record at an address, such as that of the system."""
-    return carray(pointer(address), (1,), dtype)[0]
+    return array_at(pointer(address), (1,), dtype)[0]
 
 
 @compiled()
 def record_beyond(record, offset, dtype):
     """The record a number of bytes beyond another one."""
-    return carray(beyond(record, offset), (1,), dtype)[0]
+    return array_at(beyond(record, offset), (1,), dtype)[0]
 
 
-@compiled()
-def numbers_at(place):
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def numbers_at(typing_context, place):
     """Numbers at a place, (rows,)."""
-    return carray(beyond(place, place.offset), (place.rows,), np.float64)
+    return _open_place(place, 0, types.float64, 1)
 
 
-@compiled()
-def table_at(place):
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def table_at(typing_context, place):
     """Table of numbers at a place, (rows, columns)."""
-    return carray(beyond(place, place.offset), (place.rows, place.columns), np.float64)
+    return _open_place(place, 0, types.float64, 2)
 
 
 @compiled()

@@ -12,6 +12,7 @@ they hit each other with, of which a plant that pushes them apart may leave noth
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ OWN = np.dtype(
         ("position", float, 3),  # from here on as `SOLID`, where the body is
         ("rotation", float, (3, 3)),
         ("size", float, 3),
-    ]
+    ],
+    align=True,
 )
 """Solid of the load or a drone."""
 
@@ -74,7 +76,8 @@ CABLE = np.dtype(
         ("point_1", float, 3),  # in the body's frame
         ("body_2", np.int64),
         ("point_2", float, 3),
-    ]
+    ],
+    align=True,
 )
 
 CLOSEST = np.dtype(
@@ -83,7 +86,8 @@ CLOSEST = np.dtype(
         ("body", np.int64),  # what came so close: load, drones, then cables
         ("point", float, 3),  # of the obstacle
         ("time", float),
-    ]
+    ],
+    align=True,
 )
 
 TOUCHING = np.dtype(
@@ -91,7 +95,8 @@ TOUCHING = np.dtype(
         ("body", np.int64),
         ("speed", float),  # -1 where nothing is touched
         ("point", float, 3),
-    ]
+    ],
+    align=True,
 )
 
 
@@ -102,13 +107,12 @@ def to_world(row, place):
 
 
 @compiled(shared=True)
-def placed(solids, first, i, row):
-    """Return the solids of body i, first[i] to first[i + 1], where the body is."""
+def place(solids, row):
+    """Move the solids of a body to where it is; `row`: its motion."""
     axes = body_axes_in_world(row[6:10])
-    for k in range(first[i], first[i + 1]):
+    for k in range(len(solids)):
         put(solids[k].position, to_world(row, solids[k].place))
         write_matrix(solids[k].rotation, axes)
-    return solids[first[i] : first[i + 1]]
 
 
 @compiled()
@@ -117,7 +121,7 @@ def reach_along(solid, direction):
     u, v, w = rotate_back(solid.rotation, direction)
     a, b, c = solid.size[0], solid.size[1], solid.size[2]
     if solid.kind == CYLINDER:
-        return a * np.hypot(u, v) + c * abs(w)
+        return a * math.hypot(u, v) + c * abs(w)
     return a * abs(u) + b * abs(v) + c * abs(w)
 
 
@@ -220,7 +224,9 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, p
             limit = max(closest[solid.obstacle].gap, TOUCH_M) + period_s * norm(motion[i, 3:6])
             if far > limit:
                 continue
-            for one in placed(own, first, i, motion[i]):
+            parts = own[first[i] : first[i + 1]]
+            place(parts, motion[i])
+            for one in parts:
                 gap, point, way = gap_between(one, solid, limit)
                 velocity = point_velocity(motion[i], point)
                 if gap_after(gap, way, velocity, period_s) < TOUCH_M:
@@ -256,12 +262,12 @@ def watch_cable(nodes, solids, closest, touching, time_s):
 def depth_and_fall(solid, row):
     """Depth below z = 0 of a solid's lowest point, and the speed with which it goes down."""
     up = rotate_back(solid.rotation, (0.0, 0.0, 1.0))  # the vertical in the body's frame
-    a, b, c = solid.size[0], solid.size[1], -np.copysign(solid.size[2], up[2])
+    a, b, c = solid.size[0], solid.size[1], -math.copysign(solid.size[2], up[2])
     if solid.kind == CYLINDER:
-        share = -a / max(np.hypot(up[0], up[1]), 1e-12)
+        share = -a / max(math.hypot(up[0], up[1]), 1e-12)
         lowest = (share * up[0], share * up[1], c)
     else:
-        lowest = (-np.copysign(a, up[0]), -np.copysign(b, up[1]), c)
+        lowest = (-math.copysign(a, up[0]), -math.copysign(b, up[1]), c)
     point = add(solid.position, rotate(solid.rotation, lowest))
     return -point[2], -point_velocity(row, point)[2]
 
@@ -293,13 +299,16 @@ def find_contacts(solids, first, reach, motion, period_s, speed_m_s):
             speed_m_s[i, j] = -1.0
             if i == j:
                 if i > 0 and motion[i, 2] < reach[i] - period_s * min(motion[i, 5], 0.0):
-                    ones = placed(solids, first, i, motion[i])
+                    ones = solids[first[i] : first[i + 1]]
+                    place(ones, motion[i])
                     speed_m_s[i, i] = ground_contact(ones, motion[i], period_s)
             else:
                 limit = TOUCH_M + period_s * norm(sub(motion[i, 3:6], motion[j, 3:6]))
                 if norm(sub(motion[i], motion[j])) < reach[i] + reach[j] + limit:
-                    ones = placed(solids, first, i, motion[i])
-                    others = placed(solids, first, j, motion[j])
+                    ones = solids[first[i] : first[i + 1]]
+                    others = solids[first[j] : first[j + 1]]
+                    place(ones, motion[i])
+                    place(others, motion[j])
                     speed_m_s[i, j] = contact(ones, others, motion[i], motion[j], limit, period_s)
             any_touch |= speed_m_s[i, j] >= 0.0
     return any_touch
@@ -333,7 +342,7 @@ def cut(disc, nodes):
         if (before[2] < 0.0) != (after[2] < 0.0):
             share = before[2] / (before[2] - after[2])
             crossing = add(scale(1.0 - share, before), scale(share, after))
-            if np.hypot(crossing[0], crossing[1]) < disc.size[0]:
+            if math.hypot(crossing[0], crossing[1]) < disc.size[0]:
                 return True
         before = after
     return False

@@ -43,7 +43,8 @@ SOLID = np.dtype(
         ("position", float, 3),  # of its centre, of a point of a plane
         ("rotation", float, (3, 3)),  # to the world; a cylinder's axis and a plane's normal are z
         ("size", float, 3),  # half edges of a box; radius (twice) and half height of a cylinder
-    ]
+    ],
+    align=True,
 )
 
 

@@ -22,7 +22,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.layout import Gathered
+from musls_description.numerics.layout import TABLES, Gathered
 from musls_description.numerics.records import TiedToMemory, distance, places_in
 from musls_sim.batch.host import Decided, Host
 from musls_sim.scenario.scenario import Scenario, Tracker
@@ -359,8 +359,10 @@ class Batch(TiedToMemory):
         for k in set(self._start_of[chosen].tolist()):
             start, its = self._starts[k], self._start_of[chosen] == k
             begins = chosen[its]
-            self._memory[begins], self._decided[begins] = start.memory, start.host.first
+            self._memory[begins] = start.memory
+            self._decided[begins] = start.host.first
             self._streams[begins] = streams[its]
+            self._lead_to_tables(begins)
             for address in self._first[begins].tolist():
                 begin_gust(address)
 
@@ -386,6 +388,12 @@ class Batch(TiedToMemory):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
         self._memory[chosen] = snapshot.memory
         self._decided[chosen] = snapshot.decided
+        self._lead_to_tables(chosen)
+
+    def _lead_to_tables(self, worlds: NDArray[np.intp]) -> None:
+        """Write into worlds how far from them the tables are that they share."""
+        begin = self._starts[0].memory.ctypes.data
+        self.records[TABLES][worlds] = begin - self._first[worlds]
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
         given = np.arange(self.worlds) if worlds is None else np.atleast_1d(np.asarray(worlds))
@@ -461,6 +469,8 @@ class _Start:
             self.stages = self._stages(session, mission)
             flown = self.host.first.flown
             values = numbers | self.parts | self.shared | flown
+            begin = self.memory if like is None else like.memory
+            values[TABLES] = distance(self.memory, begin)
             LAYOUT.fill(self.record, values | {"due": self.host.due(0)})
             if not mission:
                 self.parts["sent"][:] = self.parts["setpoint"][:] = flown["table"][0]

@@ -184,7 +184,8 @@ TARGET = np.dtype(
         ("orders", np.int64),
         ("pieces", np.int64),
         ("columns", np.int64),
-    ]
+    ],
+    align=True,
 )
 """An input of an anchor or winch."""
 

@@ -7,6 +7,7 @@ its centre of mass for load and drones, world frame.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -57,10 +58,11 @@ RIGID_BODY = np.dtype(
         ("inertia", float, (3, 3)),  # about the origin, body frame
         ("inverse_inertia", float, (3, 3)),  # 0 for a point mass, which does not turn
         ("drag", float, 3),  # linear, along the body's axes [N s/m]
-    ]
+    ],
+    align=True,
 )
 
-WRENCH = np.dtype([("force", float, 3), ("moment", float, 3)])
+WRENCH = np.dtype([("force", float, 3), ("moment", float, 3)], align=True)
 
 ROTOR = np.dtype(
     [
@@ -70,7 +72,8 @@ ROTOR = np.dtype(
         ("up", float),  # time constants [s]
         ("down", float),
         ("drag", float),  # coefficient [N s^2/(m rad)]
-    ]
+    ],
+    align=True,
 )
 
 GROUND_STIFFNESS_1_S2 = 7000.0
@@ -127,11 +130,11 @@ def fastest_body(bodies):
     for k in range(bodies.shape[0]):
         body = bodies[k]
         v2 = dot(body.velocity, body.velocity)
-        if not np.isfinite(v2 + body.position[0] + body.rotation[0, 0]):
+        if not math.isfinite(v2 + body.position[0] + body.rotation[0, 0]):
             return k, np.inf
         if v2 > speed2:
             worst, speed2 = k, v2
-    return worst, np.sqrt(speed2)
+    return worst, math.sqrt(speed2)
 
 
 @compiled()
@@ -183,9 +186,9 @@ def spin_rotors(speed, command, rotors, dt):
         for j in range(speed.shape[1]):
             rotor, gap = rotors[i, j], command[i, j] - speed[i, j]
             if rotor.up != up:
-                up, rise = rotor.up, 1.0 - np.exp(-dt / rotor.up)
+                up, rise = rotor.up, 1.0 - math.exp(-dt / rotor.up)
             if rotor.down != down:
-                down, fall = rotor.down, 1.0 - np.exp(-dt / rotor.down)
+                down, fall = rotor.down, 1.0 - math.exp(-dt / rotor.down)
             speed[i, j] += gap * (rise if gap > 0.0 else fall)
 
 
@@ -249,7 +252,8 @@ CORNER = np.dtype(
         ("anchor", float, 3),  # where it stuck, world
         ("stuck", np.int64),
         ("push", float, 3),  # last force, world
-    ]
+    ],
+    align=True,
 )
 
 

@@ -16,6 +16,7 @@ What acts within a control period is taken at its begin, and turns with the body
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -187,10 +188,11 @@ DOWNWASH = np.dtype(
         ("slope", float),  # of the blades' lift times solidity / 4; 0 for no loss of thrust
         ("density", float),
         ("cells", np.int64),
-    ]
+    ],
+    align=True,
 )
 
-NEAR_GROUND = np.dtype([("radius", float), ("body_lift", float)])
+NEAR_GROUND = np.dtype([("radius", float), ("body_lift", float)], align=True)
 
 CELL = np.dtype(
     [
@@ -283,7 +285,7 @@ def shed_wakes(motion, rotors, speed, wind, density, wakes):
             wake.momentum = 2.0 * rotor.thrust * speed[i, j] ** 2 / (np.pi * density)
             turn = rotate_by(q, cross(body[10:13], rotor.place))
             meets = sub(wind, add(body[3:6], turn))
-            axis, _ = unit(add_scaled(meets, np.sqrt(wake.momentum) / wake.radius, down))
+            axis, _ = unit(add_scaled(meets, math.sqrt(wake.momentum) / wake.radius, down))
             put(wake.axis, axis)
 
 
@@ -305,7 +307,7 @@ def find_wakes(wakes, body, place, reach, growth, near):
         way = sub(place, wake.hub)
         z, r2 = dot(way, wake.axis), wake.radius * wake.radius
         b2 = r2 + (growth * max(z + reach, 0.0)) ** 2
-        off = max(np.sqrt(max(dot(way, way) - z * z, 0.0)) - reach, 0.0)
+        off = max(math.sqrt(max(dot(way, way) - z * z, 0.0)) - reach, 0.0)
         if 2.0 * off * off <= FAINT * b2:
             near[count] = k
             count += 1
@@ -324,12 +326,12 @@ def wake_velocity(wakes, near, point, growth):
         off2 = dot(reach, reach) - z * z
         if 2.0 * off2 > FAINT * b2:
             continue
-        built = 0.5 * (1.0 + z / np.sqrt(z * z + r2))
-        u2 = wake.momentum / b2 * np.exp(-2.0 * off2 / b2) * built * built
+        built = 0.5 * (1.0 + z / math.sqrt(z * z + r2))
+        u2 = wake.momentum / b2 * math.exp(-2.0 * off2 / b2) * built * built
         flux += u2
         way = add_scaled(way, u2, wake.axis)
     size = norm(way)
-    return scale(np.sqrt(flux) / size, way) if size > 0.0 else way
+    return scale(math.sqrt(flux) / size, way) if size > 0.0 else way
 
 
 @compiled()
@@ -388,11 +390,11 @@ def lose_thrust(motion, rotors, speed, law, wakes, wrench):
             wake = wakes[i, j]
             down = -dot(up, wake_velocity(every, near[:count], wake.hub, law.growth))
             if down > 0.0 and speed[i, j] > 0.0:
-                free = np.sqrt(0.5 * wake.coefficient)
+                free = math.sqrt(0.5 * wake.coefficient)
                 theta = wake.coefficient / slope + free
                 w = min(down / (speed[i, j] * wake.radius), theta)
                 b = 2.0 * w + slope
-                inflow = 0.25 * (np.sqrt(b * b + 8.0 * slope * (theta - w)) - b)
+                inflow = 0.25 * (math.sqrt(b * b + 8.0 * slope * (theta - w)) - b)
                 share = 2.0 * inflow * (inflow + w) / wake.coefficient
                 add_thrust(rotors[i, j], speed[i, j], share - 1.0, wrench[i + 1])
 

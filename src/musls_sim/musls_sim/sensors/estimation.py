@@ -116,7 +116,8 @@ LOAD_CELL = np.dtype(
         ("bias", float),
         ("gain", float),
         ("range", float),  # NaN for no limit
-    ]
+    ],
+    align=True,
 )
 
 
@@ -216,7 +217,8 @@ NOISE = np.dtype(
         ("position", float, 3),
         ("attitude", float, 3),
         ("luck", float),
-    ]
+    ],
+    align=True,
 )
 """Standard normal numbers for a body and a period, and one in [0, 1] for the loss of a sample."""
 
@@ -249,7 +251,8 @@ SENSORS = np.dtype(
         ("attitude_gain", float),
         ("omega_gain", float),
         ("seen", np.int64),  # whether motion capture sees it
-    ]
+    ],
+    align=True,
 )
 """Measurement of a body and gains of its estimate."""
 
@@ -523,7 +526,7 @@ def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
 
 # ---------- Sensors on a tilted board, beside the centre of mass
 
-FAULT = np.dtype([("tilt", float, 2), ("offset", float, 3)])
+FAULT = np.dtype([("tilt", float, 2), ("offset", float, 3)], align=True)
 
 
 class SensedState:

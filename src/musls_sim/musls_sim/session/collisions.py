@@ -30,7 +30,7 @@ from musls_description.system.contacts import (
     find_contacts,
     find_near_cables,
     own_solids,
-    placed,
+    place,
     watch_bodies,
     watch_cable,
 )
@@ -218,7 +218,9 @@ class CollisionWatch:
                 if self._near[k].any():
                     nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(index))
                     for i in np.flatnonzero(self._near[k]):
-                        _, *discs = placed(self._own, self._first, i, self._motion[i])
+                        solids = self._own[self._first[i] : self._first[i + 1]]
+                        place(solids, self._motion[i])
+                        _, *discs = solids
                         if any(cut(disc, nodes) for disc in discs):
                             yield self._names[i], f"cable_{index + 1}"
 

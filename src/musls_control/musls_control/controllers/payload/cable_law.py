@@ -31,7 +31,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray
 
 from musls_control.chain import MIN_UPWARDS
 from musls_control.controllers.payload.allocation import Sharing, share_out, spread_out, spread_rate
@@ -50,6 +49,7 @@ from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import (
     PLACE,
+    array_at,
     beyond,
     numbers_at,
     opener,
@@ -143,7 +143,7 @@ def open_law(t):
     constraints = table_at(t.places), table_at(t.gradients), numbers_at(t.binding)
     sharing = Sharing(table_at(t.shares), table_at(t.null), *constraints)
     place, cables = t.forces, cables_of(t)
-    forces = carray(beyond(place, place.offset), (3, len(cables), 3), np.float64)
+    forces = array_at(beyond(place, place.offset), (3, len(cables), 3), np.float64)
     return Law(load_of(t), cables, sharing, forces, commands_of(t))
 
 

@@ -30,7 +30,7 @@ def _record(*fields: tuple, numbers: str = "", integers: str = "") -> np.dtype: 
     single = [(name, "f8") for name in numbers.split()] + [
         (name, "i8") for name in integers.split()
     ]
-    return np.dtype([*fields, *single])
+    return np.dtype([*fields, *single], align=True)
 
 
 def _vectors(names: str) -> list[tuple[str, str, tuple[int]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import table_at
@@ -105,7 +105,7 @@ def move(out, y, h, rate):
 @compiled()
 def normalise(q):
     """Scale a quaternion to length one."""
-    s = 1.0 / np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    s = 1.0 / math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
     for k in range(4):
         q[k] *= s
 
@@ -192,7 +192,7 @@ def rod_forces(t):
         f = sub(body.wrench.force, scale(body.mass, acceleration))
         f = (f[0], f[1], f[2] - body.mass * t.gravity)
         u, _ = unit(rotate(whole.rotation, sub(c.drone_point, c.load_point)))
-        flat = np.sqrt(u[0] * u[0] + u[1] * u[1])
+        flat = math.sqrt(u[0] * u[0] + u[1] * u[1])
         c1, s1 = (u[0] / flat, u[1] / flat) if flat > 1e-9 else (1.0, 0.0)
         row[0] = row[3] = c.tension = dot(f, u)
         row[1] = row[4] = -f[0] * s1 + f[1] * c1

@@ -17,7 +17,7 @@ their centres of mass):
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
@@ -210,7 +210,7 @@ def solve_active(load, cables):
             s = factor[i, j]
             for k in range(j):
                 s -= factor[i, k] * factor[j, k]
-            factor[i, j] = 1.0 / np.sqrt(s) if i == j else s * factor[j, j]
+            factor[i, j] = 1.0 / math.sqrt(s) if i == j else s * factor[j, j]
     solve_with_factor(load, cables)
 
 

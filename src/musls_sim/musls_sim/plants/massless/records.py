@@ -44,7 +44,8 @@ STATE = np.dtype(
         ("attitude", float, 4),  # quaternion wxyz, body to world
         ("velocity", float, 3),
         ("omega", float, 3),  # body frame
-    ]
+    ],
+    align=True,
 )
 """State of a body, or its rate of change."""
 
@@ -67,7 +68,8 @@ BODY = np.dtype(
         ("attitude", float, 4),  # and its attitude there
         ("place", float, 3),  # place and attitude in a rigid structure
         ("beside", float, (3, 3)),
-    ]
+    ],
+    align=True,
 )
 
 CABLE = np.dtype(
@@ -102,7 +104,8 @@ CABLE = np.dtype(
         ("value_low", float),
         ("value_high", float),
         ("impulse", float, 3),  # on the load within the period [N s]
-    ]
+    ],
+    align=True,
 )
 
 LOAD = np.dtype(
@@ -113,7 +116,8 @@ LOAD = np.dtype(
         ("soft", np.int64),  # 1 if drones are prescribed, see `cables.SOFT`
         ("right", float, 6),
         ("pull", float, 6),  # of all cables, G^T z
-    ]
+    ],
+    align=True,
 )
 """Load in the problem of the taut cables, see `cables`."""
 
@@ -124,7 +128,8 @@ EVENT = np.dtype(
         ("cable", np.int64),
         ("impulse", float),
         ("loss", float),
-    ]
+    ],
+    align=True,
 )
 
 SLACKENED, TIGHTENED, IMPACT = 0, 1, 2
@@ -195,7 +200,8 @@ SYSTEM = np.dtype(
         ("rigid", np.int64),  # 1 for rods: the whole moves, and its parts with it
         *((table, PLACE) for table in MasslessTables._fields[1:]),
         ("moving", PLACE),  # the bodies that are integrated, or the whole
-    ]
+    ],
+    align=True,
 )
 
 bodies_of = opener("bodies", BODY)

@@ -8,6 +8,8 @@ ends just behind the event, the event is treated, and the rest of the period fol
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from musls_description.numerics.compiled import CompiledStage, compiled
@@ -80,7 +82,7 @@ def move_plant(address):
         longest = step_length(t, near)
         if not located:
             longest = min(longest, SHORT_S)
-        h = (period - now) / max(np.ceil((period - now) / longest - 1e-6), 1.0)
+        h = (period - now) / max(math.ceil((period - now) / longest - 1e-6), 1.0)
         h, event = one_step(t, now, h, located)
         end_step(t, h, near)
         now += h
@@ -94,7 +96,7 @@ def move_plant(address):
             return
     if period > 0.0:
         copy_table(table_at(t.speed), table_at(t.end_speed))
-        t.refined += steps > np.ceil(period / t.step - 1e-6)
+        t.refined += steps > math.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
     for k in range(len(cables)):
         forces[k, 0] = forces[k, 3] = cables[k].tension
@@ -113,7 +115,7 @@ def step_length(t, near):
         fastest2 = max(fastest2, c.tension * c.drone_spin)
     fastest2 = max(fastest2, load)
     h = min(t.step, t.contact_step) if near else t.step
-    return min(h, TURN / np.sqrt(fastest2)) if fastest2 > 0.0 else h
+    return min(h, TURN / math.sqrt(fastest2)) if fastest2 > 0.0 else h
 
 
 @compiled()
@@ -247,7 +249,7 @@ def possible_event(t, h):
         disc = c2 * c2 - 3.0 * c3 * r0
         if disc <= 0.0:
             continue
-        q = -c2 - np.sqrt(disc)
+        q = -c2 - math.sqrt(disc)
         if q == 0.0 or r0 == 0.0:
             continue
         # Of both roots of 3 c3 s^2 + 2 c2 s + r0 the one where the rate falls.

@@ -14,7 +14,7 @@ I and M symmetric and kept as six numbers (xx xy xz yy yz zz), H by rows.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.numerics.compiled import compiled
@@ -425,11 +425,11 @@ def joint_torque(row, damping, angle, rate, slip, last_change, h):
     torque = -c * (rate - 0.25 * h * last_change) - k * angle
     felt = 0.75 * h * c + 0.25 * h * h * k
     if row.friction > 0.0:
-        c = row.friction / np.sqrt(slip + STICK_RATE_RAD_S * STICK_RATE_RAD_S)
+        c = row.friction / math.sqrt(slip + STICK_RATE_RAD_S * STICK_RATE_RAD_S)
         torque -= c * rate
         felt += h * c
     if row.second == 1 and abs(angle) > STOP_RAD:
-        bent = angle - np.copysign(STOP_RAD, angle)
+        bent = angle - math.copysign(STOP_RAD, angle)
         c, k = STOP_DAMPING_N_M_S_RAD, STOP_STIFFNESS_N_M_RAD
         torque -= k * (bent + 0.5 * h * rate) + c * rate
         felt += h * c + 0.5 * h * h * k

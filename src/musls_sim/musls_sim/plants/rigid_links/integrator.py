@@ -20,6 +20,8 @@ articulated inertia. Which corners push and which slip is found by evaluating ag
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from musls_description.numerics.compiled import compiled
@@ -212,7 +214,7 @@ def add_outside(t):
         for k in range(3):
             total += wrench.force[k] + wrench.moment[k]
     t.air = air
-    return np.isfinite(total)
+    return math.isfinite(total)
 
 
 @compiled()

@@ -9,6 +9,7 @@ said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -116,7 +117,8 @@ BODY = np.dtype(
         ("angular", float, 3),  # acceleration of the body, and of its joint's place
         ("linear", float, 3),
         ("soft", np.int64),  # whether soft ground pushes
-    ]
+    ],
+    align=True,
 )
 
 COORDINATE = np.dtype(
@@ -133,7 +135,8 @@ COORDINATE = np.dtype(
         ("left", float),  # remaining torque
         ("inverse", float),  # one over the inertia that the coordinate feels
         ("drift", float, 3),  # angular acceleration by the rates
-    ]
+    ],
+    align=True,
 )
 """A coordinate of a joint. Those of a free body (angular, then linear velocity) use none of it."""
 
@@ -147,7 +150,8 @@ EDGE = np.dtype(
         ("begin_anchor", float, 3),
         ("normal", float, 3),  # of the surface in this step, and its height along the normal
         ("level", float),
-    ]
+    ],
+    align=True,
 )
 """A corner of a body that may touch a surface."""
 
@@ -189,7 +193,8 @@ SLIDE = np.dtype(
         ("left", float),
         ("inverse", float),
         ("drift", float, 3),  # acceleration by the rates
-    ]
+    ],
+    align=True,
 )
 """Slack and stretch of a cable, see `slack`."""
 
@@ -204,7 +209,8 @@ PIECE_MOTION = np.dtype(
         ("angular_momentum", float, 3),  # about the pivot, as the inertia
         ("inertia", float, 6),
         ("kinetic", float),  # energy
-    ]
+    ],
+    align=True,
 )
 """Sums over the bodies of a piece."""
 
@@ -220,7 +226,8 @@ PIECE = np.dtype(
         ("turn", float, 3),  # of all angular velocities,
         ("push", float, 3),  # and of its first body's velocity,
         ("place", float, 3),  # which is here
-    ]
+    ],
+    align=True,
 )
 """A piece of the tree: bodies that hang together, see `momentum`."""
 
@@ -238,7 +245,8 @@ LEDGER = np.dtype(
         ("recent", float),  # rise of the balance and exchange of about the last second
         ("recent_exchanged", float),
         ("recent_impulse", float, 3),  # without a source, of about the last second [N s]
-    ]
+    ],
+    align=True,
 )
 """Energy balance [J], see `period.account`."""
 
@@ -343,7 +351,8 @@ SYSTEM = np.dtype(
         ("ledger", LEDGER),
         ("begin_ledger", LEDGER),
         *((table, PLACE) for table in LinkTables._fields[1:]),
-    ]
+    ],
+    align=True,
 )
 
 bodies_of = opener("bodies", BODY)  # parents before children
@@ -715,14 +724,14 @@ def drift(t, h):
 @compiled()
 def unit_quaternion(q):
     """Quaternion of length one."""
-    size = np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    size = math.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
     return q[0] / size, q[1] / size, q[2] / size, q[3] / size
 
 
 @compiled()
 def turned_about(angle, a, b):
     """Two unit vectors a, b after a turn by an angle about the third, a x b."""
-    c, s = np.cos(angle), np.sin(angle)
+    c, s = math.cos(angle), math.sin(angle)
     return (
         (c * a[0] + s * b[0], c * a[1] + s * b[1], c * a[2] + s * b[2]),
         (c * b[0] - s * a[0], c * b[1] - s * a[1], c * b[2] - s * a[2]),
@@ -790,8 +799,8 @@ def place_even(body, rows, angle, x, y, z):
         put(rows[d].axis, b)
         put(rows[d + 1].axis, c)
         if rows[d].stiffness > 0.0:
-            size = np.arccos(min(max(dot(x, a), -1.0), 1.0))
-            share = size / np.sin(size) if size > 1e-6 else 1.0
+            size = math.acos(min(max(dot(x, a), -1.0), 1.0))
+            share = size / math.sin(size) if size > 1e-6 else 1.0
             angle[d], angle[d + 1] = share * dot(x, c), -share * dot(x, b)
         return a, b, c
     w, s, r = q[0], q[2], q[3]
@@ -802,8 +811,8 @@ def place_even(body, rows, angle, x, y, z):
     put(rows[d].axis, a)
     put(rows[d + 1].axis, b)
     if rows[d].stiffness > 0.0:
-        size = np.sqrt(s * s + r * r)
-        share = 2.0 * np.arctan2(size, w) / size if size > 1e-9 else 2.0
+        size = math.sqrt(s * s + r * r)
+        share = 2.0 * math.atan2(size, w) / size if size > 1e-9 else 2.0
         angle[d], angle[d + 1] = share * s, share * r
     to = add(half, on)
     return on, add_scaled(a, -k * r, to), add_scaled(b, k * s, to)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from musls_control.trajectories.base import smoothstep
@@ -230,7 +232,7 @@ def check_step(t, limits):
         i = bodies[k].first
         for d in range(i, i + bodies[k].freedom):
             size = abs(rate[d])
-            if not np.isfinite(size):
+            if not math.isfinite(size):
                 return RUNAWAY
             if bodies[k].parent < 0 and (k == 0 or d >= i + 3):
                 fastest_free = max(fastest_free, size)
@@ -242,7 +244,7 @@ def check_step(t, limits):
     coarse |= t.stiff > limits[0].stiff
     coarse |= norm(t.made) > limits[0].impulse
     for i in range(peak.shape[0]):
-        if not np.isfinite(peak[i]):
+        if not math.isfinite(peak[i]):
             return RUNAWAY
         coarse |= peak[i] > limits[i].tension
     return TOO_COARSE if coarse else OK

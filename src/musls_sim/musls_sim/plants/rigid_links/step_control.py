@@ -137,7 +137,8 @@ LEVELS = np.dtype(
         ("substeps", np.int64),  # of the ordinary step
         ("refined", np.int64),  # periods that needed finer steps
         ("period", float),
-    ]
+    ],
+    align=True,
 )
 
 
@@ -152,7 +153,8 @@ LIMIT = np.dtype(
         ("energy", float),  # that a period may make [J]
         ("impulse", float),  # that it may make [N s]
         ("weight", float),  # of all bodies [N]
-    ]
+    ],
+    align=True,
 )
 """Limits of a step."""
 

@@ -5,6 +5,7 @@ Commands stand in the world's `asked`, see `no_commands`; there is a stage for e
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def ask_for_places(address):
     w = world_at(address)
     sent, asked = fields.sent(w), fields.asked(w)
     for i in range(w.n_drones):
-        if np.isfinite(asked[i, 0]):
+        if math.isfinite(asked[i, 0]):
             put(sent[i], asked[i])
             sent[i, 9] = asked[i, 3]
 
@@ -135,7 +136,7 @@ def turn_drones(address):
     drones = fields.attitude(w)
     gains = fields.gains(w)
     for i in range(n):
-        drones[i].yaw = asked[i, 3] if np.isfinite(asked[i, 3]) else sent[i, 9]
+        drones[i].yaw = asked[i, 3] if math.isfinite(asked[i, 3]) else sent[i, 9]
         put(drones[i].force, sub(asked[i], drones[i].unmodelled_force))
     attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
     moment = np.empty((n, 3))

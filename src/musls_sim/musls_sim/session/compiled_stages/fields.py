@@ -18,7 +18,7 @@ from musls_control.mission.contingency import LOSS
 from musls_control.mission.rows import DOWN, ENDING, FOUND_COLUMNS, PLAY, ROW, WAIT
 from musls_control.px4.allocation import MIXER_COLUMNS
 from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE
-from musls_description.numerics.layout import Field, Layout, Number
+from musls_description.numerics.layout import TABLES, Field, Layout, Number
 from musls_description.system.contacts import CABLE, CLOSEST, OWN, TOUCHING
 from musls_description.system.obstacles import SOLID
 from musls_sim.imperfections import LINK, UNDER_WAY
@@ -39,13 +39,14 @@ ANNOUNCE_EVERY = 5
 STREAMS = GUSTS, DRONES, LUCK, LOAD, CELLS, JITTER = range(6)
 """Rows of a world's streams, each the state and the increment of a generator, low words first."""
 
-REFERENCE = np.dtype([("derivatives", float, (5, 4)), ("tilt", float, (5, 2))])
+REFERENCE = np.dtype([("derivatives", float, (5, 4)), ("tilt", float, (5, 2))], align=True)
 """The load's reference in a period: derivatives 0 to 4 of x, y, z, yaw and of roll, pitch."""
 
-COPY = np.dtype([("source", np.int64), ("rows", np.int64), ("words", np.int64)])
+COPY = np.dtype([("source", np.int64), ("rows", np.int64), ("words", np.int64)], align=True)
 """What is recorded: where it is, and where the first row of its copies is, in bytes from here."""
 
 NUMBERS = [
+    Number(TABLES, int, "begin of the tables that worlds share, in bytes from here"),
     Number("tick", int, "control periods so far"),
     Number("due", int, "period before which Python has something to decide"),
     Number("watch", int, "whether losses are looked for in it, see `ROW`"),

@@ -7,7 +7,7 @@ stages is `session.stages`.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from musls_control.autopilot import LANDING_TIMEOUT_S
 from musls_control.mission.contingency import look_for_losses
@@ -165,7 +165,7 @@ def end_flight(address):
         down &= states[i].land.landed.state != 0 or setpoint[i, 11] == 0.0
     late = time - play.begun - w.rows / play.rate > LANDING_TIMEOUT_S
     w.finished = 1 if wait_for_landing(ending, down, late, time) else 0
-    if np.isfinite(ending.disarmed_at):
+    if math.isfinite(ending.disarmed_at):
         for i in range(w.n_drones):
             setpoint[i, 11] = 0.0
 

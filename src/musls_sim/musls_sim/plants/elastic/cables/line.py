@@ -40,17 +40,20 @@ AXIAL = np.dtype(
         ("own_parameters", int),  # address
         ("after", float, (MOST_NUMBERS,)),  # room for what such a law remembers, and its energy
         ("after_energy", float, (1,)),
-    ]
+    ],
+    align=True,
 )
 """Constants of a cable's axial law."""
 
-MEMORY = np.dtype([("largest_strain", float), ("own", float, (MOST_NUMBERS,)), ("energy", float)])
+MEMORY = np.dtype(
+    [("largest_strain", float), ("own", float, (MOST_NUMBERS,)), ("energy", float)], align=True
+)
 """Memory of a segment; `own` and `energy` [J/m] with a user's law."""
 
 SMALL_STRAIN = 1e-8
 """Strain difference from which the slope of a user's law is computed."""
 
-LAW = np.dtype([("coefficients", float, (4,)), ("strain", float), ("energy", float)])
+LAW = np.dtype([("coefficients", float, (4,)), ("strain", float), ("energy", float)], align=True)
 """Piece of a tabulated axial law: strain where it begins, cubic of the force, energy up to it."""
 
 MIN_END_SLOPE = 0.2

@@ -142,7 +142,7 @@ def _compiled(kind: Any) -> Any:
 
 
 def _record_of(names: Any) -> np.dtype[Any]:
-    return np.dtype([(name, float) for name in [*names, "_"]])
+    return np.dtype([(name, float) for name in [*names, "_"]], align=True)
 
 
 def _check_names(kind: Any) -> None:
