@@ -197,7 +197,7 @@ def fly(
         overwrite: Replace an older result in `out`.
         observers: Observers of the flight.
         force: Fly in spite of too little thrust.
-        realtime: Not faster than real time.
+        realtime: Whether to fly no faster than real time.
         report: Write report.html, too (with `out`).
         seed: Seed of all noise instead of the scenario's.
         set: Keys to change, see `load_scenario`.

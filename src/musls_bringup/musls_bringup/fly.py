@@ -62,7 +62,7 @@ class FlyOptions:
     """Options of a flight.
 
     Attributes:
-        realtime: Not faster than real time.
+        realtime: Whether to fly no faster than real time.
         force: Fly in spite of too little thrust.
         report: Write report.html.
     """

@@ -52,7 +52,7 @@ class PoseTrack(ShownResult):
     """Poses over time.
 
     Attributes:
-        time_s: Not decreasing (T,).
+        time_s: Times of the samples, not decreasing, (T,).
         position_enu_m: (T, 3).
         orientation_wxyz: Unit quaternions body to world (T, 4); all NaN of a body of which only
             the place was measured.
@@ -118,7 +118,7 @@ class TwistTrack(ShownResult):
     """Velocities over time.
 
     Attributes:
-        time_s: Not decreasing (T,).
+        time_s: Times of the samples, not decreasing, (T,).
         velocity_enu_m_s: Velocity of the centre of mass, world (T, 3).
         omega_body_rad_s: Angular velocity, body frame (T, 3).
     """

@@ -191,7 +191,7 @@ class FlatPiece(NamedTuple):
         width: Width of the line [px].
         width_m: The line is at least as wide as this subject_styles.
         nearer_m: Distance by which it is drawn nearer than it is.
-        one_sided: Not seen from where the points turn clockwise.
+        one_sided: Whether it is hidden from where the points turn clockwise.
     """
 
     points_enu_m: np.ndarray

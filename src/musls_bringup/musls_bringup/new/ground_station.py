@@ -57,7 +57,7 @@ class GroundMission:
     Attributes:
         points: x, y, z [m, ENU], yaw [rad], time to stay [s].
         speed_m_s: Speed that the mission asks for; None if it says none.
-        left_out: What a load on cables cannot do, or does by itself, in words.
+        left_out: Items that a load on cables cannot do, or does by itself, in words.
     """
 
     points: Sequence[tuple[float, float, float, float, float]]

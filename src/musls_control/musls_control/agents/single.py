@@ -31,7 +31,7 @@ class SingleAgent:
         level: Level of its commands.
         hears: Numbers of the drones whose messages it is to hear.
         task_s: Time without a task after which the drone lands.
-        alone: How the drone lands by itself; None while it is not to.
+        alone: Landing of the drone by itself; None while it is not to land.
         why: Reason for that in words.
     """
 

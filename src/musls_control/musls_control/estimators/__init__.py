@@ -62,7 +62,7 @@ class EstimatorSetup:
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `LoadEstimator.step`.
         errors: Errors of the drones' estimates.
-        cable_model: What is known of the cables beside their pull: `rigid_links` do not twist
+        cable_model: Knowledge of the cables in addition to their pull: `rigid_links` do not twist
             where they say so, `elastic` ones have drag.
         disturbance_m_s2: Acceleration of the load that no model explains, lasting 0.1 s.
         disturbance_rad_s2: Angular acceleration of the load that no model explains.

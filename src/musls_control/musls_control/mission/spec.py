@@ -210,12 +210,12 @@ class ContingencySpec:
 
     Attributes:
         drop_m: A drone this far below its set-point that sinks faster than `sink_m_s` is lost.
-        sink_m_s: See there.
+        sink_m_s: Speed of sinking, see `drop_m`.
         slack_share: A cable that carries less than this share of an even part of the load for
             `slack_s` is lost; its drone flies on without load.
-        slack_s: See there.
-        silent_s: With `controller.kind: agents` a drone is lost that nobody hears for so long;
-            nothing else tells its neighbours.
+        slack_s: Time, see `slack_share`.
+        silent_s: Silence after which a drone is lost with `controller.kind: agents`, where
+            drones have no other news of each other.
         delay_s: Time from the measurement to the first command in response: links,
             filters, decision.
         hook: "release" lets the cable of a lost drone go at the load; "hold" lets it hang there.

@@ -18,8 +18,8 @@ class Deprecation:
     """An old way that still works, and what replaces it.
 
     Attributes:
-        old: What users have written so far: "musls.envs".
-        new: What to write instead.
+        old: Text that users have written so far: "musls.envs".
+        new: Text to write instead.
         since: First version that warns, "MAJOR.MINOR".
     """
 
