@@ -7,7 +7,8 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
-from musls_control.mission.phase_end import LANDED, was_cut_short
+from musls_control.mission.phase_end import GATES, LANDED, was_cut_short
+from musls_control.mission.plan import HOOKED, RELEASED, RESTED, WEIGHED
 
 FROM_THE_GROUND = {
     "cable_model": "massless",
@@ -21,14 +22,16 @@ def run():
 
 
 def test_all_phases_but_the_last_say_why_they_ended(run):
-    assert not run.stages[-1].ended and run.stages[-1].name == "disarmed"
+    assert not run.stages[-1].end_reason and run.stages[-1].name == "disarmed"
     for stage in run.stages[:-1]:
-        assert stage.ended.startswith(f"{stage.name} ended: ") and not was_cut_short(stage.ended)
+        assert stage.end_reason.startswith(f"{stage.name} ended: ") and not was_cut_short(
+            stage.end_reason
+        )
     assert not [event for event in run.events if event.kind == "phase"], "they are the stages'"
 
 
 def test_a_planned_phase_lasts_as_long_as_it_says(run):
-    planned = {s: re.search(r"planned (\d+\.\d) s$", s.ended) for s in run.stages}
+    planned = {s: re.search(r"planned (\d+\.\d) s$", s.end_reason) for s in run.stages}
     planned = {stage: float(found[1]) for stage, found in planned.items() if found}
     assert {"spool_up", "take_off", "hold"} <= {stage.name for stage in planned}
     for stage, said_s in planned.items():  # a row in it may have waited
@@ -39,9 +42,9 @@ def test_a_planned_phase_lasts_as_long_as_it_says(run):
 
 def test_the_lift_ends_where_it_says(run):
     (lift,) = [stage for stage in run.stages if stage.name == "lift"]
-    near, low, high = map(float, re.findall(r"\d+\.\d+", lift.ended))
+    near, low, high = map(float, re.findall(r"\d+\.\d+", lift.end_reason))
     assert re.fullmatch(
-        r"lift ended: drones within .* m of their places, load .* to .* m high", lift.ended
+        r"lift ended: drones within .* m of their places, load .* to .* m high", lift.end_reason
     )
     load = run.body("load")
     k = int(np.searchsorted(run.time_s, lift.end_s)) - 1
@@ -54,7 +57,7 @@ def test_the_lift_ends_where_it_says(run):
 
 def test_the_landing_is_what_it_says(run):
     (land,) = [stage for stage in run.stages if stage.name == "land"]
-    assert land.ended == f"land ended: {LANDED.why}"
+    assert land.end_reason == f"land ended: {LANDED.why}"
     last = (run.time_s > land.end_s - 2.0) & (run.time_s < land.end_s)
     for k in (1, 2, 3):
         assert np.abs(run.body(f"drone_{k}").velocity_enu_m_s[last]).max() < 0.3
@@ -68,11 +71,15 @@ def test_an_abort_is_told_by_the_command_and_kept_in_the_folder(tmp_path, capsys
     said = " ".join(capsys.readouterr().out.split())
     why = "waypoints was cut short: the delivery is given up: asked for"
     assert re.search(rf"not as planned, at \d+\.\d s: {why}", said)
-    stages = {stage.name: stage.ended for stage in musls.read_recording(out).stages}
+    stages = {stage.name: stage.end_reason for stage in musls.read_recording(out).stages}
     assert stages["waypoints"] == why
     assert stages["land"] == f"land ended: {LANDED.why}"
 
 
 def test_a_flight_in_the_air_ends_with_its_plan():
     run = musls.fly("hold", set=FROM_THE_GROUND | {"start": "air"})
-    assert run.stages[-1].ended == "hold ended: the plan is over"
+    assert run.stages[-1].end_reason == "hold ended: the plan is over"
+
+
+def test_each_gate_of_a_delivery_has_words():
+    assert {*GATES} == {HOOKED, RESTED, RELEASED, WEIGHED}

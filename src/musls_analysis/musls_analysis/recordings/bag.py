@@ -534,7 +534,7 @@ def _recording(
     start_s = min((float(track.time_s[0]) for track in poses.values()), default=0.0)
     end_s = max((float(track.time_s[-1]) for track in poses.values()), default=0.0)
     parted = [(time_s, text.partition(":")) for time_s, text in events]
-    happened = [RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted]
+    all_events = [RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted]
     others: dict[str, dict[str, SignalTrack]] = {}
     for (name, signal), its in samples.items():
         if signal not in _OWN_TRACKS:
@@ -549,12 +549,12 @@ def _recording(
             [name for _, name in stages],
             start_s,
             end_s,
-            [(event.time_s, event.what) for event in happened if event.kind == PHASE],
+            [(event.time_s, event.what) for event in all_events if event.kind == PHASE],
         ),
         source=source,
         warnings=tuple(warnings),
         twists={n: _twist(its, poses[n]) for n, its in of("twist").items()},
-        events=tuple(event for event in happened if event.kind != PHASE),
+        events=tuple(event for event in all_events if event.kind != PHASE),
         batteries={n: _battery(its) for n, its in of("battery").items()},
         wrenches=of("wrench"),
         setpoint_accelerations=of("setpoint_accel"),

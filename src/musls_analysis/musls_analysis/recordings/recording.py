@@ -204,13 +204,14 @@ class RecordedStage:
     """A stage of the mission: start <= time < end; names are unique within a recording.
 
     Attributes:
-        ended: Why it ended, "lift ended: after its 7.2 s"; empty where it was not recorded.
+        end_reason: Why it ended, "lift ended: after its planned 7.2 s"; empty where it was not
+            recorded.
     """
 
     name: str
     start_s: float
     end_s: float
-    ended: str = ""
+    end_reason: str = ""
 
     @property
     def duration_s(self) -> float:
@@ -304,7 +305,7 @@ def stages_from_changes(
     names: Sequence[str],
     start_s: float,
     end_s: float,
-    ended: Sequence[tuple[float, str]] = (),
+    reasons: Sequence[tuple[float, str]] = (),
 ) -> tuple[RecordedStage, ...]:
     """Cut a flight into stages where the stage's name was announced, at times (K,) not decreasing.
 
@@ -312,7 +313,7 @@ def stages_from_changes(
     gets a number ("engage", "hold", "engage_2"), so that names stay unique. Without any
     announcement the whole flight is one stage "flight".
 
-    `ended`: times and lines that say why a stage ended, each within `SAME_END_S` of its end.
+    `reasons`: times and lines that say why a stage ended, each within `SAME_END_S` of its end.
     """
     if not names:
         return (RecordedStage("flight", start_s, end_s),)
@@ -329,13 +330,13 @@ def stages_from_changes(
     ends = [*starts[1:], max(end_s, starts[-1])]
     counts = [kept[: k + 1].count(name) for k, name in enumerate(kept)]
     unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(kept, counts, strict=True)]
-    reasons = [_reason_of(name, end, ended) for name, end in zip(kept, ends, strict=True)]
-    return tuple(map(RecordedStage, unique, starts, ends, reasons))
+    own = [_reason_of(name, end, reasons) for name, end in zip(kept, ends, strict=True)]
+    return tuple(map(RecordedStage, unique, starts, ends, own))
 
 
-def _reason_of(name: str, end_s: float, ended: Sequence[tuple[float, str]]) -> str:
+def _reason_of(name: str, end_s: float, reasons: Sequence[tuple[float, str]]) -> str:
     """The line that says why a stage ended at a time; empty if there is none."""
-    near = [what for time_s, what in ended if abs(time_s - end_s) < SAME_END_S]
+    near = [what for time_s, what in reasons if abs(time_s - end_s) < SAME_END_S]
     return next((what for what in near if what.split(" ")[0] == name), "")
 
 

@@ -127,8 +127,8 @@ def _verdict(recording: Recording, summary: Mapping[str, Any]) -> list[str]:
             f"average, {most_mm:.0f} mm at most."
         )
     for stage in recording.stages:
-        if was_cut_short(stage.ended):
-            lines.append(f"Not as planned, at {stage.end_s:.1f} s: {stage.ended}.")
+        if was_cut_short(stage.end_reason):
+            lines.append(f"Not as planned, at {stage.end_s:.1f} s: {stage.end_reason}.")
     return [*lines, *summary["explanations"]]
 
 

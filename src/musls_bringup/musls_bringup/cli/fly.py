@@ -227,9 +227,9 @@ def conclude(summary: dict[str, Any], folder: Path, *, quiet: bool = False) -> i
     elif summary["landed"] is False and summary["ends_on_ground"]:
         console.print("[yellow]the drones were not found landed at the end")
     for stage in summary["stages"]:
-        if was_cut_short(stage["ended"]):
+        if was_cut_short(stage["end_reason"]):
             when = f"not as planned, at {stage['end_s']:.1f} s"
-            console.print(f"[yellow]{when}: {escape(stage['ended'])}")
+            console.print(f"[yellow]{when}: {escape(stage['end_reason'])}")
     report = (folder / "report.html").is_file()
     console.print(
         f"results in [bold]{escape(str(folder))}[/bold]" + (": open report.html" if report else "")

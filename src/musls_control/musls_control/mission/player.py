@@ -185,7 +185,9 @@ class FlightPlayer:
         waits for nobody.
         """
         rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
-        shown, wait, passed = int(self.play["row"][0]), int(self.play["next_wait"][0]), None
+        row_before = int(self.play["row"][0])
+        wait = int(self.play["next_wait"][0])
+        gate_now: DeliveryGate | None = None
         waits = plan.waits if places_enu_m is not None else plan.waits[:0]
         places = NOWHERE if places_enu_m is None else places_enu_m
         due = int(due_row(self.play[0], waits, plan.drone_position_enu_m, places, time_s))
@@ -198,29 +200,29 @@ class FlightPlayer:
             if self._waits:
                 due = gate.row - 1
             else:
-                passed = self._gates.pop(0)
+                gate_now = self._gates.pop(0)
         self._due = due
         self.play["row"] = min(max(due, 0), rows - 1)
-        if shown >= 0 and plan.stage[shown] != plan.stage[self.row]:
-            self.reason = self._why_on(shown, wait, passed, places)
+        if row_before >= 0 and plan.stage[row_before] != plan.stage[self.row]:
+            self.reason = self._why_on(row_before, wait, gate_now, places)
         if self.play["waited"][0] == 0:
             self._rest = None
         elif self._rest is None:
             self._rest = Reference.rest(plan.load_pose[self.row])
 
     def _why_on(
-        self, shown: int, wait: int, passed: DeliveryGate | None, places_enu_m: Array
+        self, row: int, wait: int, gate: DeliveryGate | None, places_enu_m: Array
     ) -> Reason:
-        """Why the phase of a row ended; `wait`: the wait that was next, `passed`: a gate."""
+        """Why the phase of a row ended; `wait`: the wait that was next, `gate`: one that let on."""
         plan = self.plan
-        if passed is not None:
-            return Reason(GATES[passed.what])
+        if gate is not None:
+            return Reason(GATES[gate.what])
         if int(self.play["next_wait"][0]) > wait:
             if int(self.play["missed"][0]) > self._missed:
                 return Reason(self._what_is_off(places_enu_m))
             return in_place(plan.waits[wait], plan.rate_hz)
         begins = np.flatnonzero(plan.begins)
-        k = int(np.searchsorted(begins, shown, side="right"))
+        k = int(np.searchsorted(begins, row, side="right"))
         return Reason(f"after its planned {(begins[k] - begins[k - 1]) / plan.rate_hz:.1f} s")
 
     def missed(self, places_enu_m: Array) -> str:

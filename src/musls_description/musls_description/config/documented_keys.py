@@ -269,9 +269,9 @@ class Keys:
             words = [key for key in keys if wanted.lower() in key.name.lower()]
         else:
             words = []
-        asked = text.lower().split()
-        meant = [key for key in keys if len(asked) > 1 and _has_words(key.meaning, asked)]
-        found = ends or across or words or meant
+        query = text.lower().split()
+        by_meaning = [key for key in keys if len(query) > 1 and _has_words(key.meaning, query)]
+        found = ends or across or words or by_meaning
         if not found:
             names = sorted({key.name for key in keys} | set(self._by_path))
             raise ConfigError(f"no key '{shown(text)}': {near_names(wanted, names)}")
