@@ -10,7 +10,7 @@ from musls_sim.recording.signals import Rate
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.collisions import CollisionError
 from musls_sim.session.compiled_stages.session_memory import World
-from musls_sim.session.loop import Progress
+from musls_sim.session.loop import Observer, Progress
 from musls_sim.session.session import Session
 
 HOLD = "mission.stages=[{kind: hold, duration_s: 1, position_m: [0, 0, 0.5]}]"
@@ -192,3 +192,34 @@ def test_what_people_ask_for_is_the_same_however_runs_are_cut(asked, rate_hz):
     rests = (time_s > 0.004 * begin + 0.02) & (time_s < 0.004 * end)
     assert np.ptp(place[rests], axis=0) == pytest.approx(0.0, abs=1e-12)
     assert whole[0].state.motion[1:, 2].min() > 1.0  # after a goal, too, they hang there
+
+
+class Seen(Observer):
+    """Notes times and places of all bodies, one by one or by rows."""
+
+    every = 2
+
+    def __init__(self, *, by_rows):
+        self.by_rows = by_rows
+        self.times_s, self.places = [], []
+
+    def observe(self, time_s, loop):
+        self.record([time_s], loop)
+
+    def record(self, times_s, seen):
+        self.times_s += times_s
+        self.places += list(seen.plant.state.motion[..., :3].copy().reshape(len(times_s), -1, 3))
+
+
+def test_an_observer_by_rows_sees_what_one_in_each_period_does():
+    seen = []
+    for by_rows in (False, True):
+        scenario = load_scenario(SCENARIOS / "hold.yaml", ["cable_model=massless", HOLD])
+        session = Session(scenario)
+        seen.append(Seen(by_rows=by_rows))
+        session.observe_with(seen[-1])
+        with session:
+            session.advance(601)
+    assert seen[0].times_s == seen[1].times_s
+    assert len(seen[0].times_s) == 301
+    assert np.array_equal(seen[0].places, seen[1].places)

@@ -43,7 +43,7 @@ from musls_sim.recording.signals import (
     event_text,
     recorded_topics,
 )
-from musls_sim.session.loop import NEVER, Loop, Observer
+from musls_sim.session.loop import Loop, Observer
 
 WRITE_EVERY_S = 1.0
 """Longest real time between two chunks while something is recorded."""
@@ -152,7 +152,6 @@ class MemoryRecorder(Observer):
         self.every = round(1.0 / (step_period_s * rate_hz))
         self._shape_every = 0 if shape_rate_hz is None else round(rate_hz / shape_rate_hz)
         self._until_shape = 0 if self._shape_every else -1
-        self._by_rows = False
         self.layouts = {rate: Row(system, rate, asked) for rate in Rate}
         self.rows = {rate: RowStore(row.shapes, row.dtypes) for rate, row in self.layouts.items()}
         self.texts: dict[str, list[tuple[int, str]]] = {STAGE: [], EVENTS: []}
@@ -161,8 +160,6 @@ class MemoryRecorder(Observer):
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Record the session's state, and the cables' shapes at their rate."""
-        if self._by_rows:
-            return
         self._append(Rate.STATE, time_s, *self.layouts[Rate.STATE].values(loop))
         if self._until_shape == 0:
             self._append(Rate.SHAPE, time_s, *self.layouts[Rate.SHAPE].values(loop))
@@ -170,18 +167,14 @@ class MemoryRecorder(Observer):
         self._until_shape -= 1
         self._refer([time_s])
 
-    def next_look(self, tick: int) -> float:
-        """See `Observer`."""
-        return NEVER if self._by_rows else super().next_look(tick)
-
-    def takes_rows(self, loop: Loop) -> bool:
-        """See `Observer`: if it records nothing but what rows have, and a plant's memory."""
+    def start(self, loop: Loop) -> None:
+        """Take rows if nothing is recorded but what they have, and a plant's memory."""
         own = type(self).observe is not MemoryRecorder.observe
         shapes = self._shape_every and loop.plant.compiled_step is None
-        self._by_rows = not (own or shapes) and self.layouts[Rate.STATE].signals <= ROWS
-        shown = self._by_rows and self.layouts[Rate.SHAPE].shapes
+        whole = self.layouts[Rate.STATE].signals <= ROWS
+        self.by_rows = loop.compiles and whole and not (own or shapes)
+        shown = self.by_rows and self.layouts[Rate.SHAPE].shapes
         self.recalls = self.every * self._shape_every if shown else 0
-        return self._by_rows
 
     def recall(self, times_s: Sequence[float], plant: Any) -> None:
         """See `Observer`: record the cables' shapes."""
@@ -220,7 +213,7 @@ class MemoryRecorder(Observer):
 
     def _write_before(self, time_s: float) -> None:
         """Called before a signal of a time is recorded; rows come later than others, and write."""
-        if not self._by_rows:
+        if not self.by_rows:
             self._write_if_due(time_s)
 
     def _write_if_due(self, time_s: float) -> None:

@@ -30,11 +30,15 @@ class Observer:
         every: Control periods between two calls of `observe`.
         recalls: Control periods between two calls of `recall`, a whole number of `every`; 0 for
             none.
+        by_rows: Whether `record` and `recall` are called instead of `observe`, up to a second
+            later: for an observer that only looks, at a tenth of the time. After an interrupt they
+            may be called again with what they had.
         held: Whether a snapshot of the session holds its state.
     """
 
     every: int = 1
     recalls: int = 0
+    by_rows: bool = False
     held: ClassVar[bool] = False
 
     def start(self, loop: Loop) -> None:
@@ -45,14 +49,7 @@ class Observer:
 
     def next_look(self, tick: int) -> float:
         """First period, from one on, in which `observe` is to be called."""
-        return -(-tick // self.every) * self.every
-
-    def takes_rows(self, loop: Loop) -> bool:
-        """Whether `record` and `recall` are called, up to a second later; `observe` idles.
-
-        After an interrupt they may be called again with what they had.
-        """
-        return False
+        return NEVER if self.by_rows else -(-tick // self.every) * self.every
 
     def record(self, times_s: Sequence[float], seen: Any) -> None:
         """Look at a session whose arrays have these times as their first axis."""
@@ -249,7 +246,7 @@ class Loop:
     def look(self, tick: int) -> None:
         """Call the observers with the present state and set-points; a stage of the loop."""
         for observer in self.observers:
-            if tick % observer.every == 0:
+            if tick % observer.every == 0 and not observer.by_rows:
                 observer.observe(tick * self.plant.period_s, self)
 
     @property

@@ -104,7 +104,7 @@ class Rows:
     """
 
     def __init__(self, session: Flight, arrays: Arrays) -> None:
-        self.observers = [one for one in session.observers if one.takes_rows(session)]
+        self.observers = [one for one in session.observers if one.by_rows]
         self.every = self.keeps_every = 0
         for taker in self.observers:
             self.every = gcd(self.every, taker.every)
