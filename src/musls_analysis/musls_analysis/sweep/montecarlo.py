@@ -89,9 +89,9 @@ def study_of(
 def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict[str, Any]]:
     """Mean and percentiles of each figure with intervals; first the shares of failed worlds."""
     flown = [row for row in rows if row["status"] == FINISHED]
-    table = [_share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
+    table = [share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
     if flown:
-        table.append(_share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
+        table.append(share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
     for column in figures(flown, sweep):
         values = np.array([row[column] for row in flown if row.get(column) is not None], float)
         if len(values) < FEWEST:
@@ -205,7 +205,8 @@ def _in_words(row: Mapping[str, Any], key: str, scale: float) -> str:
     return f"{scale * row[key]:.4g} [{low}, {high}]"
 
 
-def _share(name: str, count: int, of: int) -> dict[str, Any]:
+def share(name: str, count: int, of: int) -> dict[str, Any]:
+    """Share of worlds with its interval, as a row of `statistics`."""
     found = stats.binomtest(count, of).proportion_ci(CONFIDENCE)
     return {
         "figure": f"share.{name}",

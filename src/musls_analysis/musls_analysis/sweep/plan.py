@@ -473,6 +473,7 @@ def signal_names(bodies: Iterable[str]) -> list[str]:
 FLIGHT_COLUMNS = (
     "real_time_factor", "step_size_s", "steps", "refined_periods", "sim_time_s", "wall_time_s",
     "loop_step_us", "plant_step_us", "bare_dart_step_us", "thrust_margin", "sag_m", "landed",
+    "least_thrust_margin",
 )  # fmt: skip
 """Numbers at the top of summary.json that go into the table."""
 
