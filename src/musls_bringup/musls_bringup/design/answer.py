@@ -34,11 +34,14 @@ from musls_description.tables import Rows, ShownResult, Table
 WINDS_DEG: tuple[float | None, ...] = (0.0, 90.0)
 """Directions of the wind that are flown, from the load's x axis."""
 
-CONTROLLERS = ("formation", "payload")
-"""Controllers that are tried where none is fixed."""
+OTHER = "payload"
+"""Controller that is tried beside `formation` where none is fixed."""
 
-BETTER = 0.8
-"""Share of the load's error from which another controller than the first is taken."""
+BETTER = 0.5
+"""Share of the load's distance from its place from which the other controller is taken."""
+
+STEADIEST = 3
+"""Formations of a fleet that are flown in the model that was asked for, one after the other."""
 
 MOST_FLIGHTS = 64
 """Flights that are made at once, where there are cores for them."""
@@ -373,17 +376,7 @@ class _Selection:
             flights = self._fly(
                 [[Trial(d, wind) for wind in self.winds_deg] for d in first], "in wind"
             )
-            losses: list[list[Outcome]] = [[] for _ in first]
-            if self.required.survives_one:
-                losses = self._fly(
-                    [
-                        []
-                        if self._lacks(flown)
-                        else [Trial(d, _windiest(flown), k + 1) for k in range(d.number)]
-                        for d, flown in zip(first, flights, strict=True)
-                    ],
-                    "losses",
-                )
+            losses = self._losses(first, flights)
             left = []
             for rest, one, flown, lost in zip(waiting, first, flights, losses, strict=True):
                 why = self._lacks([*flown, *lost])
@@ -407,30 +400,61 @@ class _Selection:
 
     def _hung(self, fleets: Sequence[Sequence[Design]]) -> list[list[Design]]:
         """Designs that hold the load in gusts on massless cables, with their controllers."""
-        fixed = self.question.fixed.controller
-        kinds = (fixed,) if fixed else CONTROLLERS[: 1 if self.required.survives_one else 2]
-        tried = [
-            [replace(one, controller=kind) for one in designs for kind in kinds]
-            for designs in fleets
-        ]
-        flat = [one for designs in tried for one in designs]
-        flown = self._fly(
-            [[Trial(one, wind, quick=True) for wind in self.winds_deg] for one in flat],
-            "hanging in gusts",
-        )
-        outcomes = dict(zip((one.name for one in flat), flown, strict=True))
+        outcomes = self._hang([one for designs in fleets for one in designs])
         kept = []
-        for designs in tried:
+        for designs in fleets:
             good = [one for one in designs if not self._lacks(outcomes[one.name])]
             if not good:
-                best = designs[0]
+                best = min(designs, key=lambda one: len(self._lacking(outcomes[one.name])))
                 why = self._lacks(outcomes[best.name])
                 self.rejected.append(
                     Rejection(best.airframe, best.number, why, best.cost_kg, best, flown=True)
                 )
                 continue
-            kept.append(_ordered(good, outcomes))
-        return kept
+            kept.append(sorted(good, key=lambda one: _off_m(outcomes[one.name]))[:STEADIEST])
+        if self.question.fixed.controller or self.required.survives_one:
+            return kept
+        # Another controller, where that holds the load nearer to its place.
+        others = [replace(one, controller=OTHER) for designs in kept for one in designs]
+        outcomes |= self._hang(others)
+        return [[self._steadier(one, outcomes) for one in designs] for designs in kept]
+
+    def _losses(
+        self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
+    ) -> list[list[Outcome]]:
+        """Flights in which each drone is lost: of two first, of the others where these survive."""
+        flown: list[list[Outcome]] = [[] for _ in designs]
+        for begins in (True, False) if self.required.survives_one else ():
+            trials = []
+            for one, whole, lost in zip(designs, flights, flown, strict=True):
+                first = {1, one.number // 2 + 1}
+                numbers = [k for k in range(1, one.number + 1) if (k in first) == begins]
+                fails = self._lacks([*whole, *lost])
+                wind_deg = _windiest(whole)
+                trials.append([] if fails else [Trial(one, wind_deg, k) for k in numbers])
+            for lost, more in zip(flown, self._fly(trials, "each drone lost"), strict=True):
+                lost += more
+        return [sorted(lost, key=lambda outcome: outcome.trial.lost or 0) for lost in flown]
+
+    def _hang(self, designs: Sequence[Design]) -> dict[str, list[Outcome]]:
+        """Outcomes of designs that hang in gusts on massless cables, by their names."""
+        flown = self._fly(
+            [[Trial(one, wind, quick=True) for wind in self.winds_deg] for one in designs],
+            "hanging in the wind",
+        )
+        return dict(zip((one.name for one in designs), flown, strict=True))
+
+    def _steadier(self, design: Design, outcomes: Mapping[str, Sequence[Outcome]]) -> Design:
+        """The design with the controller that holds its load much nearer to its place."""
+        other = replace(design, controller=OTHER)
+        if self._lacks(outcomes[other.name]):
+            return design
+        better = _off_m(outcomes[other.name]) < BETTER * _off_m(outcomes[design.name])
+        return other if better else design
+
+    def _lacking(self, flown: Sequence[Outcome]) -> list[str]:
+        """Everything that flights lack."""
+        return [text for outcome in flown for text in outcome.lacks(self.required)]
 
     def _fly(self, trials: Sequence[Sequence[Trial]], what: str) -> list[list[Outcome]]:
         """Fly groups of trials together; outcomes in the same groups."""
@@ -447,7 +471,7 @@ class _Selection:
     def _thicker(self, design: Design, flown: Sequence[Outcome]) -> Design | None:
         """The design with thicker cables, where only these are too weak."""
         fixed = self.question.fixed.diameter_m
-        lacks = [text for outcome in flown for text in outcome.lacks(self.required)]
+        lacks = self._lacking(flown)
         if fixed is not None or not all(text.startswith("a cable is pulled") for text in lacks):
             return None
         whole = [o.peak_n * self.required.factor for o in flown if o.trial.lost is None]
@@ -467,16 +491,9 @@ class _Selection:
         return replace(design, diameter_m=sizes[0], hanging=hanging)
 
 
-def _ordered(designs: Sequence[Design], outcomes: Mapping[str, Sequence[Outcome]]) -> list[Design]:
-    """Designs in the order in which they are tried: the better controller of each first."""
-    found: list[Design] = []
-    for first in dict.fromkeys(replace(one, controller="").name for one in designs):
-        same = [one for one in designs if replace(one, controller="").name == first]
-        errors = [max(o.error_m or 0.0 for o in outcomes[one.name]) for one in same]
-        if len(same) == 2 and errors[1] < BETTER * errors[0]:
-            same.reverse()
-        found += same
-    return found
+def _off_m(flown: Sequence[Outcome]) -> float:
+    """Largest distance of the load from its place in some flights."""
+    return max(outcome.error_m or 0.0 for outcome in flown)
 
 
 def _windiest(flown: Sequence[Outcome]) -> float | None:

@@ -55,7 +55,7 @@ def scenario_text(question: Question, data: Mapping[str, Any], system: Path, sce
             "cable_model": data["cable_model"],
             "wind": data["wind"],
             "strongest": question.strongest_m_s,
-            "contingency": "contingency" in data,
+            "contingency": data.get("contingency"),
             "seed": question.seed,
         },
     )

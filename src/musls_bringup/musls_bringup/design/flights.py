@@ -28,6 +28,7 @@ from musls_control.mission.contingency import MIN_DRONES
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
 from musls_description.config.strict_yaml import read_yaml
+from musls_description.hanging.hang import shown_beside
 from musls_sim.scenario.scenario import Scenario, load_scenario
 
 FLYER = "musls_bringup.design.flights:fly_and_watch_load"
@@ -35,6 +36,9 @@ FLYER = "musls_bringup.design.flights:fly_and_watch_load"
 
 OVER_GROUND_M = 1.0
 """Height of the load's lowest point in flight; long loads fly higher, see `_height_m`."""
+
+QUICK_S = 8.0
+"""Time for which a load hangs in the wind in a short flight."""
 
 HOLD_S, WAY_M, SPEED_M_S = 6.0, 2.0, 0.5
 """The flight of a design: hold, then to a place so far away and back."""
@@ -44,6 +48,10 @@ LOST_AFTER_S = 2.0
 
 TOLD = ("drone_lost", "drone_given_up", "reallocated", "collision", "overlap", "break")
 """Kinds of events that are told of a flight."""
+
+CONTINGENCY = {"slack_s": 5.0}
+"""Reaction to a loss: a drone that falls is noticed within half a second; cables that are slack for
+a moment in wind are no loss."""
 
 LOSS_FACTOR = 2.0
 """Breaking force of a cable over its largest tension where a drone was lost, at least."""
@@ -94,12 +102,13 @@ class Trial:
         design, load = self.design, self.design.system.load
         height_m = _height_m(question)
         place = [0.0, 0.0, height_m]
-        hold = {"kind": "hold", "position_m": place, "duration_s": HOLD_S}
+        hold_s = QUICK_S if self.quick else HOLD_S
+        hold = {"kind": "hold", "position_m": place, "duration_s": hold_s}
         there = [WAY_M, 0.0, height_m]
         line = {"kind": "line", "start_m": place, "end_m": there, "speed_m_s": SPEED_M_S}
         stages = [hold] if self.quick else [hold, line]
         model = question.cable_model
-        survives = design.number >= MIN_DRONES and design.controller == "formation"
+        survives = question.required.survives_one and design.number >= MIN_DRONES
         data: dict[str, Any] = {
             "name": load_name(question),
             "description": f"{question.cargo.what} of {load.mass_kg:g} kg below {design.name}",
@@ -114,7 +123,7 @@ class Trial:
             "seed": question.seed,
         }
         if survives and not self.quick:
-            data["contingency"] = {}
+            data["contingency"] = CONTINGENCY
         if self.lost is not None:
             data["events"] = [loss_event(self.lost)]
         return data
@@ -172,6 +181,8 @@ class Outcome:
         tips_m: Least distance of rotor tips; None for one drone.
         error_m: Largest distance of the load from its place while it is to stay there.
         sink_m_s: Largest speed at which the load came down.
+        given_up: Numbers of drones that were given up, in words, the lost one included.
+        way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
         told: Events of the flight, in words.
     """
@@ -185,6 +196,8 @@ class Outcome:
     tips_m: float | None = None
     error_m: float | None = None
     sink_m_s: float = 0.0
+    given_up: Sequence[str] = ()
+    way: bool = False
     landed: bool = False
     told: Sequence[str] = ()
 
@@ -196,12 +209,19 @@ class Outcome:
         found = list(self.warnings)
         if not (self.landed or self.trial.quick):
             found.append("the drones have not landed at its end")
+        if not lost and self.given_up:
+            found.append(f"a drone that flies is given up: {self.given_up[0]}")
+        if lost and not any("all motors stopped" in line for line in self.told):
+            found.append("its hold does not come, in which the drone was to be lost")
+        if not (lost or self.way):
+            found.append("it is broken off before its way")
         if lost and self.sink_m_s > HARDEST_M_S:
             found.append(
                 f"the load comes down at {self.sink_m_s:.1f} m/s, {HARDEST_M_S:g} m/s are allowed"
             )
         if not lost and self.margin is not None and self.margin < required.margin:
-            found.append(f"thrust margin {self.margin:.2f}, {required.margin:g} is required")
+            shown = shown_beside(self.margin, required.margin)
+            found.append(f"thrust margin {shown}, {required.margin:g} is required")
         factor = LOSS_FACTOR if lost else required.factor
         if design.break_force_n < factor * self.peak_n:
             found.append(
@@ -210,7 +230,8 @@ class Outcome:
             )
         gap_m = required.gap_m(design.system.drones[0])
         if not lost and self.tips_m is not None and self.tips_m < gap_m:
-            found.append(f"rotor tips within {self.tips_m:.2f} m, {gap_m:.2g} m are required")
+            shown = shown_beside(self.tips_m, gap_m)
+            found.append(f"rotor tips within {shown} m, {gap_m:.3g} m are required")
         if (
             not lost
             and required.error is not None
@@ -296,6 +317,8 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
         None if apart is None else apart["tips_m"],
         row.get("errors.load.hold.translational_error_max_m"),
         summary["sink_m_s"],
+        [e["what"] for e in summary.get("events", ()) if e["kind"] == "drone_given_up"],
+        trial.quick or any(stage["name"] == "line" for stage in summary["stages"]),
         bool(summary["landed"]),
         [
             f"{event['time_s']:.1f} s: {event['what']}"

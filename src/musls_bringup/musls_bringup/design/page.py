@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from musls_analysis.view.picture import NARROW, PictureOptions
 from musls_bringup.design.answer import MARK, Answer, Choice
 from musls_bringup.design.flights import HOLD_S, LOST_AFTER_S, Outcome, loss_event
 from musls_bringup.design.question import Question, battery_of
-from musls_bringup.design.search import materials_for
+from musls_bringup.design.search import Rejection, materials_for
 from musls_bringup.fly import fly_in_memory, program
 from musls_bringup.formation import Proposal, draw
 from musls_control.brief.margins import drone_margins
@@ -66,7 +66,7 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
         ("model", question.cable_model),
     ]
     content: dict[str, Any] = {
-        "title": f"Lifting {cargo.what.removeprefix('a ')}",
+        "title": f"Lifting {cargo.what}, {cargo.mass_kg:g} kg",
         "asked": asked,
         "assumed": list(question.assumptions()),
         "not_looked_at": NOT_LOOKED_AT,
@@ -75,7 +75,8 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
         "found": found,
         "heads": list(found.choices[0].row()) if found.choices else [],
         "rows": [[_shown(value) for value in row.values()] for row in found.rows],
-        "rejected": found.rejected,
+        "rejected": _together(found.rejected),
+        "number": number,
         "choice": None,
     }
     return content if not found.choices else content | _of_choice(found, folder)
@@ -85,8 +86,8 @@ def _required(found: Answer) -> Iterator[str]:
     required = found.question.required
     yield f"thrust margin {required.margin:g}"
     yield f"breaking force {required.factor:g} times the largest tension"
-    drone = next(iter(found.question.fleet.values()))
-    yield f"rotor tips {required.gap_m(drone):.2g} m apart"
+    gaps = {f"{required.gap_m(drone):.2g}" for drone in found.question.fleet.values()}
+    yield f"rotor tips {' or '.join(sorted(gaps))} m apart"
     for value, text in (
         (required.hover_min, "{:g} min of hover"),
         (required.room, "{:g} m of room on the ground"),
@@ -101,6 +102,15 @@ def _fixed(found: Answer) -> Iterator[str]:
     fixed = vars(found.question.fixed)
     yield from (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in fixed.items() if value is not None)  # fmt: skip
+
+
+def _together(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
+    """Fleets and reasons; those of one airframe with the same reason in one row."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for entry in rejected:
+        why = entry.why + (" (flown)" if entry.flown else "")
+        rows.setdefault((entry.airframe, why), []).append(f"{entry.number}")
+    return [(f"{', '.join(numbers)} {name}", why) for (name, why), numbers in rows.items()]
 
 
 def _shown(value: Any) -> str:
@@ -257,7 +267,7 @@ def _front_figure(found: Answer) -> Any:
     ax.axhline(found.question.required.margin, color=style.INK, lw=0.8, ls="--")
     ax.set(xlabel="mass of drones and cables [kg]", ylabel="least thrust margin")
     ax.set_title("Choices (dots; crosses were rejected, dashed: required)")
-    ax.margins(0.12, 0.2)
+    ax.margins(0.16, 0.2)
     return figure
 
 
@@ -294,7 +304,7 @@ def _peaks_figure(found: Answer) -> Any:
     ax.set_ylim(-len(rows) + 0.4, 0.6)
     ax.set_xlim(0.5 * rest_n, 1.6 * design.break_force_n)
     ax.set(xlabel="largest tension of any cable [N]")
-    ax.set_title(f"Tensions; breaks at {design.break_force_n:.3g} N (line; "
+    ax.set_title(f"Tensions; breaks at {number(design.break_force_n)} N (line; "
                  f"dashed: a {required.factor:g}th of it)")  # fmt: skip
     return figure
 

@@ -3,8 +3,8 @@
 For each airframe and number of drones all cones and lengths are solved exactly (`hang`). Cables
 lean outwards in proportion to their hooks' distances from the middle: with even shares such forces
 balance for hooks of any shape. Of the formations that keep what is required those are kept that
-leave the weakest rotor the largest margin in the strongest wind. Flights decide, so that here a
-little less than what is required passes (`STATIC_SLACK`).
+differ: of each length the narrowest cone and a wider one. Flights decide, so that here a little
+less than what is required passes (`STATIC_SLACK`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from musls_control.trajectories.straight import Hold
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
 from musls_description.hanging.fitting import CENTRAL_M, proposed_places_m
-from musls_description.hanging.hang import Hanging, hang
+from musls_description.hanging.hang import Hanging, hang, shown_beside
 from musls_description.hanging.tree import tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -64,11 +64,11 @@ LEAST_SHARE = 0.4
 STEEPEST_RAD = math.radians(3.0)
 """Largest tilt of the load at rest."""
 
-AS_GOOD = 0.03
-"""Share of the best margin within which a formation is as good; the shortest cables are taken."""
+SHORT = 2
+"""Lengths for which a wider cone is looked at, too."""
 
-WIDE = 0.1
-"""Share of the best margin that is given for the formation with the most room between rotors."""
+WIDER_DEG = 10.0
+"""Angle by which a second cone for the same length is wider than the narrowest, at least."""
 
 MORE_DRONES = 2
 """Drones by which a fleet may be larger than the smallest one of an airframe that is possible."""
@@ -243,22 +243,13 @@ class Fleet:
         designs = list(self._formations(hooks))
         if not designs:
             return [], self._no_places()
-        ranked = sorted(designs, key=lambda design: -design.hanging.thrust_margin)[: 4 * 3]
-        windy = [self._in_wind(design) for design in ranked]
+        windy = [self._in_wind(design) for design in _spread(designs)]
         self.nearest = max(windy, key=lambda design: design.wind_margin)
         self.cost_kg = self.nearest.cost_kg
         kept = [design for design in windy if not self._lacks(design)]
         if not kept:
             return [], self._lacks(self.nearest)
-        top = max(design.wind_margin for design in kept)
-        as_good = [d for d in kept if d.wind_margin >= (1.0 - AS_GOOD) * top]
-        first = min(as_good, key=lambda design: (design.length_m, -design.wind_margin))
-        wide = max(
-            (design for design in kept if design.wind_margin >= (1.0 - WIDE) * top),
-            key=lambda design: design.apart_m,
-        )
-        strong = max(kept, key=lambda design: design.wind_margin)
-        return list({design.name: design for design in (first, wide, strong)}.values()), ""
+        return kept, ""
 
     def forced(self) -> Design | None:
         """The best formation even if it lacks something; None if nothing hangs."""
@@ -277,7 +268,7 @@ class Fleet:
         upright = self._upright(self.number)
         if upright < self.needed:
             return (
-                f"thrust margin {upright:.2f} with upright cables in still air, "
+                f"thrust margin {shown_beside(upright, required.margin)} with upright cables in still air, "
                 f"{required.margin:g} is required"
             )
         if required.survives_one and self._upright(self.number - 1) < LEFT_OVER:
@@ -305,7 +296,7 @@ class Fleet:
         required = self.question.required
         if design.wind_margin < self.needed:
             return (
-                f"thrust margin {design.wind_margin:.2f} at rest in "
+                f"thrust margin {shown_beside(design.wind_margin, required.margin)} at rest in "
                 f"{self.question.strongest_m_s:g} m/s of wind, {required.margin:g} is required"
             )
         if required.hover_min is not None:
@@ -381,7 +372,7 @@ class Fleet:
     def _cable(self, pull_n: float, length_m: float) -> Cable:
         """The lightest cable that holds a pull; of those that weigh nearly the same the best."""
         fixed, factor = self.question.fixed, self.question.required.factor
-        sizes = diameters_m(pull_n, factor, fixed.diameter_m)
+        sizes = diameters_m(pull_n, PEAK * factor * pull_n, fixed.diameter_m)
         if fixed.material is not None:
             sizes = {fixed.material: sizes[fixed.material]}
         mass = {name: MATERIALS[name].mass_kg_m(d) * length_m for name, d in sizes.items()}
@@ -442,6 +433,17 @@ class Fleet:
         return replace(design, wind_margin=margin, tension_n=tension_n, minutes=least)
 
 
+def _spread(designs: Sequence[Design]) -> list[Design]:
+    """Of each length the narrowest cone, of short ones also a wider one; the shortest first."""
+    found: list[Design] = []
+    for k, length_m in enumerate(dict.fromkeys(design.length_m for design in designs)):
+        same = [design for design in designs if design.length_m == length_m]
+        narrow = min(same, key=lambda design: design.cone_deg)
+        wider = [d for d in same if d.cone_deg >= narrow.cone_deg + WIDER_DEG]
+        found += [narrow, *(wider[:1] if k < SHORT else ())]
+    return found
+
+
 def _ground_tips_m(hanging: Hanging) -> float:
     """Least distance of rotor tips where the drones stand round the load."""
     places, _ = hanging.on_ground.bodies(hanging.system)
@@ -449,13 +451,13 @@ def _ground_tips_m(hanging: Hanging) -> float:
 
 
 def diameters_m(
-    pull_n: float, factor: float, fixed_m: float | None = None
+    pull_n: float, needed_n: float, fixed_m: float | None = None
 ) -> dict[Material, float]:
-    """Diameter of each material that is sold and holds a pull, with what flights add to it.
+    """Diameter of each material that is sold and has a breaking force.
 
-    At least `HANDLED` of the usual diameter for the pull; materials without any are left out.
+    At least `HANDLED` of the usual diameter for a pull; materials without any are left out.
     """
-    needed_n, handled_m = PEAK * factor * pull_n, HANDLED * rope_for(pull_n).diameter_m
+    handled_m = HANDLED * rope_for(pull_n).diameter_m
     found: dict[Material, float] = {}
     for name, rope in MATERIALS.items():
         if fixed_m is not None:
@@ -498,7 +500,8 @@ def materials_for(
     design: Design, factor: float, largest_n: float
 ) -> list[tuple[str, float, float]]:
     """Material, diameter [m] and mass of all cables [kg] that would hold a tension, by mass."""
-    sizes = diameters_m(largest_n / PEAK, factor)
+    pull_n = float(design.hanging.rest.load_end_tension_n.max())
+    sizes = diameters_m(pull_n, factor * largest_n)
     metres = design.number * design.length_m
     rows = [(name, d, MATERIALS[name].mass_kg_m(d) * metres) for name, d in sizes.items()]
     return sorted(rows, key=lambda row: row[2])
