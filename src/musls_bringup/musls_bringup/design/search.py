@@ -268,8 +268,8 @@ class Fleet:
         upright = self._upright(self.number)
         if upright < self.needed:
             return (
-                f"thrust margin {shown_beside(upright, required.margin)} with upright cables in still air, "
-                f"{required.margin:g} is required"
+                f"thrust margin {shown_beside(upright, required.margin)} with upright cables in "
+                f"still air, {required.margin:g} is required"
             )
         if required.survives_one and self._upright(self.number - 1) < LEFT_OVER:
             left = self._upright(self.number - 1)
