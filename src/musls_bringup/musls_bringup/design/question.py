@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -385,7 +385,7 @@ def ask(
     drones: Sequence[str] | str = ("x500",),
     require: str | Mapping[str, Any] | Requirements = "",
     fixed: Mapping[str, Any] | Fixed | None = None,
-    cable_model: Literal["elastic", "rigid_links", "massless"] = "elastic",
+    cable_model: str = "elastic",
     worlds: int = WORLDS,
     seed: int = 0,
     settings: Sequence[str] = (),

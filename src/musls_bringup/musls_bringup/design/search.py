@@ -1,10 +1,9 @@
 """Static search: every fleet, cone, length and material, by how the load hangs in the wind.
 
 For each airframe and number of drones all cones and lengths are solved exactly (`hang`). Cables
-lean outwards in proportion to their hooks' distances from the middle: with even shares such forces
-balance for hooks of any shape. Of the formations that keep what is required those are kept that
-differ: of each length the narrowest cone and a wider one. Flights decide, so that here a little
-less than what is required passes (`STATIC_SLACK`).
+lean outwards as their hooks lie (`_directions`). Of the formations that keep what is required those
+are kept that differ: of each length the narrowest cone and a wider one. Flights decide, so that
+here a little less than what is required passes (`STATIC_SLACK`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from musls_bringup.design.question import MOST_DRONES, Question
+from musls_bringup.design.question import MOST_DRONES, Question, battery_of
 from musls_bringup.new.templates import ROPE_LINKS, cable_length_m, rope_for
 from musls_control.brief.brief import Brief
 from musls_control.brief.findings import LIGHT_SEGMENT_KG
@@ -69,6 +68,9 @@ SHORT = 2
 
 WIDER_DEG = 10.0
 """Angle by which a second cone for the same length is wider than the narrowest, at least."""
+
+MOST_PROPOSED = 6
+"""Drones for which places beside each other are searched where no cone has any; it takes long."""
 
 MORE_DRONES = 2
 """Drones by which a fleet may be larger than the smallest one of an airframe that is possible."""
@@ -212,6 +214,8 @@ def search(question: Question, progress: Callable[[str, float], None] | None = N
                 first = number if first is None else first
             else:
                 rejected.append(Rejection(name, number, why, fleet.cost_kg, fleet.nearest))
+            if fleet.too_wide:  # more drones need more room
+                break
     return Static(fleets, rejected, looked_at)
 
 
@@ -232,6 +236,7 @@ class Fleet:
         self.nearest: Design | None = None
         self.cost_kg = number * self.drone.mass_kg
         self.needed = STATIC_SLACK * question.required.margin
+        self.too_wide = False
 
     def best(self) -> tuple[list[Design], str]:
         """Best formations, or why there is none."""
@@ -248,7 +253,9 @@ class Fleet:
         self.cost_kg = self.nearest.cost_kg
         kept = [design for design in windy if not self._lacks(design)]
         if not kept:
-            return [], self._lacks(self.nearest)
+            why = self._lacks(self.nearest)
+            self.too_wide = "of room on the ground" in why
+            return [], why
         return kept, ""
 
     def forced(self) -> Design | None:
@@ -263,6 +270,8 @@ class Fleet:
     def _too_few(self) -> str:
         """Why so few drones cannot carry it in any formation; empty where they may."""
         required = self.question.required
+        if required.hover_min is not None and battery_of(self.drone) is None:
+            return "the airframe's file has no battery: minutes of hover are not known"
         if required.survives_one and self.number < MIN_DRONES:
             return f"the loss of one can be survived by {MIN_DRONES} drones or more"
         upright = self._upright(self.number)
@@ -299,11 +308,9 @@ class Fleet:
                 f"thrust margin {shown_beside(design.wind_margin, required.margin)} at rest in "
                 f"{self.question.strongest_m_s:g} m/s of wind, {required.margin:g} is required"
             )
-        if required.hover_min is not None:
-            if design.minutes is None:
-                return "the airframe's file has no battery: minutes of hover are not known"
-            if design.minutes < required.hover_min:
-                return f"{design.minutes:.1f} min of hover, {required.hover_min:g} min are required"
+        minutes, least = design.minutes, required.hover_min
+        if minutes is not None and least is not None and minutes < least:
+            return f"{minutes:.1f} min of hover, {least:g} min are required"
         if required.room is not None and design.room_m > required.room:
             return f"{design.room_m:.1f} m of room on the ground, {required.room:g} m are there"
         return ""
@@ -318,23 +325,28 @@ class Fleet:
         flat = self.number == 1
         cones = [0.0] if flat else list(CONES_DEG) if fixed.cone_deg is None else [fixed.cone_deg]
         load = self.question.cargo.load(hooks_m)
-        for length_m in lengths if fixed.length_m is None else [fixed.length_m]:
-            found = False
+        chosen = lengths if fixed.length_m is None else [fixed.length_m]
+        found = False
+        for length_m in chosen:
             for cone_deg in cones:
                 system = self._system(hooks_m, load, length_m, cone_deg)
-                places = _leaning(system, math.radians(cone_deg))
-                design = self._hung(system, places, cone_deg)
-                if design is not None:
-                    found = True
-                    yield design
-            if not found and fixed.cone_deg is None and not flat:
-                system = self._system(hooks_m, load, length_m, cones[len(cones) // 2])
-                proposed = proposed_places_m(system)
-                if proposed is not None:
-                    lean_deg = math.degrees(_steepest_rad(system, proposed))
-                    design = self._hung(system, proposed, round(lean_deg, 1))
+                for slopes in _directions(hooks_m):
+                    places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
+                    design = self._hung(system, places, cone_deg)
                     if design is not None:
+                        found = True
                         yield design
+                        break
+        if found or flat or fixed.cone_deg is not None or self.number > MOST_PROPOSED:
+            return
+        for length_m in chosen[len(chosen) // 2 :]:
+            system = self._system(hooks_m, load, length_m, CONES_DEG[3])
+            proposed = proposed_places_m(system)
+            if proposed is not None:
+                lean_deg = math.degrees(_steepest_rad(system, proposed))
+                design = self._hung(system, proposed, round(lean_deg, 1))
+                if design is not None:
+                    yield design
 
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
@@ -472,16 +484,33 @@ def diameters_m(
     return found
 
 
-def _leaning(system: SlungLoadSystem, cone_rad: float) -> Array:
-    """Places of drones whose cables lean in proportion to their hooks' distances, (n, 3)."""
-    hooks, n = np.array(system.load.cable_attachments_m), system.n_drones
-    outwards = hooks[:, :2] - hooks[:, :2].mean(axis=0)
+def _directions(hooks_m: Array) -> list[Array]:
+    """Ways in which cables may lean outwards, (n, 2) each, the largest of length 1.
+
+    In proportion to the hooks' distances from the middle: with even shares such forces balance for
+    hooks of any shape. Or all alike, as on an ellipse of hooks in even steps: that balances there,
+    and brings rotors above a narrow load apart.
+    """
+    n = len(hooks_m)
+    outwards = hooks_m[:, :2] - hooks_m[:, :2].mean(axis=0)
     farthest = float(np.linalg.norm(outwards, axis=1).max())
-    if farthest < CENTRAL_M and n > 1:  # hooks in one place have no directions
+    if farthest < CENTRAL_M:  # hooks in one place have no directions
         azimuth = 2.0 * np.pi * np.arange(n) / n
-        outwards, farthest = np.column_stack([np.cos(azimuth), np.sin(azimuth)]), 1.0
-    slopes = math.tan(cone_rad) * outwards / max(farthest, 1e-9)
-    along = np.column_stack([slopes, np.ones(n)])
+        around = np.column_stack([np.cos(azimuth), np.sin(azimuth)])
+        return [around if n > 1 else 0.0 * around]
+    _, sizes, axes = np.linalg.svd(outwards, full_matrices=False)
+    found = [outwards / farthest]
+    if n > 2 and sizes[1] > 1e-3 * sizes[0]:
+        alike = (outwards @ axes.T / sizes) @ axes
+        lengths = np.linalg.norm(alike, axis=1, keepdims=True)
+        found.append(alike / np.maximum(lengths, 1e-9))
+    return found
+
+
+def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:
+    """Places of drones whose cables have slopes, (n, 2): (n, 3)."""
+    hooks = np.array(system.load.cable_attachments_m)
+    along = np.column_stack([slopes, np.ones(len(slopes))])
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     lengths = np.array([cable.length_m for cable in system.cables])
     ends = hooks + lengths[:, None] * along
