@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from musls_analysis.figures.convergence import Converged
 from musls_analysis.sweep.montecarlo import MonteCarlo, share
+from musls_analysis.sweep.plan import Run
 from musls_analysis.sweep.run import sweep_executor
 from musls_analysis.sweep.store import Store, make_rows
 from musls_bringup.api import plan_montecarlo
@@ -171,6 +173,8 @@ class Answer(ShownResult):
         rejected: Fleets that were rejected, with reasons.
         picked: Number of the choice that is shown in detail, from 1.
         worlds: Monte Carlo of that choice; None where none was flown.
+        peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
+            None where that was not flown.
         looked_at: Number of formations that were solved.
         flown: Number of flights.
         cpu_s: Processor time of the flights of this session.
@@ -186,6 +190,7 @@ class Answer(ShownResult):
     flown: int
     cpu_s: float
     made_as: str = ""
+    peak: Converged | None = None
 
     @property
     def rows(self) -> Rows[dict[str, Any]]:
@@ -387,8 +392,8 @@ def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_
         found.write_pick(number, system, store.folder / MARK.format(number))
     if not (choices and question.worlds):
         return found
-    worlds = _worlds(found, hangar)
-    return replace(found, worlds=worlds, flown=hangar.flown, cpu_s=hangar.cpu_s)
+    worlds, peak = _worlds(found, hangar)
+    return replace(found, worlds=worlds, peak=peak, flown=hangar.flown, cpu_s=hangar.cpu_s)
 
 
 class _Selection:
@@ -641,8 +646,8 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
     return {"parameters": parameters, "set": {"cable_model": "massless"}}
 
 
-def _worlds(found: Answer, hangar: Hangar) -> Worlds:
-    """Fly the choice in many worlds."""
+def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
+    """Fly the choice in many worlds, and its worst flight with finer steps."""
     choice, question, store = found.choice, found.question, hangar.store
     wind_deg = choice.worst.trial.wind_deg
     vary = variation(question, choice.design, wind_deg)
@@ -651,14 +656,22 @@ def _worlds(found: Answer, hangar: Hangar) -> Worlds:
     file = store.folder / MARK.format(found.picked)
     plan = plan_montecarlo(str(file), vary, question.worlds, question.seed)
 
-    hangar.make(plan, "Monte Carlo")
+    worst = choice.worst.trial
+    finer = [hangar.planned(replace(worst, parts=parts)) for parts in (4, 2)]
+    steps = [run for run in finer if isinstance(run, Run)]  # others are below the least step
+    hangar.make(replace(plan, runs=(*steps, *plan.runs)), "Monte Carlo")
     trial = Trial(choice.design, wind_deg)
     outcomes = [outcome_of(trial, run.id, store.record(run.id)) for run in plan.runs]
     kept = sum(not outcome.lacks(question.required) for outcome in outcomes)
-    return Worlds(
+    peaks = [outcome_of(worst, run.id, store.record(run.id)).peak_n for run in steps]
+    peak = None
+    if len(peaks) == 2 and np.isfinite(peaks).all():
+        peak = Converged.of("max_tension_n", (choice.worst.peak_n, peaks[1], peaks[0]))
+    worlds = Worlds(
         MonteCarlo(plan, Rows(make_rows(plan, store))), outcomes,
         share("kept", kept, len(outcomes)), vary,
     )  # fmt: skip
+    return worlds, peak
 
 
 VARY = """# What is not known for sure, for `musls montecarlo SCENARIO --vary THIS`: change it to

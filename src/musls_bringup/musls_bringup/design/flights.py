@@ -24,6 +24,7 @@ from musls_bringup.design.question import Question, Requirements
 from musls_bringup.design.search import Design
 from musls_bringup.fly import Flight, fly_run
 from musls_bringup.shipped import SCENARIOS
+from musls_bringup.verify import chosen_step_s, finer_scenario
 from musls_control.mission.contingency import MIN_DRONES
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
@@ -83,12 +84,14 @@ class Trial:
         wind_deg: Direction of the wind, from the load's x axis; None in still air.
         lost: Number of the drone that is lost; None for none.
         quick: Whether it only hangs in the air, on massless cables.
+        parts: Steps of the physics into which each is cut, to see how well peaks are converged.
     """
 
     design: Design
     wind_deg: float | None = None
     lost: int | None = None
     quick: bool = False
+    parts: int = 1
 
     @property
     def name(self) -> str:
@@ -130,7 +133,10 @@ class Trial:
 
     def run(self, question: Question) -> Run:
         """The run of a sweep that flies it (raises ConfigError: it cannot be composed)."""
-        settings = to_data(load_scenario(self.data(question), question.settings, "--set"))
+        scenario = load_scenario(self.data(question), question.settings, "--set")
+        if self.parts > 1:
+            scenario = finer_scenario(scenario, chosen_step_s(scenario), self.parts)
+        settings = to_data(scenario)
         return Run(run_id(settings), {}, 0, settings)
 
 
@@ -263,7 +269,7 @@ class Hangar:
 
     def fly(self, trials: Sequence[Trial], what: str) -> list[Outcome]:
         """Fly trials, or take what was flown before; an outcome for each."""
-        planned = [self._planned(trial) for trial in trials]
+        planned = [self.planned(trial) for trial in trials]
         runs = {run.id: run for run in planned if isinstance(run, Run)}
         sweep = study_of("design", "design", None, max(2, len(runs)), 0)
 
@@ -290,7 +296,7 @@ class Hangar:
         self.flown += state.total
         self.cpu_s += state.cpu_s
 
-    def _planned(self, trial: Trial) -> Run | str:
+    def planned(self, trial: Trial) -> Run | str:
         """The run of a trial, or why it cannot be composed."""
         try:
             return trial.run(self.question)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,6 +159,8 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
             (name, f"{1e3 * size:g}", f"{1e3 * mass:.3g}") for name, size, mass in materials
         ],
         "pictures": {name: picture(path.read_bytes()) for name, path in pictures.items()},
+        "peak": "" if found.peak is None else found.peak.text("N"),
+        "lacking": [] if worlds is None else _lacking(found),
         "statistics": [] if worlds is None else _statistics(found),
         "varied": [] if worlds is None else _varied(worlds.vary),
         "montecarlo": f"{program()} montecarlo {shlex.quote(str(file))} --vary "
@@ -206,6 +210,17 @@ def _statistics(found: Answer) -> list[list[str]]:
         ends = f"{scale * row['least']:.3g} to {scale * row['largest']:.3g}"
         rows.append([f"{text} {unit}".strip(), *cells, ends])
     return rows
+
+
+def _lacking(found: Answer) -> list[tuple[str, int]]:
+    """What worlds lack, without its numbers, and how many of them."""
+    assert found.worlds is not None
+    lacks = Counter(
+        " ".join(re.sub(r"[-\d.]+ ?(N|m/s|m|s)?\b", "", text).split()).strip(" ,:")
+        for outcome in found.worlds.outcomes
+        for text in outcome.lacks(found.question.required)[:1]
+    )
+    return lacks.most_common(4)
 
 
 def _with_ends(row: Mapping[str, Any], key: str, scale: float) -> str:
