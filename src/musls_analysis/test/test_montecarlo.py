@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from musls_analysis.sweep.montecarlo import check_figure, statistics, study_of, worst
-from musls_analysis.sweep.plan import Parameter, _drawn, make_plan, points
+from musls_analysis.sweep.plan import Parameter, _drawn, load_sweep, make_plan, points
 from musls_description.config.errors import ConfigError
+from musls_description.config.schema import to_yaml
 
 SCENARIO = {
     "system": "x500_trio",
@@ -94,7 +95,7 @@ def test_the_worst_come_first_and_failed_ones_before_them():
 BAD = {
     "one world": ({"worlds": 1}, "worlds = 1: must be at least 2"),
     "seed": ({"seed": -1}, "seed = -1: must be 0 or above"),
-    "key": ({"sampling": "grid"}, "sampling"),
+    "key": ({"sampled": "grid"}, "sampled"),
     "nothing": ({"parameters": {MASS: {"mean": 1.0}}}, "give both mean and std"),
     "stranger": (
         {"parameters": NORMAL, "correlations": [{"keys": [MASS, "wind"], "value": 0.5}]},
@@ -116,6 +117,24 @@ BAD = {
         "no parameters can have all of these at once",
     ),
 }
+
+
+def test_a_study_takes_what_varies_from_a_sweeps_file_and_a_sweep_from_a_studys(tmp_path):
+    pair = {"keys": [MASS, LENGTH], "value": 0.5}
+    drawn = {"kind": "random", "runs": 7, "correlations": [pair]}
+    file = tmp_path / "both.yaml"
+    shared = {"parameters": NORMAL, "set": {"cable_model": "massless"}}
+    file.write_text(to_yaml({"scenario": "engage", "sampling": drawn, **shared}))
+    as_study = study_of("study", "engage", file, 20, 0)
+    assert as_study.sampling.correlations == load_sweep(file).sampling.correlations
+    assert as_study.parameters == load_sweep(file).parameters
+    random = {"kind": "random", "runs": 20, "own_noise": True}
+    file.write_text(
+        to_yaml({"scenario": "engage", "sampling": random, "correlations": [pair], **shared})
+    )
+    assert points(load_sweep(file)) == points(as_study)
+    grid = {MASS: {"min": 1.0, "max": 2.0, "count": 3}}
+    assert study(5, parameters=grid).parameters[MASS].count is None
 
 
 @pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
@@ -143,7 +162,7 @@ def test_draws_stay_within_their_cut_however_far_it_is(low, high):
 
 def test_a_figure_that_no_flight_has_is_told_before_the_flights():
     plan = make_plan(study(5), SCENARIO)
-    for known in ("max_tension_n", "sim_time_s", "errors.load.hold.translational_error_max_m"):
+    for known in ("max_tension_n", "sim_time_s", "errors.load.engage.translational_error_max_m"):
         check_figure(known, plan)
     with pytest.raises(ConfigError, match="--by nosuch: no flight has this figure"):
         check_figure("nosuch", plan)

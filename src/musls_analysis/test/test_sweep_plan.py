@@ -142,6 +142,19 @@ P = "parameters: {seed: [1]}\n"
         (P + "metrics: [{signal: cable_4.tension_n}]\n", ["'cable_4.tension_n'"]),
         (P + "metrics: [{signal: load.z_m, stage: engag}]\n", ["'engag'", "'engage'"]),
         (P + "metrics: [eror.load]\n", ["'eror.load'", "'errors'"]),
+        (P + "metrics: [errors.lod.engage.translational_error_m]\n", ["'load'"]),
+        (P + "metrics: [errors.load.engag.translational_error_m]\n", ["'engag'", "'engage'"]),
+        (P + "metrics: [errors.load.engage.translational_eror_m]\n", ["translational_error_m"]),
+        (P + "metrics: [errors.load.engage]\n", ["names no number", "geodesic_error_deg"]),
+        (P + "metrics: [cables.cable_4.max_tension_n]\n", ["'cable_3'"]),
+        (P + "metrics: ['cables.*.stages.engage.slak_fraction']\n", ["'slack_fraction'"]),
+        (P + "metrics: [steps.load]\n", ["nothing below 'steps'"]),
+        (P + "figures: [{kind: metric, panels: [[max_tensin_n]]}]\n", ["'max_tension_n'"]),
+        (
+            P
+            + "figures: [{kind: distribution, metrics: [errors.load.enage.geodesic_error_deg]}]\n",
+            ["'enage'", "'engage'"],
+        ),
         (P + "series: [lod]\n", ["'lod'", "'load'"]),
     ],
 )

@@ -15,6 +15,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+from musls_analysis.comparison.rotor_margins import least_margin
 from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures.convergence import Convergence
 from musls_analysis.recordings.bag import read_bag, recording_from
@@ -360,7 +361,12 @@ def summary_of(
         controller=scenario.controller.kind,
         parameters=scenario.autopilot.parameters,
     )
-    said = {"ended_by": ended_by, "inextensible": scenario.inextensible}
+    hardest = least_margin(recording, scenario.system)
+    said = {
+        "ended_by": ended_by,
+        "inextensible": scenario.inextensible,
+        "least_thrust_margin": None if hardest is None else hardest[0],
+    }
     if found["warnings"] and facts.get("check"):  # the flight has shown better
         facts = {**facts, "check": {**facts["check"], "can_be_flown": False}}
     return {"scenario": scenario.name, **said, **facts, **found}

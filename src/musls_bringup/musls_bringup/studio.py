@@ -33,6 +33,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.scene import aligning_shift_s
 from musls_analysis.view.page import page_html, templates
 from musls_bringup.cli.describe import schema_of
+from musls_bringup.new.templates import LoadKind
 from musls_bringup.results import default_folder
 from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
 from musls_control.child_processes import ending_with_us
@@ -74,6 +75,17 @@ class RunFolders:
             abort(404)
         folders = [self.folder / name for name in names]
         return _page(tuple((folder, folder.stat().st_mtime) for folder in folders))
+
+    def designs(self) -> list[str]:
+        """Names of the folders of `musls design`, newest first."""
+        found = sorted(self.folder.glob("*/design.html"), key=lambda p: -p.stat().st_mtime)
+        return [path.parent.name for path in found]
+
+    def design(self, name: str) -> Path:
+        """The page of a design; other folders than these are not served."""
+        if name not in self.designs():
+            abort(404)
+        return self.folder / name / "design.html"
 
     def report(self, name: str) -> Path:
         """The report of a run."""
@@ -140,13 +152,18 @@ def chosen_scenario(name: str, overrides: Sequence[str] = ()) -> Scenario:
     Raises:
         ConfigError: It is none, or takes files that are neither shipped nor below this folder.
     """
+    check_files(name, *overrides)
+    return find_scenario(name, list(overrides), "change")
+
+
+def check_files(*texts: str) -> None:
+    """Refuse texts that name files elsewhere than below the present folder (ConfigError)."""
     here = os.path.realpath(".")
-    for text in (name, *overrides):
+    for text in texts:
         for word in re.split(r"[\s,=:\[\]{}'\"]+", text):
             place = os.path.realpath(os.path.expanduser(word))
             if ("/" in word or word == "..") and os.path.commonpath([here, place]) != here:
                 raise ConfigError(f"{word}: the studio takes files below {here} only")
-    return find_scenario(name, list(overrides), "change")
 
 
 @lru_cache(maxsize=1)
@@ -208,20 +225,18 @@ _STARTER = ThreadPoolExecutor(1)
 """Thread that starts flights: it lives as long as the studio, see `ending_with_us`."""
 
 
-class FlightProcess:
-    """`musls fly` in a process of its own; `said` is its last line, or all of an error.
+class CommandProcess:
+    """A command of musls in a process of its own; `said` is its last line, or all of an error.
 
-    It is asked to end when the studio has ended, for any reason. `page` shows it in 3-D if it is
-    to be `live`.
+    It is asked to end when the studio has ended, for any reason. `page` shows a flight in 3-D if it
+    is to be `live`.
     """
 
-    def __init__(self, scenario: str, overrides: list[str], out: Path, live: bool = False) -> None:
+    def __init__(self, words: Sequence[str], out: Path, live: bool = False) -> None:
         self.out, self.said, self.page = out, "starting", ""
-        words = [word for override in overrides for word in ("--set", override)]
-        words += ["--live"] * live
         hidden = {"DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"}  # a page here, not a window
         environment = {k: v for k, v in os.environ.items() if k not in hidden}
-        words = [sys.executable, "-c", MUSLS, "fly", scenario, *words, "--out", str(out)]
+        words = [sys.executable, "-c", MUSLS, *words, "--out", str(out)]
         self._process = _STARTER.submit(
             subprocess.Popen, ending_with_us(words),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -242,7 +257,7 @@ class FlightProcess:
                     self.said = FOR_A_SHELL.sub("", line.strip()) or self.said
 
     @property
-    def flies(self) -> bool:
+    def goes_on(self) -> bool:
         """Whether it has not ended."""
         return self._process.poll() is None
 
@@ -250,9 +265,22 @@ class FlightProcess:
         """End it; what was flown is kept."""
         self._process.terminate()
 
+    def last_words(self) -> str:
+        """Last line that it has said, once it has ended."""
+        self._reader.join(timeout=5.0)
+        return self.said
+
+
+class FlightProcess(CommandProcess):
+    """`musls fly`."""
+
+    def __init__(self, scenario: str, overrides: list[str], out: Path, live: bool = False) -> None:
+        words = [word for override in overrides for word in ("--set", override)]
+        super().__init__(["fly", scenario, *words, *["--live"] * live], out, live)
+
     def result(self) -> str:
         """Outcome, once it has ended."""
-        self._reader.join(timeout=5.0)
+        self.last_words()
         if not (self.out / "summary.json").is_file():
             return self.said
         flown = read_json(self.out / "summary.json")
@@ -284,6 +312,7 @@ def build_app(runs: RunFolders, token: str) -> Dash:
     _add_settings(app)
     _add_flights(app, runs)
     _add_comparison(app, runs)
+    _add_designs(app, runs)
     return app
 
 
@@ -297,6 +326,10 @@ def _add_files(app: Dash, runs: RunFolders) -> None:
             return runs.page(*names)
         except MuslsError as error:  # a damaged recording
             return Response(str(error), 422, mimetype="text/plain")
+
+    @app.server.get("/design")
+    def design() -> Response:
+        return send_file(os.path.abspath(runs.design(request.args["of"])))
 
     @app.server.get("/report")
     def report() -> Response:
@@ -371,7 +404,7 @@ def _add_flights(app: Dash, runs: RunFolders) -> None:
                 said = FOR_A_SHELL.sub("", f"{ERROR}{error}")
         if "stop" in pressed and own:
             own.stop()
-        if own and own.flies:
+        if own and own.goes_on:
             said = own.said
         elif own and tab:
             del flights[tab]
@@ -401,6 +434,91 @@ def _add_comparison(app: Dash, runs: RunFolders) -> None:
         file, report = "_and_".join(shown.values()) + ".html", runs.folder / name / "report.html"
         link = f"/report?{urlencode({'of': name})}"
         return address, address, file, link, not report.is_file()
+
+
+# ---------- A design
+
+
+ASKED = {
+    "size": ("Length, width, height [m]", "1.2,0.8"),
+    "mass": ("Mass [kg]", "4"),
+    "wind": ("Wind [m/s]", "6"),
+    "gusts": ("Gusts add [m/s]", "0"),
+    "drones": ("Drones", "x500,typhoon"),
+    "require": ("Required, such as survives_one", ""),
+}
+"""Options of `musls design` on the page: label and first value."""
+
+
+def _add_designs(app: Dash, runs: RunFolders) -> None:
+    """Start, progress and end of a search for a fleet, and its page."""
+    searches: dict[str, CommandProcess] = {}  # by tab
+
+    @app.callback(
+        Output("design_status", "children"), Output("design_status", "className"),
+        Output("design", "disabled"), Output("design_stop", "disabled"),
+        Output("designs", "options"), Output("designs", "value"),
+        Input("design", "n_clicks"), Input("design_stop", "n_clicks"),
+        Input("look", "n_intervals"), State("shape", "value"),
+        State("designs", "value"), State("design_status", "children"), State("tab", "data"),
+        *(State(f"design_{name}", "value") for name in ASKED),
+    )  # fmt: skip
+    def search(
+        _: int, __: int, ___: int, shape: str, shown: str | None, said: str, tab: str | None,
+        *values: str | None,
+    ) -> Any:  # fmt: skip
+        pressed = ctx.triggered_prop_ids.values()
+        own = searches.get(tab or "")
+        if "design" in pressed and tab and own is None:
+            given = dict(zip(ASKED, [(value or "").strip() for value in values], strict=True))
+            words = [word for name, text in given.items() if text for word in (f"--{name}", text)]
+            try:
+                check_files(*given.values())
+                out = runs.folder / default_folder(f"design_{shape}").name
+                own = searches[tab] = CommandProcess(["design", "--shape", shape, *words], out)
+            except MuslsError as error:
+                said = f"{ERROR}{error}"
+        if "design_stop" in pressed and own:
+            own.stop()
+        if own and own.goes_on:
+            said = own.said
+        elif own and tab:
+            del searches[tab]
+            said = own.last_words()
+            if own.out.name in runs.designs():
+                said, shown = f"designed: {own.out}", own.out.name
+        look = "warning" if said.startswith(ERROR) else "note"
+        return said, look, tab in searches, tab not in searches, runs.designs(), shown
+
+    @app.callback(
+        Output("design_page", "src"), Output("design_page", "hidden"), Input("designs", "value")
+    )
+    def show(name: str | None) -> tuple[str, bool]:
+        return (f"/design?{urlencode({'of': name})}", False) if name else ("", True)
+
+
+def _design_section() -> html.Section:
+    labels = [
+        part
+        for name, (label, first) in ASKED.items()
+        for part in (
+            html.Label(label, htmlFor=f"design_{name}"),
+            html.Div(dcc.Input(first, id=f"design_{name}", type="text"), className="row"),
+        )
+    ]
+    return html.Section([
+        html.H2("Design"),
+        html.Label("Load", htmlFor="shape"),
+        dcc.Dropdown([kind.value for kind in LoadKind], "plate", id="shape", clearable=False),
+        *labels,
+        html.Div([
+            html.Button("Design", id="design", className="main"),
+            html.Button("Stop", id="design_stop"),
+        ], className="row"),
+        html.P("", id="design_status", className="note", role="status"),
+        html.Label("Page of a design", htmlFor="designs"),
+        dcc.Dropdown([], id="designs", placeholder="none shown"),
+    ])  # fmt: skip
 
 
 def _refusal(token: str) -> Any:
@@ -457,10 +575,11 @@ def _layout(runs: RunFolders) -> html.Main:
         html.H1("musls studio"),
         html.P(f"Runs in {runs.folder}", className="lead"),
         html.Div([
-            html.Div([fly, look], className="side"),
+            html.Div([fly, look, _design_section()], className="side"),
             html.Div([
                 html.Iframe(id="live", title="Flight", hidden=True),
                 html.Iframe(id="page", title="Run"),
+                html.Iframe(id="design_page", title="Design", hidden=True),
             ]),
         ], className="studio"),
         dcc.Interval(id="look", interval=LOOK_EVERY_MS),
@@ -476,7 +595,8 @@ body { --Dash-Text-Primary: var(--ink); --Dash-Text-Strong: var(--ink);
   --Dash-Fill-Inverse-Strong: var(--card); --Dash-Fill-Interactive-Strong: var(--accent); }
 main { max-width: none; padding: 18px 20px; } section h2 { margin-top: 18px; }
 .studio { display: grid; grid-template-columns: 360px minmax(0, 1fr); gap: 20px; }
-#status { white-space: pre-wrap; overflow-wrap: anywhere; } #watch { margin-top: 8px; }
+#status, #design_status { white-space: pre-wrap; overflow-wrap: anywhere; }
+#watch { margin-top: 8px; }
 .side section > label { display: block; font-weight: 600; margin: 10px 0 4px; }
 .row { display: flex; gap: 8px; margin-top: 8px; } .row > div { flex: 1; min-width: 0; }
 textarea, .row input { width: 100%; padding: 6px 8px; color: var(--ink); background: var(--card);

@@ -78,7 +78,7 @@ def verify(
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
     check_verifiable(scenario, segments=segments, levels=levels)
-    step_s = _step_s(scenario)
+    step_s = chosen_step_s(scenario)
     again = partial(fly_once, controller=controller, observers=observers, force=force)
     flights = [first or again(scenario)]
     with warnings.catch_warnings():
@@ -95,7 +95,8 @@ def fly_once(scenario: Scenario, **session_options: Any) -> Flight:
     return recording, summary_of(scenario, recording, {}, None)
 
 
-def _step_s(scenario: Scenario) -> float:
+def chosen_step_s(scenario: Scenario) -> float:
+    """Step of the physics, also where the plant chooses it."""
     step = scenario.physics.step_size_s
     if not isinstance(step, str):
         return step

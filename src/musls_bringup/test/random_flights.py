@@ -183,7 +183,8 @@ def main(count, first=0):
 
 def compared(scenario):
     """What check says of a scenario, and what its flight shows, as cells of a row."""
-    from musls_bringup.before.verdict import judge, least_margin
+    from musls_analysis.comparison.rotor_margins import least_margin
+    from musls_bringup.before.verdict import judge
 
     found = judge(scenario, flown=False)
     closest = found.margins and found.margins.separation
@@ -194,7 +195,7 @@ def compared(scenario):
     if found.can_be_flown:
         run, (least_m, when_s, height, wrong, _) = flown(scenario)
         wrong.sort(key=lambda remark: not HIT.search(remark))
-        worst = least_margin(run, scenario)
+        worst = least_margin(run, scenario.system)
         row |= {"flown_margin": f"{worst[0]:.2f}" if worst else "", "at_s": f"{when_s:.1f}",
                 "flown_tips_m": f"{least_m:.2f}", "height": f"{height:.2f}",
                 "remarks": "; ".join(wrong)[:200]}  # fmt: skip

@@ -188,6 +188,51 @@ def test_a_flight_from_the_page_is_listed_and_shown(site, here):
     assert not hidden and "Flight tiny" in get(site + report)
 
 
+DESIGN = ("size", "mass", "wind", "gusts", "drones", "require")
+
+
+def press_design(site, changed, values, shape="box"):
+    """Press the button of a design, or look at it; status, its look, busy, names, the shown one."""
+    outputs = [
+        "design_status.children", "design_status.className", "design.disabled",
+        "design_stop.disabled", "designs.options", "designs.value",
+    ]  # fmt: skip
+    inputs = [
+        ("design", "n_clicks", 1), ("design_stop", "n_clicks", None), ("look", "n_intervals", 1),
+    ]  # fmt: skip
+    state = [
+        ("shape", "value", shape), ("designs", "value", None), ("design_status", "children", ""),
+        ("tab", "data", "mine"),
+        *((f"design_{name}", "value", value) for name, value in zip(DESIGN, values, strict=True)),
+    ]  # fmt: skip
+    said, look, busy, _, names, shown = callback(site, outputs, inputs, changed, state)
+    return said, look, busy, names, shown
+
+
+def test_a_design_takes_no_files_from_elsewhere(site):
+    values = ["0.05", "0.05", "0", "0", "/etc/frame.yaml", ""]
+    said, look, busy, _, _ = press_design(site, "design.n_clicks", values)
+    assert "takes files below" in said and look == "warning" and not busy
+    assert refusal(f"{site}/design?of=old") == 404
+
+
+@pytest.mark.slow
+def test_a_design_from_the_page_is_shown(site, here):
+    values = ["0.05,0.05,0.03", "0.05", "0", "0", "crazyflie", "margin=1.12"]
+    said, look, busy, *_ = press_design(site, "design.n_clicks", values)
+    assert busy and look == "note"
+    begun = monotonic()
+    while busy and monotonic() < begun + 300.0:
+        sleep(0.5)
+        said, look, busy, names, shown = press_design(site, "look.n_intervals", values)
+    assert look == "note" and said.startswith("designed") and names == [shown]
+    address, hidden = callback(
+        site, ["design_page.src", "design_page.hidden"], [("designs", "value", shown)],
+        "designs.value",
+    )  # fmt: skip
+    assert not hidden and "Lifting a box" in get(site + address)
+
+
 def test_a_key_shows_its_present_value_and_none_is_asked_for(site):
     name = ("scenario", "value", "circle")
     meaning, value = callback(

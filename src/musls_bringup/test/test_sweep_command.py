@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from fly_helpers import ENDS
 
-from musls_analysis.sweep.plan import load_sweep, make_plan
+import musls
+from musls_analysis.comparison.summary import numbers_by_path
+from musls_analysis.sweep.montecarlo import study_of
+from musls_analysis.sweep.plan import Names, load_sweep, make_plan, wrong_column, wrong_path
+from musls_analysis.sweep.store import usual_metrics
 from musls_bringup.cli import main
 from musls_bringup.fly import fly_run
 from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in, sweep_path, sweep_scenario_path
+from musls_description.config.schema import to_data
 from musls_sim.scenario.scenario import load_scenario
 
 SMALL = """
@@ -132,6 +137,26 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys
     assert err.count("\n") == 1 and err.startswith("musls: error: "), err
     assert all(word in err for word in words), err
     assert not (tmp_path / "runs").exists()
+
+
+def test_every_number_of_a_flight_may_be_named_before_it():
+    """No path of a real summary and no column of its table is refused; stages come twice."""
+    line = {"kind": "line", "start_m": [0, 0, 1], "end_m": [1, 0, 1], "speed_m_s": 2}
+    stages = [{**line, "repetitions": 1}] * 2
+    scenario = musls.load_scenario(
+        {"system": "x500_duo", "cable_model": "massless", "start": "air",
+         "mission": {"stages": stages, "settle_s": 0.5}}
+    )  # fmt: skip
+    _, summary = fly_run(scenario)
+    names = Names.of(to_data(scenario))
+    parts = ("errors", "cables", "tension", "separation", "batteries")
+    paths = [path for path, _ in numbers_by_path(summary) if path.split(".")[0] in parts]
+    whole = [path for path in paths if not path.startswith("separation.pair")]
+    assert len(whole) > 60 and any(".line_2." in path for path in whole)
+    assert [path for path in whole if wrong_path(path, names)] == []
+    sweep = study_of("study", "hold", None, 2, 0)
+    columns = [name for name in usual_metrics(summary) if name not in ("warnings", "invalid")]
+    assert [column for column in columns if wrong_column(column, sweep, names)] == []
 
 
 SPREAD = """

@@ -7,7 +7,6 @@ percentiles by order statistics (they hold for any distribution), of shares by C
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,15 @@ from pydantic import Field
 from scipy import stats
 
 from musls_analysis.sweep.plan import (
-    FLIGHT_COLUMNS,
     LONGEST_RUN_S,
     Correlation,
     Metric,
+    Names,
     Parameter,
     Plan,
     SweepSpec,
     read_study,
+    wrong_column,
 )
 from musls_analysis.sweep.store import FAILED, FINISHED
 from musls_description.config.errors import ConfigError, near_names
@@ -68,6 +68,28 @@ class Variation:
     timeout_s: Annotated[float, Field(gt=0.0, le=LONGEST_RUN_S), Number] | None = None
 
 
+OF_A_SWEEP = (
+    "name", "description", "scenario", "sampling", "repetitions", "figures", "series", "workers",
+)  # fmt: skip
+"""Keys of a sweep's file that say nothing of what varies."""
+
+
+def what_varies(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What varies in a sweep's file, or in one that says nothing else."""
+    found = {key: value for key, value in data.items() if key not in OF_A_SWEEP}
+    sampling = data.get("sampling")
+    if isinstance(sampling, Mapping) and "correlations" in sampling:
+        found.setdefault("correlations", sampling["correlations"])
+    if isinstance(found.get("parameters"), Mapping):
+        found["parameters"] = {
+            key: {name: part for name, part in value.items() if name != "count"}
+            if isinstance(value, Mapping)
+            else value
+            for key, value in found["parameters"].items()
+        }
+    return found
+
+
 def study_of(
     name: str, scenario: str, vary: Path | Mapping[str, Any] | None, worlds: int, seed: int
 ) -> SweepSpec:
@@ -77,7 +99,7 @@ def study_of(
     if seed < 0:
         raise ConfigError(f"seed = {seed}: must be 0 or above")
     data, origin = read_study(vary or {}, "Variation")
-    given = build(Variation, data, origin)
+    given = build(Variation, what_varies(data), origin)
     shared = to_data(given)
     draws = {"kind": "random", "runs": worlds, "seed": seed, "own_noise": True}
     draws["correlations"] = shared.pop("correlations")
@@ -89,9 +111,9 @@ def study_of(
 def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict[str, Any]]:
     """Mean and percentiles of each figure with intervals; first the shares of failed worlds."""
     flown = [row for row in rows if row["status"] == FINISHED]
-    table = [_share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
+    table = [share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
     if flown:
-        table.append(_share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
+        table.append(share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
     for column in figures(flown, sweep):
         values = np.array([row[column] for row in flown if row.get(column) is not None], float)
         if len(values) < FEWEST:
@@ -123,14 +145,9 @@ def figures(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[str]:
 
 def check_figure(by: str, plan: Plan) -> None:
     """Refuse, before anything is flown, a figure that no flight has (raises ConfigError)."""
-    usual = ["max_tension_n", *FLIGHT_COLUMNS, *(m.column for m in plan.sweep.metrics)]
-    if by in usual or re.fullmatch(r"(errors\.\w+\.\w+|slack_fraction)\.\w+", by):
-        return  # its stage and body are known after a flight
-    patterns = ["errors.load.STAGE.translational_error_max_m", "slack_fraction.STAGE"]
-    known = [name for name in usual if name not in _OF_THE_COMPUTER]
-    raise ConfigError(
-        f"--by {by}: no flight has this figure: {near_names(by, [*known, *patterns])}"
-    )
+    names = Names.of(plan.runs[0].settings)
+    if wrong := wrong_column(by, plan.sweep, names):
+        raise ConfigError(f"--by {by}: no flight has this figure: {wrong}")
 
 
 def worst(
@@ -205,7 +222,8 @@ def _in_words(row: Mapping[str, Any], key: str, scale: float) -> str:
     return f"{scale * row[key]:.4g} [{low}, {high}]"
 
 
-def _share(name: str, count: int, of: int) -> dict[str, Any]:
+def share(name: str, count: int, of: int) -> dict[str, Any]:
+    """Share of worlds with its interval, as a row of `statistics`."""
     found = stats.binomtest(count, of).proportion_ci(CONFIDENCE)
     return {
         "figure": f"share.{name}",

@@ -27,7 +27,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,7 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from musls_analysis.comparison.errors import StageError
 from musls_analysis.comparison.quantities import ERRORS, POSE, TENSION
+from musls_analysis.comparison.summary import PEAK_PLACES
 from musls_control.mission.spec import PHASES
 from musls_description.config.documented_keys import split_unit
 from musls_description.config.errors import ConfigError, near_names
@@ -437,6 +439,10 @@ def load_sweep(path: Path) -> SweepSpec:
     data.setdefault("name", path.stem)
     if isinstance(data.get("sampling"), str):
         data["sampling"] = {"kind": data["sampling"]}
+    if "correlations" in data:  # as a study of `musls montecarlo` has them
+        sampling = data.setdefault("sampling", {"kind": Grid().kind})
+        if isinstance(sampling, dict):
+            sampling.setdefault("correlations", data.pop("correlations"))
     return build(SweepSpec, data, origin)
 
 
@@ -473,11 +479,23 @@ def signal_names(bodies: Iterable[str]) -> list[str]:
 FLIGHT_COLUMNS = (
     "real_time_factor", "step_size_s", "steps", "refined_periods", "sim_time_s", "wall_time_s",
     "loop_step_us", "plant_step_us", "bare_dart_step_us", "thrust_margin", "sag_m", "landed",
+    "least_thrust_margin",
 )  # fmt: skip
 """Numbers at the top of summary.json that go into the table."""
 
-SUMMARY_PARTS = ("errors", "cables", "tension", "slack_threshold_n")
-"""Other keys of summary.json at which the path of a metric may begin."""
+ERROR_KINDS = tuple(field.name for field in fields(StageError) if field.name[-2:] in ("_m", "eg"))
+CABLE_KINDS = ("max_tension_n", "mean_tension_n", "slack_fraction")
+PEAK_KINDS = ("max_n", "time_s")
+CHARGES = (
+    "charge_start", "charge_end", "energy_wh", "mean_power_w", "max_power_w", "max_current_a",
+    "min_voltage_v",
+)  # fmt: skip
+APART_KINDS = ("tips_m", "centres_m", "time_s", "planned_tips_m")
+"""Names of numbers in summary.json: of a body in a stage, of a cable in a stage, of a largest
+tension, of the closest approach of two drones."""
+
+ALWAYS = ("run_wall_s", "run_cpu_s", "repetition", "seed", "max_tension_n")
+"""Columns of every table besides those of the flight."""
 
 # ---------- From parameters to points: grid, random draws, Latin hypercube
 
@@ -590,22 +608,19 @@ class Plan:
 def make_plan(sweep: SweepSpec, scenario: Path | Mapping[str, Any]) -> Plan:
     """Resolve and check every run of a sweep over a scenario, of a file or as plain data."""
     runs: dict[str, Run] = {}
-    kinds: set[str] = set()
-    bodies = {"load"}
+    names = Names()
     every = points(sweep)
     own_noise = isinstance(sweep.sampling, RandomSampling) and sweep.sampling.own_noise
     for k, point in enumerate(every):
         chosen = _resolve(sweep, scenario, point)
-        kinds |= {stage.kind for stage in chosen.mission.stages}
-        numbers = range(1, chosen.system.n_drones + 1)
-        bodies |= {f"{part}_{i}" for part in ("drone", "cable") for i in numbers}
         settings = to_data(chosen)
+        names |= Names.of(settings)
         first = chosen.seed + (k * sweep.repetitions if own_noise else 0)
         for repetition in range(sweep.repetitions):
             seeded = settings | {"seed": first + repetition}
             run = Run(run_id(seeded), point, repetition, seeded)
             runs.setdefault(run.id, run)
-    _check_names(sweep, kinds, bodies)
+    _check_names(sweep, names)
     return Plan(sweep, tuple(runs.values()), len(every) * sweep.repetitions - len(runs))
 
 
@@ -648,24 +663,129 @@ def _signals(sweep: SweepSpec) -> Iterator[str]:
     yield from (metric.signal for metric in sweep.metrics if metric.signal)
 
 
-def _check_names(sweep: SweepSpec, kinds: set[str], bodies: set[str]) -> None:
-    """Refuse signals, bodies and stages that no run can have."""
+@dataclass(frozen=True)
+class Names:
+    """Bodies and stages that runs have.
 
-    def check(name: str, known: Sequence[str], what: str, *also: str) -> None:
-        if not {name, *also} & set(known):
+    Attributes:
+        bodies: "load", "drone_1", "cable_1", "anchor_1", ...
+        stages: Kinds of the mission's stages, and phases; a run numbers those that it has twice.
+    """
+
+    bodies: frozenset[str] = frozenset({"load"})
+    stages: frozenset[str] = PHASES
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Names:
+        """Names of the run with these settings, a resolved scenario."""
+        system, mission = settings["system"], settings["mission"]
+        counts = {part: len(system.get(f"{part}s") or ()) for part in ("drone", "cable", "anchor")}
+        bodies = {f"{part}_{i + 1}" for part, count in counts.items() for i in range(count)}
+        own = (mission.get("drones") or {}).values()
+        stages = [*(mission.get("stages") or ()), *(stage for each in own for stage in each)]
+        return cls(frozenset({"load", *bodies}), PHASES | {stage["kind"] for stage in stages})
+
+    def __or__(self, other: Names) -> Names:
+        return Names(self.bodies | other.bodies, self.stages | other.stages)
+
+    @property
+    def moving(self) -> list[str]:
+        """Bodies that have errors."""
+        return sorted(body for body in self.bodies if body.startswith(("load", "drone")))
+
+    @property
+    def cables(self) -> list[str]:
+        """All cables."""
+        return sorted(body for body in self.bodies if body.startswith("cable"))
+
+    def is_stage(self, name: str) -> bool:
+        """Whether runs may have a stage, "line" or its second time, "line_2"."""
+        return name in self.stages or name.rsplit("_", 1)[0] in self.stages
+
+
+def wrong_path(path: str, names: Names) -> str:
+    """Why no summary.json has a number at a path; empty where one may have it.
+
+    `*` stands for all keys of a level.
+    """
+    stage, numbers = STAGE_NAME, dict.fromkeys
+    tree: dict[str, Any] = {
+        **numbers(FLIGHT_COLUMNS), "slack_threshold_n": None,
+        "errors": numbers(names.moving, {stage: numbers(ERROR_KINDS)}),
+        "cables": numbers(names.cables, {
+            "max_tension_n": None, "slack_fraction": None, "stages": {stage: numbers(CABLE_KINDS)},
+        }),
+        "tension": numbers(PEAK_PLACES, numbers(PEAK_KINDS)),
+        "separation": numbers(APART_KINDS),
+        "batteries": numbers([name for name in names.moving if name != "load"], numbers(CHARGES)),
+    }  # fmt: skip
+    node: dict[str, Any] | None = tree
+    for name in path.split("."):
+        if node is None:
+            return f"there is nothing below '{path.rpartition('.')[0]}'"
+        if stage in node:
+            if name != "*" and not names.is_stage(name):
+                return f"no stage '{name}': {near_names(name, sorted(names.stages))}"
+            node = node[stage]
+        elif name == "*":
+            node = next(iter(node.values()))
+        elif name not in node:
+            return near_names(name, list(node))
+        else:
+            node = node[name]
+    return "" if node is None else f"names no number: {', '.join(node)} are below it"
+
+
+STAGE_NAME = "STAGE"
+"""Stands for the name of any stage."""
+
+
+def wrong_column(column: str, sweep: SweepSpec, names: Names) -> str:
+    """Why no table of a sweep has a column; empty where it may have it."""
+    known = [*FLIGHT_COLUMNS, *ALWAYS, *sweep.parameters, *(m.column for m in sweep.metrics)]
+    first, _, rest = column.partition(".")
+    if column in known or (first == "slack_fraction" and names.is_stage(rest)):
+        return ""
+    if first == "errors":
+        return wrong_path(column, names)
+    patterns = ["errors.load.STAGE.translational_error_max_m", "slack_fraction.STAGE"]
+    return near_names(column, [*known, *patterns])
+
+
+def _columns(sweep: SweepSpec) -> Iterator[str]:
+    """Columns that figures show."""
+    for figure in sweep.figures:
+        if isinstance(figure, MetricFigure):
+            for panel in figure.panels:
+                yield from panel
+        elif isinstance(figure, (MapFigure, RunsFigure)):
+            yield from figure.metrics
+
+
+def _check_names(sweep: SweepSpec, names: Names) -> None:
+    """Refuse signals, bodies, stages, paths and columns that no run can have."""
+    bodies = sorted(names.bodies)
+
+    def check(name: str, known: Sequence[str], what: str) -> None:
+        if name not in known:
             raise ConfigError(f"sweep {sweep.name}: {what}: {near_names(name, known)}")
 
     for signal in _signals(sweep):
         check(signal, signal_names(bodies), f"no signal '{signal}'")
     for body in sweep.series:
-        check(body, sorted(bodies), f"series: no '{body}'")
+        check(body, bodies, f"series: no '{body}'")
     for figure in sweep.figures:
         if isinstance(figure, FanFigure):
-            check(figure.body, sorted(bodies), f"figures: no '{figure.body}'")
+            check(figure.body, bodies, f"figures: no '{figure.body}'")
     for other in (metric.against for metric in sweep.metrics if metric.against):
-        check(other, ["setpoint", *sorted(bodies)], f"against: no '{other}'")
+        check(other, ["setpoint", *bodies], f"against: no '{other}'")
     stages = {f.stage for f in sweep.figures if isinstance(f, OverlayFigure)}
     for stage in stages | {m.stage for m in sweep.metrics if m.stage}:
-        check(stage, sorted(kinds | PHASES), f"no stage '{stage}'", stage.rsplit("_", 1)[0])
+        if not names.is_stage(stage):
+            check(stage, sorted(names.stages), f"no stage '{stage}'")
     for path in (metric.path for metric in sweep.metrics if metric.path):
-        check(path.partition(".")[0], (*FLIGHT_COLUMNS, *SUMMARY_PARTS), f"metric '{path}'")
+        if wrong := wrong_path(path, names):
+            raise ConfigError(f"sweep {sweep.name}: metric '{path}': {wrong}")
+    for column in _columns(sweep):
+        if wrong := wrong_column(column, sweep, names):
+            raise ConfigError(f"sweep {sweep.name}: figures: no column '{column}': {wrong}")

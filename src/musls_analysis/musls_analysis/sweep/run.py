@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -107,12 +107,13 @@ def run_sweep(
     workers: int | None = 1,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    executor: Executor | None = None,
 ) -> SweepProgress:
     """Make the runs that are missing; the folder must be open.
 
     The flyer is explained at `Job`; `watch` is called at the start and after each run. The runs
     are made in so many processes of this machine, with None as many as the sweep says, or by
-    the Dask scheduler at an address.
+    the Dask scheduler at an address; or by `executor`, of `sweep_executor`, which outlives them.
     """
     sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
     damaged: list[str] = []
@@ -133,10 +134,9 @@ def run_sweep(
     scratch = store.scratch if scheduler is None else None
     if scheduler is None:
         progress.workers = worker_count(workers or sweep.workers, len(jobs))
-    with (
-        worker_threads(progress.workers) if scheduler is None else _on_cluster(scheduler)
-    ) as executor:
-        running = {executor.submit(_make_in_process, job, scratch): job.id for job in jobs}
+    own = nullcontext(executor) if executor else sweep_executor(progress.workers, scheduler)
+    with own as chosen:
+        running = {chosen.submit(_make_in_process, job, scratch): job.id for job in jobs}
         for future in as_completed(list(running)):
             run = runs[running.pop(future)]
             try:
@@ -150,6 +150,11 @@ def run_sweep(
             progress.count(outcome.record)
             watch(progress)
     return progress
+
+
+def sweep_executor(workers: int, scheduler: str | None) -> AbstractContextManager[Executor]:
+    """Executor of runs: so many processes of this machine, or the Dask scheduler at an address."""
+    return worker_threads(workers) if scheduler is None else _on_cluster(scheduler)
 
 
 @contextmanager

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from musls_analysis.comparison.rotor_margins import least_margin
 from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings.recording import Recording
 from musls_bringup.fly import fly_fast, separation
@@ -252,7 +253,7 @@ def fly_in_mind(
     if passed := close_pass(apart):
         cautions.append(f"in flight: {passed}")
     stage = "" if apart is None else _stage_at(recording, apart["time_s"])
-    margin = least_margin(recording, scenario)
+    margin = least_margin(recording, scenario.system)
     return Flown(session.time_s, left_s, instead, apart, stage, margin, problems, cautions)
 
 
@@ -273,37 +274,6 @@ def _stage_at(recording: Recording, time_s: float) -> str:
     begun = [stage for stage in recording.stages if stage.start_s <= time_s]
     stages = [max(begun, key=lambda stage: stage.start_s)] if begun else recording.stages[:1]
     return next((stage.name for stage in stages), "")
-
-
-def least_margin(recording: Recording, scenario: Scenario) -> tuple[float, str, float] | None:
-    """Largest over needed thrust of the rotor that works hardest on average over a second."""
-    worst: tuple[float, str, float] | None = None
-    first_s = next((s.start_s for s in recording.stages if s.name in ("transit", "hold")), 0.0)
-    for name, column, times_s in _rotor_shares(recording, scenario, first_s):
-        rows = max(1, round(1.0 / float(np.median(np.diff(times_s)))))
-        if len(column) < rows or not column.any():  # wrenches without rotors, which rest
-            continue
-        mean = np.convolve(column, np.ones(rows) / rows, "valid")
-        k = int(mean.argmax())
-        found = (1.0 / float(mean[k]), name, float(times_s[k]))
-        worst = found if worst is None or found[0] < worst[0] else worst
-    return worst
-
-
-def _rotor_shares(
-    recording: Recording, scenario: Scenario, first_s: float
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Drone, thrust over largest thrust, and times of each rotor, from `first_s` on."""
-    for number, drone in enumerate(scenario.system.drones, start=1):
-        track = recording.rotors.get(f"drone_{number}")
-        if track is None or len(track.time_s) < 2:
-            continue
-        most = [rotor.speed_max_rad_s for rotor in drone.rotors]
-        later = track.time_s >= first_s
-        share = (np.asarray(track.speed_rad_s)[later] / most) ** 2
-        if later.sum() > 1:
-            for column in share.T:
-                yield f"drone_{number}", column, track.time_s[later]
 
 
 # ---------- For JSON

@@ -82,6 +82,10 @@ COMMANDS = {
     "fly": ("fly:run", "fly circle --set system.cables.links=29 --seed 3"),
     "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
     "formation": ("check:formation", "formation x500_trio --drones 5 --out formations/five"),
+    "design": (
+        "design:run",
+        "design --shape plate --size 1.2,0.8 --mass 4 --wind 6 --gusts 3 --drones x500,typhoon",
+    ),
     "modes": ("check:modes", "modes circle --set cable_model=massless --out modes/circle"),
     "draw": ("check:draw_system", "draw x500_quad --out quad.png"),
     "recordings": (
@@ -136,6 +140,7 @@ SECTIONS = {
         "studio": "Flies scenarios and compares runs, in a browser.",
     },
     "Build a system": {
+        "design": "Chooses drones, cone and cables for a load and a wind.",
         "check": "Checks whether a scenario can be flown: margins, flight time.",
         "formation": "Proposes places for the drones of a system.",
         "draw": "Draws a system at rest from above and from the side.",

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,10 +21,12 @@ from musls_bringup.new.templates import (
     Airframe,
     LoadKind,
     StartingLoad,
+    airframe,
     cable_length_m,
     imported_drone,
     imported_load,
     px4_hubs,
+    rendered,
     rope_for,
     rows,
     starting_load,
@@ -33,7 +35,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import parse_yaml, read_text, shown
 from musls_description.config.text_tables import naming
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.drone import CANNOT_STEER, Drone, can_steer, tip_radius_m
+from musls_description.system.drone import tip_radius_m
 
 app = typer.Typer(
     name="new",
@@ -45,8 +47,6 @@ app = typer.Typer(
 
 INCHES = (0.5, 200.0)
 """Diameters of propellers [inch]."""
-
-FOLDER = Path(__file__).parents[1] / "templates"
 
 LARGEST_M, LARGEST_KG = 100.0, 1000.0
 
@@ -91,7 +91,7 @@ def system(
         )
     ]
     path = _path(f"{load.value}_{drones}" if name is None else name, ".yaml")
-    frame = _airframe(drone, path)
+    frame = airframe(drone, path)
     if mass is None:
         mass = float(f"{LOAD_SHARE * drones * frame.mass_kg:.2g}")
     if cable is None:
@@ -120,10 +120,10 @@ def write_system(
     from musls_description.system.system_files import build_system
 
     count, kind = len(found.attachments_m), Path(drone).stem
-    text = _rendered("system.yaml", {
+    text = rendered("system.yaml", {
         "name": path.stem, "more": more, "what": found.what, "body": found.body,
-        "mass": f"{mass_kg:g}", "attachments": rows(found.attachments_m), "drones": count,
-        "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
+        "mass": f"{mass_kg:g}", "drag": None, "attachments": rows(found.attachments_m),
+        "drones": count, "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
         "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count),
     })  # fmt: skip
     hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
@@ -193,21 +193,6 @@ def import_body(
     _tell(path, [f"musls new system mine --drone {path.name}"])
     hover = made.mass_kg * STANDARD_GRAVITY_M_S2 / made.max_thrust_n
     typer.echo(f"{len(made.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust")
-
-
-def _airframe(name: str, system: Path) -> Drone:
-    """Airframe that a system in a file would take."""
-    from musls_description.system.system_files import build_system
-
-    data = {
-        "name": "one", "drones": {"from": name}, "cables": {"from": "rope"},
-        "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
-                 "collision": {"size_m": [1.0, 1.0, 1.0]}},
-    }  # fmt: skip
-    drone = build_system(data, str(system)).drones[0]
-    if not can_steer(drone):
-        raise ConfigError(f"{name}: {CANNOT_STEER}")
-    return drone
 
 
 @app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")
@@ -312,9 +297,7 @@ def drone(
     values = frame.as_text()
     _write(
         path,
-        _rendered(
-            "drone.yaml", {"name": path.stem, "model": path.stem.replace("-", "_"), **values}
-        ),
+        rendered("drone.yaml", {"name": path.stem, "model": path.stem.replace("-", "_"), **values}),
     )
     _tell(path, [f"musls new system mine --drone {path.name}"])
     typer.echo(f"it hovers with {100 * float(values['hover']):.0f} % of its full thrust")
@@ -401,7 +384,7 @@ def scenario(
     place = system_path(system, relative_to=Path(name).parent)
     load = formation_of(load_system(str(place)), f"a scenario of {system}").load
     path = _path(name, ".yaml")
-    _write(path, _rendered("scenario.yaml", {
+    _write(path, rendered("scenario.yaml", {
         "name": path.stem, "system": system, "point": load.point_mass,
         "mission": None if mission is None else read_mission(mission), "file": mission,
     }))  # fmt: skip
@@ -429,7 +412,7 @@ def _class_in(name: str, template: str) -> tuple[Path, str]:
     made = class_name(path.stem)
     if keyword.iskeyword(made):
         raise ConfigError(f"'{path.stem}' is no name for a class in Python")
-    _write(path, _rendered(template, {"name": path.stem, "class_name": made}))
+    _write(path, rendered(template, {"name": path.stem, "class_name": made}))
     return path, made
 
 
@@ -437,16 +420,8 @@ def _class_in(name: str, template: str) -> tuple[Path, str]:
 def sweep(name: _Name) -> None:
     """A parameter study."""
     path = _path(name, ".yaml")
-    _write(path, _rendered("sweep.yaml", {"name": path.stem}))
+    _write(path, rendered("sweep.yaml", {"name": path.stem}))
     _tell(path, [f"musls sweep {path}"])
-
-
-def _rendered(template: str, values: dict[str, Any]) -> str:
-    from jinja2 import Environment, StrictUndefined
-
-    source = (FOLDER / f"{template}.j2").read_text(encoding="utf-8")
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-    return environment.from_string(source).render(values)
 
 
 def _write(path: Path, text: str) -> None:

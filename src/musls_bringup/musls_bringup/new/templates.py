@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +28,22 @@ from musls_description.system.drone import (
 )
 from musls_description.system.propulsion import Motor
 from musls_description.system.rope_materials import Material
+from musls_description.system.system_files import build_system
 
 if TYPE_CHECKING:
     from musls_bringup.new.motor_table import RotorTable
+
+
+FOLDER = Path(__file__).parents[1] / "templates"
+
+
+def rendered(template: str, values: Mapping[str, Any]) -> str:
+    """Text of a template of the folder `templates` with values in it."""
+    from jinja2 import Environment, StrictUndefined
+
+    source = (FOLDER / f"{template}.j2").read_text(encoding="utf-8")
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(source).render(values)
 
 
 class LoadKind(str, Enum):
@@ -212,6 +226,20 @@ def cable_length_m(tip_radius_m: float) -> float:
 X500_TIP_M = 0.37
 
 # ---------- Airframes
+
+
+def airframe(name: str, beside: Path) -> Drone:
+    """Airframe of a shipped part or of a file; a relative one is beside a system's file."""
+    data = {
+        "name": "one", "drones": {"from": name}, "cables": {"from": "rope"},
+        "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
+                 "collision": {"size_m": [1.0, 1.0, 1.0]}},
+    }  # fmt: skip
+    drone = build_system(data, str(beside)).drones[0]
+    if not can_steer(drone):
+        raise ConfigError(f"{name}: {CANNOT_STEER}")
+    return drone
+
 
 LIFT = 1.2
 """Least thrust of an airframe over its weight."""

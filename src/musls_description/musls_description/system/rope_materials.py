@@ -27,6 +27,7 @@ class RopeMaterial:
             2 kg bounce on 2.4 m of a rope of 3 mm.
         wires_across: Rope's over wire's diameter, for the bending stiffness; infinite where fibres
             are so fine that the rope has none.
+        thinnest_m: Smallest nominal diameter that is sold by the metre.
     """
 
     what: str
@@ -35,6 +36,12 @@ class RopeMaterial:
     strength_pa: float
     relaxation_s: float
     wires_across: float = float("inf")
+    thinnest_m: float = 1e-3
+
+    @property
+    def diameters_m(self) -> tuple[float, ...]:
+        """Nominal diameters that are sold, thinnest first."""
+        return tuple(d for d in STANDARD_DIAMETERS_M if d >= self.thinnest_m)
 
     def mass_kg_m(self, diameter_m: float) -> float:
         """Mass per length."""
@@ -57,6 +64,11 @@ class RopeMaterial:
         return self.ea_n(diameter_m) * (diameter_m / self.wires_across) ** 2 / 16.0
 
 
+STANDARD_DIAMETERS_M = tuple(
+    1e-3 * d for d in (0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24)
+)
+"""Nominal diameters in which ropes are usually sold."""
+
 MATERIALS: dict[Material, RopeMaterial] = {
     "hmpe": RopeMaterial(
         "high-modulus polyethylene (Dyneema, Spectra), single braid of 12 strands",
@@ -64,6 +76,7 @@ MATERIALS: dict[Material, RopeMaterial] = {
         stiffness_pa=2.4e5 / 0.003**2,
         strength_pa=1.23e9,
         relaxation_s=2.4e-4,
+        thinnest_m=0.5e-3,
     ),
     "polyester": RopeMaterial(
         "polyester (Dacron), braid",
@@ -86,6 +99,7 @@ MATERIALS: dict[Material, RopeMaterial] = {
         strength_pa=6.33e8,
         relaxation_s=3.6e-5,
         wires_across=15.0,
+        thinnest_m=1.5e-3,
     ),
     "aramid": RopeMaterial(
         "para-aramid (Kevlar, Twaron, Technora), braid",
@@ -93,6 +107,7 @@ MATERIALS: dict[Material, RopeMaterial] = {
         stiffness_pa=1.83e10,
         strength_pa=7.8e8,
         relaxation_s=2.7e-4,
+        thinnest_m=0.75e-3,
     ),
     "cord": RopeMaterial(
         "cheap cord of polypropylene fibres",

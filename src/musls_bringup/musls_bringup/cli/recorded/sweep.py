@@ -78,8 +78,8 @@ def montecarlo(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="YAML file with the distributions of the keys that vary; without it only the "
-            "noise does.",
+            help="YAML file with the distributions of the keys that vary, also that of a sweep; "
+            "without it only the noise does.",
             show_default=False,
         ),
     ] = None,
@@ -199,6 +199,10 @@ def _with_progress(
             shown.update(
                 f"{made}/{progress.total}  {failed}{progress.left} left{eta}", made / progress.total
             )
+            if made - progress.before == 1 and progress.left and not quiet:
+                shown.note(
+                    f"first of {progress.total - progress.before}: {progress.left} left{eta}"
+                )
             while progress.damaged:
                 shown.note(f"musls: warning: {progress.damaged.pop()}: this run is made again")
             if progress.last.get("status") == "failed":
@@ -221,12 +225,15 @@ def _with_progress(
 
 
 def _eta(progress: SweepProgress, elapsed_s: float) -> str:
-    """Time left, from the runs made in this session."""
+    """Pace and time left, from the runs made in this session."""
     made = progress.finished + progress.failed - progress.before
     if not made:
         return ""
     left_s = elapsed_s / made * progress.left
-    return f", about {left_s / 60:.0f} min to go" if left_s >= 100 else f", {left_s:.0f} s to go"
+    pace = f", {made / elapsed_s:.2g} a second"
+    if left_s >= 100:
+        return f"{pace}, about {left_s / 60:.0f} min to go"
+    return f"{pace}, {left_s:.0f} s to go"
 
 
 def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path]]:

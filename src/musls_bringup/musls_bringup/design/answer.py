@@ -1,0 +1,679 @@
+"""Answer to a designer: choices that fly, why the next cheaper one does not, how sure it is.
+
+First the static search over everything (`search`), then short flights on massless cables of what is
+left, then flights of the best few in the model that was asked for, with each drone lost where that
+must be survived, and a Monte Carlo of the choice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from musls_analysis.figures.convergence import Converged
+from musls_analysis.sweep.montecarlo import MonteCarlo, share
+from musls_analysis.sweep.plan import Run
+from musls_analysis.sweep.run import sweep_executor
+from musls_analysis.sweep.store import Store, make_rows
+from musls_bringup.api import plan_montecarlo
+from musls_bringup.design.files import scenario_text, system_text
+from musls_bringup.design.flights import Hangar, Outcome, Trial, outcome_of
+from musls_bringup.design.question import WORLDS, Question, ask, battery_of
+from musls_bringup.design.search import Design, Fleet, Rejection, Static, search
+from musls_control.child_processes import worker_count
+from musls_description.config.errors import ConfigError, check_present_folder, writing
+from musls_description.config.schema import to_yaml
+from musls_description.hanging.hang import hang
+from musls_description.system.rope_materials import MATERIALS
+from musls_description.tables import Rows, ShownResult, Table
+from musls_sim.scenario.scenario import Scenario, load_scenario
+
+WINDS_DEG: tuple[float | None, ...] = (0.0, 90.0)
+"""Directions of the wind that are flown, from the load's x axis."""
+
+OTHER = "payload"
+"""Controller that is tried beside `formation` where none is fixed."""
+
+BETTER = 0.5
+"""Share of the load's distance from its place from which the other controller is taken."""
+
+STEADIEST = 3
+"""Formations of a fleet that are flown in the model that was asked for, one after the other."""
+
+MOST_FLIGHTS = 64
+"""Flights that are made at once, where there are cores for them."""
+
+MOST_FLEETS = 5
+"""Fleets that are flown in the model that was asked for, the lightest ones."""
+
+MORE_TENSION = 1.05
+"""Reserve over a flown tension with which a thicker cable is chosen."""
+
+Progress = Callable[[str, float], None]
+
+MARK = "choice_{}.yaml"
+"""File of a choice's scenario."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A design that kept what is required in all flights.
+
+    Attributes:
+        design: The design.
+        flights: Outcomes of its flights with all drones.
+        losses: Outcomes of its flights in which a drone is lost.
+        cheaper: The next cheaper fleet that was rejected; None where there is none.
+    """
+
+    design: Design
+    flights: Sequence[Outcome]
+    losses: Sequence[Outcome]
+    cheaper: Rejection | None = None
+
+    @property
+    def margin(self) -> float:
+        """Least thrust margin of all flights with all drones."""
+        return min((o.margin for o in self.flights if o.margin is not None), default=np.nan)
+
+    @property
+    def peak_n(self) -> float:
+        """Largest tension of all flights with all drones."""
+        return max(outcome.peak_n for outcome in self.flights)
+
+    @property
+    def factor(self) -> float:
+        """Breaking force over the largest tension."""
+        return self.design.break_force_n / self.peak_n
+
+    @property
+    def tips_m(self) -> float | None:
+        """Least distance of rotor tips."""
+        known = [o.tips_m for o in self.flights if o.tips_m is not None]
+        return min(known, default=None)
+
+    @property
+    def error_m(self) -> float | None:
+        """Largest distance of the load from its place while it is to stay there."""
+        return max((o.error_m for o in self.flights if o.error_m is not None), default=None)
+
+    @property
+    def worst(self) -> Outcome:
+        """The flight with the least margin with all drones."""
+        return min(self.flights, key=lambda o: np.inf if o.margin is None else o.margin)
+
+    @property
+    def worst_loss(self) -> Outcome | None:
+        """The loss in which the load came down fastest; None where none was flown."""
+        return max(self.losses, key=lambda o: o.sink_m_s, default=None)
+
+    def row(self) -> dict[str, Any]:
+        """Numbers of the choice by name, units in the names."""
+        design = self.design
+        return {
+            "drones": design.number,
+            "airframe": design.airframe,
+            "cost_kg": round(design.cost_kg, 3),
+            "thrust_margin": round(self.margin, 3),
+            "hover_min": design.minutes and round(design.minutes, 1),
+            "cone_deg": design.cone_deg,
+            "length_m": design.length_m,
+            "material": design.material,
+            "diameter_mm": 1e3 * design.diameter_m,
+            "controller": design.controller,
+            "largest_tension_n": round(self.peak_n, 2),
+            "break_factor": round(self.factor, 1),
+            "tips_m": self.tips_m and round(self.tips_m, 3),
+            "room_m": round(design.room_m, 2),
+            "load_off_m": self.error_m and round(self.error_m, 3),
+            "after_a_loss": self.after_a_loss,
+        }
+
+    @property
+    def after_a_loss(self) -> str:
+        """What becomes of the load after the loss of any one drone."""
+        if not self.losses:
+            return "not flown"
+        on = sum(any("goes on" in line for line in loss.told) for loss in self.losses)
+        ways = {"carried on": on, "set down": len(self.losses) - on}
+        return ", ".join(f"{way} ({count})" for way, count in ways.items() if count)
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Monte Carlo of a choice.
+
+    Attributes:
+        study: Rows and statistics.
+        outcomes: Outcome of each world.
+        kept: Share of the worlds that kept what is required, with its 95 % interval.
+        vary: What was varied, as the file for `musls montecarlo`.
+    """
+
+    study: MonteCarlo
+    outcomes: Sequence[Outcome]
+    kept: Mapping[str, Any]
+    vary: Mapping[str, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Answer(ShownResult):
+    """Choices that carry a load as it is required, cheapest first.
+
+    Attributes:
+        question: Everything that was asked.
+        choices: Choices on the front: none has fewer drones, less mass, more margin and more
+            minutes than another.
+        rejected: Fleets that were rejected, with reasons.
+        picked: Number of the choice that is shown in detail, from 1.
+        worlds: Monte Carlo of that choice; None where none was flown.
+        peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
+            None where that was not flown.
+        looked_at: Number of formations that were solved.
+        flown: Number of flights.
+        cpu_s: Processor time of the flights of this session.
+        made_as: Command that made it.
+    """
+
+    question: Question
+    choices: Sequence[Choice]
+    rejected: Sequence[Rejection]
+    picked: int
+    worlds: Worlds | None
+    looked_at: int
+    flown: int
+    cpu_s: float
+    made_as: str = ""
+    peak: Converged | None = None
+
+    @property
+    def rows(self) -> Rows[dict[str, Any]]:
+        """A row (a dictionary) a choice, units in the names of the columns."""
+        return Rows(choice.row() for choice in self.choices)
+
+    @property
+    def choice(self) -> Choice:
+        """The choice that is shown in detail (raises ConfigError: there is none)."""
+        if not self.choices:
+            raise ConfigError(f"no fleet of these drones carries the load: {self.why_none}")
+        return self.choices[self.picked - 1]
+
+    @property
+    def why_none(self) -> str:
+        """Reasons of the fleets that came nearest, one of each airframe."""
+        last: dict[str, Rejection] = {}
+        for rejection in self.rejected:
+            if rejection.airframe not in last or rejection.design is not None:
+                last[rejection.airframe] = rejection
+        return "; ".join(f"{entry.name}: {entry.why}" for entry in last.values())
+
+    def scenario_data(self, number: int = 1) -> dict[str, Any]:
+        """The flight of a choice as a scenario's data, its system written out."""
+        if not 1 <= number <= len(self.choices):
+            raise ConfigError(f"--pick {number}: there are {len(self.choices)} choices")
+        choice = self.choices[number - 1]
+        return Trial(choice.design, choice.worst.trial.wind_deg).data(self.question)
+
+    def scenario(self, number: int = 1) -> Scenario:
+        """The flight of a choice (raises ConfigError: there is no such choice)."""
+        return load_scenario(self.scenario_data(number), self.question.settings, "--set")
+
+    def write_pick(self, number: int, system: Path, scenario: Path) -> None:
+        """Write system and scenario of a choice, with comments."""
+        data = self.scenario_data(number)
+        choice = self.choices[number - 1]
+        for path, text in (
+            (system, system_text(self.question, choice.design, system.stem)),
+            (scenario, scenario_text(self.question, data, system, scenario)),
+        ):
+            with writing(path):
+                path.write_text(text, encoding="utf-8")
+
+    def shown(self) -> Iterator[str | Table]:
+        """Front of the choices, why the next cheaper fails, and shares of the worlds."""
+        cargo = self.question.cargo
+        yield (
+            f"{cargo.what} of {cargo.mass_kg:g} kg in {self.question.wind_m_s:g} m/s of wind, "
+            f"gusts {self.question.gusts_m_s:g} m/s more: {self.looked_at} formations solved, "
+            f"{self.flown} flights"
+        )
+        heads = (
+            "", "drones", "mass [kg]", "margin", "hover [min]", "cone [deg]", "cable", "controller",
+            "peak [N]", "factor", "tips [m]", "room [m]", "after a loss",
+        )  # fmt: skip
+        rows = []
+        for k, choice in enumerate(self.choices, start=1):
+            row, design = choice.row(), choice.design
+            cable = f"{design.length_m:g} m {design.material} {1e3 * design.diameter_m:g} mm"
+            rows.append((
+                f"{k}", f"{design.number} {design.airframe}", f"{design.cost_kg:.2f}",
+                f"{choice.margin:.2f}", _or_none(row["hover_min"], ".1f"), f"{design.cone_deg:g}",
+                cable, design.controller, f"{choice.peak_n:.3g}", f"{choice.factor:.1f}",
+                _or_none(choice.tips_m, ".2f"), f"{design.room_m:.1f}", choice.after_a_loss,
+            ))  # fmt: skip
+        if rows:
+            yield Table(heads, rows, names=2)
+        else:
+            yield f"no fleet of these drones carries the load: {self.why_none}"
+        for k, choice in enumerate(self.choices, start=1):
+            if choice.cheaper is not None:
+                yield f"cheaper than {k}: {choice.cheaper.name} fails: {choice.cheaper.why}"
+        if self.worlds is not None:
+            kept = self.worlds.kept
+            yield (
+                f"{len(self.worlds.outcomes)} worlds of choice {self.picked}: "
+                f"{100 * kept['mean']:.0f} % [{100 * (kept['mean_low'] or 0):.0f}, "
+                f"{100 * (kept['mean_high'] or 1):.0f}] keep what is required"
+            )
+
+
+def _or_none(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+# ---------- The search
+
+
+def design(
+    load: str | Mapping[str, Any],
+    *,
+    size_m: Sequence[float] = (),
+    mass_kg: float | None = None,
+    hooks_m: Sequence[Sequence[float]] | None = None,
+    wind_m_s: float = 0.0,
+    gusts_m_s: float = 0.0,
+    drones: Sequence[str] | str = ("x500",),
+    require: str | Mapping[str, Any] = "",
+    fixed: Mapping[str, Any] | None = None,
+    cable_model: str = "elastic",
+    worlds: int = WORLDS,
+    seed: int = 0,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    pick: int = 1,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+    made_as: str = "",
+) -> Answer:
+    """Choose drones, cone and cables for a load and a wind.
+
+    Args:
+        load: Shape ("plate", "box", ...), file or shipped system with the load, or its keys.
+        size_m: Length, width and height of a shape, or the first of them.
+        mass_kg: Mass of the load; by default that of its file.
+        hooks_m: Places of its hooks from its centre, (n, 3), one for each cable; by default those
+            of its file, or proposed.
+        wind_m_s: Mean wind.
+        gusts_m_s: Speed that gusts add to it at two standard deviations.
+        drones: Airframes: shipped ones by name, or files.
+        require: Requirements, as text ("survives_one, hover_min=8") or by name, see
+            `Requirements`.
+        fixed: Parts of the answer that are chosen: number, cone_deg, length_m, material,
+            diameter_m, controller.
+        cable_model: Model of the last flights: elastic, rigid_links or massless.
+        worlds: Worlds of the Monte Carlo; 0 for none.
+        seed: Seed of all noise.
+        settings: Keys of the scenario that differ in all flights, "KEY=VALUE" each.
+        out: Folder that keeps flights, choices and `design.html`, so that the search can be
+            continued; None keeps nothing.
+        pick: Number of the choice that is shown in detail and flown in many worlds.
+        workers: Processes; by default as many as there are cores.
+        scheduler: Address of a Dask scheduler to use instead.
+        progress: Told what is done and the share of it.
+        made_as: Command that asks the same, for the page.
+
+    Returns:
+        The choices, cheapest first, and why the others were rejected.
+
+    Raises:
+        ConfigError: Something that is asked is wrong.
+    """
+    asked: dict[str, Any] = {
+        "size_m": list(size_m), "mass_kg": mass_kg, "hooks_m": hooks_m, "wind_m_s": wind_m_s,
+        "gusts_m_s": gusts_m_s, "drones": drones if isinstance(drones, str) else list(drones),
+        "require": require, "fixed": dict(fixed or {}), "cable_model": cable_model,
+        "worlds": worlds, "seed": seed, "settings": list(settings),
+    }  # fmt: skip
+    question = ask(load, **asked)
+    check_present_folder()
+    keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
+    with keep as folder:
+        place = Path(folder) / "design" if out is None else Path(folder)
+        store = Store(place)
+        kept = {"load": load, **asked, "made_as": made_as}
+        with store.opened(to_yaml({"design": kept})):
+            found = answer(question, store, pick, progress, workers, scheduler, made_as)
+            if out is not None:
+                from musls_bringup.design.page import write_page  # imports matplotlib
+
+                write_page(found, store)
+            return found
+
+
+def answer(
+    question: Question,
+    store: Store,
+    pick: int = 1,
+    progress: Progress | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    made_as: str = "",
+) -> Answer:
+    """Answer a question; what is flown is kept in an open store."""
+    static = search(question, progress)
+    with sweep_executor(worker_count(workers, MOST_FLIGHTS), scheduler) as executor:
+        hangar = Hangar(question, store, progress, executor, scheduler)
+        return _answer(question, static, hangar, pick, made_as)
+
+
+def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_as: str) -> Answer:
+    store = hangar.store
+    choices, flown_out = _Selection(question, hangar).of(static)
+    rejected = [*static.rejected, *flown_out]
+    choices = [
+        replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
+        for k, one in enumerate(choices)
+    ]
+    if choices and not 1 <= pick <= len(choices):
+        raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
+    found = Answer(
+        question, choices, rejected, pick, None, static.looked_at, hangar.flown, hangar.cpu_s,
+        made_as,
+    )  # fmt: skip
+    for number in range(1, len(choices) + 1):
+        system = store.folder / f"choice_{number}_system.yaml"
+        found.write_pick(number, system, store.folder / MARK.format(number))
+    if not (choices and question.worlds):
+        return found
+    worlds, peak = _worlds(found, hangar)
+    return replace(found, worlds=worlds, peak=peak, flown=hangar.flown, cpu_s=hangar.cpu_s)
+
+
+class _Selection:
+    """Flies what the static search left, and keeps the front."""
+
+    def __init__(self, question: Question, hangar: Hangar) -> None:
+        self.question, self.hangar, self.required = question, hangar, question.required
+        self.winds_deg = WINDS_DEG if question.strongest_m_s > 0.0 else (None,)
+        self.rejected: list[Rejection] = []
+
+    def of(self, static: Static) -> tuple[list[Choice], list[Rejection]]:
+        """The front, cheapest first, and fleets that flights rejected."""
+        waiting = self._hung(static.fleets)
+        waiting.sort(key=lambda designs: designs[0].cost_kg)
+        chosen: list[Choice] = []
+        failed: dict[str, tuple[int, Rejection]] = {}
+        waiting = waiting[:MOST_FLEETS]
+        while waiting:
+            first = [designs.pop(0) for designs in waiting]
+            flights = self._fly(
+                [[Trial(d, wind) for wind in self.winds_deg] for d in first], "in wind"
+            )
+            losses = self._losses(first, flights)
+            left = []
+            for rest, one, flown, lost in zip(waiting, first, flights, losses, strict=True):
+                why = self._lacks([*flown, *lost])
+                if not why:
+                    chosen.append(Choice(one, flown, lost))
+                    failed.pop(_fleet_of(one), None)
+                    continue
+                good = sum(not outcome.lacks(self.required) for outcome in (*flown, *lost))
+                if good >= failed.get(_fleet_of(one), (0, None))[0]:  # came as far as any
+                    rejection = Rejection(
+                        one.airframe, one.number, why, one.cost_kg, one, flown=True
+                    )
+                    failed[_fleet_of(one)] = (good, rejection)
+                thicker = self._thicker(one, [*flown, *lost])
+                rest[:0] = [] if thicker is None else [thicker]
+                if rest:
+                    left.append(rest)
+            waiting = left
+        self.rejected += [rejection for _, rejection in failed.values()]
+        return _front(chosen), self.rejected
+
+    def _hung(self, fleets: Sequence[Sequence[Design]]) -> list[list[Design]]:
+        """Designs that hold the load in gusts on massless cables, with their controllers."""
+        outcomes = self._hang([one for designs in fleets for one in designs])
+        kept = []
+        for designs in fleets:
+            good = [one for one in designs if not self._lacks(outcomes[one.name])]
+            if not good:
+                best = min(designs, key=lambda one: len(self._lacking(outcomes[one.name])))
+                why = self._lacks(outcomes[best.name])
+                self.rejected.append(
+                    Rejection(best.airframe, best.number, why, best.cost_kg, best, flown=True)
+                )
+                continue
+            kept.append(sorted(good, key=lambda one: _off_m(outcomes[one.name]))[:STEADIEST])
+        if self.question.fixed.controller or self.required.survives_one:
+            return kept
+        # Another controller, where that holds the load nearer to its place.
+        others = [replace(one, controller=OTHER) for designs in kept for one in designs]
+        outcomes |= self._hang(others)
+        return [[self._steadier(one, outcomes) for one in designs] for designs in kept]
+
+    def _losses(
+        self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
+    ) -> list[list[Outcome]]:
+        """Flights in which each drone is lost: of two first, of the others where these survive."""
+        flown: list[list[Outcome]] = [[] for _ in designs]
+        for begins in (True, False) if self.required.survives_one else ():
+            trials = []
+            for one, whole, lost in zip(designs, flights, flown, strict=True):
+                first = {1, one.number // 2 + 1}
+                numbers = [k for k in range(1, one.number + 1) if (k in first) == begins]
+                fails = self._lacks([*whole, *lost])
+                wind_deg = _windiest(whole)
+                trials.append([] if fails else [Trial(one, wind_deg, k) for k in numbers])
+            for lost, more in zip(flown, self._fly(trials, "each drone lost"), strict=True):
+                lost += more
+        return [sorted(lost, key=lambda outcome: outcome.trial.lost or 0) for lost in flown]
+
+    def _hang(self, designs: Sequence[Design]) -> dict[str, list[Outcome]]:
+        """Outcomes of designs that hang in gusts on massless cables, by their names."""
+        flown = self._fly(
+            [[Trial(one, wind, quick=True) for wind in self.winds_deg] for one in designs],
+            "hanging in the wind",
+        )
+        return dict(zip((one.name for one in designs), flown, strict=True))
+
+    def _steadier(self, design: Design, outcomes: Mapping[str, Sequence[Outcome]]) -> Design:
+        """The design with the controller that holds its load much nearer to its place."""
+        other = replace(design, controller=OTHER)
+        if self._lacks(outcomes[other.name]):
+            return design
+        better = _off_m(outcomes[other.name]) < BETTER * _off_m(outcomes[design.name])
+        return other if better else design
+
+    def _lacking(self, flown: Sequence[Outcome]) -> list[str]:
+        """Everything that flights lack."""
+        return [text for outcome in flown for text in outcome.lacks(self.required)]
+
+    def _fly(self, trials: Sequence[Sequence[Trial]], what: str) -> list[list[Outcome]]:
+        """Fly groups of trials together; outcomes in the same groups."""
+        flown = iter(self.hangar.fly([trial for group in trials for trial in group], what))
+        return [[next(flown) for _ in group] for group in trials]
+
+    def _lacks(self, flown: Sequence[Outcome]) -> str:
+        """What flights lack first, and in which of them; empty where they lack nothing."""
+        for outcome in flown:
+            if lacks := outcome.lacks(self.required):
+                return f"{lacks[0]} ({outcome.trial.name})"
+        return ""
+
+    def _thicker(self, design: Design, flown: Sequence[Outcome]) -> Design | None:
+        """The design with thicker cables, where only these are too weak."""
+        fixed = self.question.fixed.diameter_m
+        lacks = self._lacking(flown)
+        if fixed is not None or not all(text.startswith("a cable is pulled") for text in lacks):
+            return None
+        whole = [o.peak_n * self.required.factor for o in flown if o.trial.lost is None]
+        needed_n = MORE_TENSION * max(
+            [*whole, *(2.0 * o.peak_n for o in flown if o.trial.lost is not None)]
+        )
+        rope = MATERIALS[design.material]
+        sizes = [d for d in rope.diameters_m if rope.break_force_n(d) >= needed_n]
+        if not sizes:
+            return None
+        system = design.system
+        cables = tuple(
+            replace(cable, diameter_m=sizes[0], mass_kg=np.nan, radius_m=np.nan)
+            for cable in system.cables
+        )
+        hanging = hang(replace(system, cables=cables), design.hanging.formation)
+        return replace(design, diameter_m=sizes[0], hanging=hanging)
+
+
+def _off_m(flown: Sequence[Outcome]) -> float:
+    """Largest distance of the load from its place in some flights."""
+    return max(outcome.error_m or 0.0 for outcome in flown)
+
+
+def _windiest(flown: Sequence[Outcome]) -> float | None:
+    """Direction of the wind in which the margin is least."""
+    worst = min(flown, key=lambda o: np.inf if o.margin is None else o.margin)
+    return worst.trial.wind_deg
+
+
+def _fleet_of(design: Design) -> str:
+    return f"{design.number} {design.airframe}"
+
+
+def _front(choices: Sequence[Choice]) -> list[Choice]:
+    """Choices that no other one beats in everything, cheapest first."""
+
+    def worth(choice: Choice) -> np.ndarray:
+        design = choice.design
+        return np.array([
+            -design.number, -design.cost_kg, choice.margin, design.minutes or 0.0,
+        ])  # fmt: skip
+
+    kept = [
+        one
+        for one in choices
+        if not any(
+            (worth(other) >= worth(one)).all() and (worth(other) > worth(one)).any()
+            for other in choices
+        )
+    ]
+    return sorted(kept, key=lambda choice: choice.design.cost_kg)
+
+
+def _cheaper(
+    question: Question,
+    hangar: Hangar,
+    choice: Choice,
+    rejected: Sequence[Rejection],
+    *,
+    cheapest: bool,
+) -> Rejection | None:
+    """The rejected fleet of one drone less, or else what is next cheaper than the `cheapest`.
+
+    It is flown, if it has not been.
+    """
+    design = choice.design
+    below = [entry for entry in rejected if entry.cost_kg < design.cost_kg]
+    same = [
+        entry
+        for entry in below
+        if entry.airframe == design.airframe and entry.number == design.number - 1
+    ]
+    if not same and not (below and cheapest):
+        return None
+    nearest = same[0] if same else max(below, key=lambda entry: entry.cost_kg)
+    if nearest.flown:
+        return nearest
+    forced = Fleet(question, nearest.airframe, nearest.number).forced()
+    if forced is None:
+        return nearest
+    trials = [Trial(forced, choice.worst.trial.wind_deg)]
+    if question.required.survives_one:
+        trials.append(Trial(forced, choice.worst.trial.wind_deg, 1))
+    flown = hangar.fly(trials, "the next cheaper one")
+    told = [
+        f"{outcome.trial.name}: {text}"
+        for outcome in flown
+        for text in outcome.lacks(question.required)[:1]
+    ]
+    says = f"flown nevertheless: {'; '.join(told)}" if told else "it flies nevertheless"
+    return replace(nearest, why=f"{nearest.why}; {says}", design=forced, flown=True)
+
+
+# ---------- Monte Carlo
+
+MASS_SHARE, HOOK_M, WIND_SHARE = 0.03, 0.01, 0.2
+"""Standard deviations: of the load's mass over it, of each hook's place along x and y, and of the
+wind's components over its mean speed."""
+
+LATENCY_S, DELAY_S, FULL = 0.02, 0.1, 0.85
+"""Largest latency of motor commands and delay of set-points, and least charge at the start."""
+
+
+def variation(question: Question, design: Design, wind_deg: float | None) -> dict[str, Any]:
+    """What is uncertain, as the file of `musls montecarlo --vary`."""
+    mass_kg = question.cargo.mass_kg
+    parameters: dict[str, Any] = {
+        "system.load.mass_kg": {
+            "mean": mass_kg, "std": MASS_SHARE * mass_kg, "min": 0.9 * mass_kg,
+            "max": 1.1 * mass_kg,
+        },
+        "imperfections.command_latency_s": {"min": 0.0, "max": LATENCY_S},
+        "imperfections.setpoint_delay_s": {"min": 0.0, "max": DELAY_S},
+    }  # fmt: skip
+    if question.wind_m_s > 0.0:
+        mean = question.wind_keys(wind_deg or 0.0)["mean_enu_m_s"]
+        for axis in (0, 1):
+            parameters[f"wind.mean_enu_m_s.{axis}"] = {
+                "mean": mean[axis], "std": WIND_SHARE * question.wind_m_s,
+            }  # fmt: skip
+    if not question.cargo.keys.get("point_mass"):
+        size_m = float(np.hypot(*question.cargo.edges_m[:2]))
+        std = min(HOOK_M, 0.02 * size_m)
+        for k, place in enumerate(design.system.load.cable_attachments_m):
+            for axis in (0, 1):
+                key = f"system.load.cable_attachments_m.{k}.{axis}"
+                parameters[key] = {"mean": place[axis], "std": round(std, 5)}
+    if battery_of(design.system.drones[0]) is not None:
+        key = "system.drones.propulsion.battery.start_charge"
+        parameters[key] = {"min": FULL, "max": 1.0}
+    return {"parameters": parameters, "set": {"cable_model": "massless"}}
+
+
+def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
+    """Fly the choice in many worlds, and its worst flight with finer steps."""
+    choice, question, store = found.choice, found.question, hangar.store
+    wind_deg = choice.worst.trial.wind_deg
+    vary = variation(question, choice.design, wind_deg)
+    with writing(store.folder):
+        (store.folder / "vary.yaml").write_text(VARY + to_yaml(vary), encoding="utf-8")
+    file = store.folder / MARK.format(found.picked)
+    plan = plan_montecarlo(str(file), vary, question.worlds, question.seed)
+
+    worst = choice.worst.trial
+    finer = [hangar.planned(replace(worst, parts=parts)) for parts in (4, 2)]
+    steps = [run for run in finer if isinstance(run, Run)]  # others are below the least step
+    hangar.make(replace(plan, runs=(*steps, *plan.runs)), "Monte Carlo")
+    trial = Trial(choice.design, wind_deg)
+    outcomes = [outcome_of(trial, run.id, store.record(run.id)) for run in plan.runs]
+    kept = sum(not outcome.lacks(question.required) for outcome in outcomes)
+    peaks = [outcome_of(worst, run.id, store.record(run.id)).peak_n for run in steps]
+    peak = None
+    if len(peaks) == 2 and np.isfinite(peaks).all():
+        peak = Converged.of("max_tension_n", (choice.worst.peak_n, peaks[1], peaks[0]))
+    worlds = Worlds(
+        MonteCarlo(plan, Rows(make_rows(plan, store))), outcomes,
+        share("kept", kept, len(outcomes)), vary,
+    )  # fmt: skip
+    return worlds, peak
+
+
+VARY = """# What is not known for sure, for `musls montecarlo SCENARIO --vary THIS`: change it to
+# what you know. std: standard deviation; min and max alone: evenly between them.
+"""
